@@ -1,6 +1,6 @@
 /// The formats that can be asserted. Other names of formats are ignored, as the specification requires.
 ///
-/// `regex` means a pattern that this module supports.
+/// The format `regex` is a pattern that this module supports.
 enum Format: String, CaseIterable, Sendable {
     case date, time, dateTime = "date-time", duration
     case email, idnEmail = "idn-email", hostname, idnHostname = "idn-hostname", ipv4, ipv6
@@ -44,7 +44,7 @@ struct FormatReader {
     var isAtEnd: Bool { index == text.count }
     var next: UInt8? { index < text.count ? text[index] : nil }
 
-    /// Consumes one character.
+    /// Consumes the given character if it is next. Otherwise returns false.
     mutating func skip(_ character: Unicode.Scalar) -> Bool {
         guard next == UInt8(ascii: character) else { return false }
         index += 1
@@ -91,7 +91,7 @@ extension FormatReader {
         return true
     }
 
-    /// RFC 6901, the whole rest of the text.
+    /// Reads a JSON Pointer (RFC 6901), which must extend to the end of the text.
     mutating func jsonPointer() -> Bool {
         if let next, next != UInt8(ascii: "/") { return false }
         while let byte = next {
@@ -101,7 +101,8 @@ extension FormatReader {
         return true
     }
 
-    /// draft-handrews-relative-json-pointer-01, the whole text.
+    /// Reads a relative JSON Pointer (draft-handrews-relative-json-pointer-01), which must extend to the end of the
+    /// text.
     mutating func relativeJSONPointer() -> Bool {
         let startsWithZero = next == UInt8(ascii: "0")
         let count = skip(while: Self.isDigit)

@@ -18,7 +18,7 @@ enum Hostname {
 
     /// Whether a text in UTF-8 is a host name whose labels may be U-labels.
     static func isValidInternational(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        // Also the ideographic and the two wide forms of the full stop separate labels.
+        // The ideographic, the fullwidth and the halfwidth ideographic full stop separate labels too.
         let separators: [Unicode.Scalar] = [".", "\u{3002}", "\u{ff0e}", "\u{ff61}"]
         let scalars = Array(String(decoding: text, as: UTF8.self).unicodeScalars)
         let labels = scalars.split(omittingEmptySubsequences: false) { separators.contains($0) }.map(Array.init)
@@ -48,7 +48,7 @@ enum Hostname {
         return !isBidirectional || decoded.allSatisfy(InternationalLabel.followsBidiRule)
     }
 
-    /// Returns the U-label and the length of the A-label; nil if the label is invalid.
+    /// Returns the label with Punycode decoded, and its length with Punycode encoded; nil if the label is invalid.
     private static func decode(_ label: [Unicode.Scalar]) -> (scalars: [Unicode.Scalar], count: Int)? {
         let bytes = label.map { $0.isASCII ? UInt8($0.value) : 0 }
         if !bytes.contains(0) {

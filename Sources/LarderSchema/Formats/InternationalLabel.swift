@@ -15,7 +15,7 @@ enum InternationalLabel {
         case 0x2d, 0x30...0x39, 0x41...0x5a, 0x61...0x7a: return true
         case 0xdf, 0x3c2, 0x6fd, 0x6fe, 0xf0b, 0x3007: return true
         case ..<0x80, 0x640, 0x7fa, 0x302e, 0x302f, 0x3031...0x3035, 0x303b: return false
-        // Hangul letters that are parts of syllables.
+        // Hangul letters (jamo) that are combined to syllables.
         case 0x1100...0x11ff, 0xa960...0xa97f, 0xd7b0...0xd7ff: return false
         default: break
         }
@@ -76,7 +76,7 @@ enum InternationalLabel {
         (0x620...0x74f).contains(scalar.value) && scalar.properties.generalCategory == .otherLetter
     }
 
-    /// Whether an Arabic letter is joined to the next one.
+    /// Whether a code point is an Arabic letter that is joined to the letter after it.
     private static func joinsNext(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x621...0x625, 0x627, 0x629, 0x62f...0x632, 0x648, 0x671...0x677, 0x688...0x699, 0x6c0...0x6cb: false
@@ -92,7 +92,7 @@ enum InternationalLabel {
 }
 
 extension InternationalLabel {
-    /// Whether a code point has the direction R or AL, or is an Arabic-Indic digit.
+    /// Whether a code point has the bidirectional class R or AL (right-to-left), or is an Arabic-Indic digit.
     static func isRightToLeft(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.properties.generalCategory == .nonspacingMark || isExtendedArabicIndicDigit(scalar) { return false }
         switch scalar.value {
@@ -101,7 +101,8 @@ extension InternationalLabel {
         }
     }
 
-    /// RFC 5893, section 2, for a label of a name that contains a right-to-left label.
+    /// Whether a label satisfies the Bidi rule (RFC 5893, section 2), which applies to all labels of a name if one is
+    /// right-to-left.
     static func followsBidiRule(_ label: [Unicode.Scalar]) -> Bool {
         guard let first = label.first, !isDigit(first),
             let last = label.last(where: { $0.properties.generalCategory != .nonspacingMark })

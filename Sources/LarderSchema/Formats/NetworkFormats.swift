@@ -1,5 +1,5 @@
 extension FormatReader {
-    /// Four decimal numbers up to 255 without leading zeros (RFC 2673, section 3.2).
+    /// Reads four decimal numbers up to 255 without leading zeros, separated by dots (RFC 2673, section 3.2).
     mutating func ipv4() -> Bool {
         for position in 0..<4 {
             if position > 0, !skip(".") { return false }
@@ -12,7 +12,7 @@ extension FormatReader {
         return true
     }
 
-    /// RFC 4291, section 2.2.
+    /// Reads an IPv6 address (RFC 4291, section 2.2).
     mutating func ipv6() -> Bool {
         var groups = 0
         var isShortened = false
@@ -44,7 +44,8 @@ extension FormatReader {
         return isShortened ? groups <= 7 : groups == 8
     }
 
-    /// The whole text is an email address (RFC 5321, section 4.1.2: Mailbox; with `international`, RFC 6531).
+    /// Whether the whole text is an email address: `Mailbox` in RFC 5321, section 4.1.2, extended by RFC 6531 if
+    /// `international` is true.
     mutating func email(international: Bool) -> Bool {
         guard let at = text.lastIndex(of: UInt8(ascii: "@")), at > 0, at <= 64 || international else { return false }
         let domain = UnsafeBufferPointer(rebasing: text[(at + 1)...])

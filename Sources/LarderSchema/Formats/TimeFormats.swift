@@ -40,7 +40,8 @@ extension FormatReader {
         return skip("T") && units("HMS") != nil
     }
 
-    /// Reads one or more numbers with consecutive units of `order`. `W` stands alone. Returns the last unit.
+    /// Reads one or more numbers, each followed by a unit. The units must be consecutive in `order`, but `W` (weeks)
+    /// must be the only unit. Returns the last unit; nil if the text is invalid.
     private mutating func units(_ order: StaticString) -> UInt8? {
         let order = UnsafeBufferPointer(start: order.utf8Start, count: order.utf8CodeUnitCount)
         var position: Int?

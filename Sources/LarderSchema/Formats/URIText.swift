@@ -1,13 +1,13 @@
 /// The components of a URI reference (RFC 3986), or of an IRI reference (RFC 3987), as ranges of its text.
 struct URIText {
-    /// Without the colon.
+    /// The scheme without its colon.
     private(set) var scheme: Range<Int>?
-    /// Without the slashes.
+    /// The authority without the slashes before it.
     private(set) var authority: Range<Int>?
     private(set) var path: Range<Int>
-    /// Without the question mark.
+    /// The query without its question mark.
     private(set) var query: Range<Int>?
-    /// Without the number sign.
+    /// The fragment without its number sign.
     private(set) var fragment: Range<Int>?
 
     var hasScheme: Bool { scheme != nil }
@@ -52,7 +52,7 @@ struct URIText {
     }
 }
 
-/// Checks the characters of the components.
+/// Checks the characters in the components of a URI or IRI reference.
 private struct CharacterCheck {
     let isInternational: Bool
 
@@ -79,7 +79,7 @@ private struct CharacterCheck {
         FormatReader.isLetter(byte) || FormatReader.isDigit(byte) || "-._~!$&'()*+,;=".utf8.contains(byte)
     }
 
-    /// RFC 3987: ucschar, and in queries iprivate.
+    /// Whether all characters beyond ASCII are permitted by RFC 3987: `ucschar`, and in queries also `iprivate`.
     private func areInternational(_ text: Slice<UnsafeBufferPointer<UInt8>>, isQuery: Bool) -> Bool {
         guard text.contains(where: { $0 >= 0x80 }) else { return true }
         return String(decoding: text, as: UTF8.self).unicodeScalars.allSatisfy { scalar in
@@ -124,7 +124,7 @@ private struct CharacterCheck {
 }
 
 extension FormatReader {
-    /// The whole text is a URI template (RFC 6570).
+    /// Whether the whole text is a URI template (RFC 6570).
     mutating func uriTemplate() -> Bool {
         while let byte = next {
             switch byte {
@@ -149,7 +149,7 @@ extension FormatReader {
         return index == start + 2
     }
 
-    /// Reads the rest of an expression after its brace.
+    /// Reads the rest of an expression after its opening brace.
     private mutating func expression() -> Bool {
         if let next, "+#./;?&=,!@|".utf8.contains(next) { index += 1 }
         repeat {
