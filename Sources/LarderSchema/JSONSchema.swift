@@ -4,18 +4,19 @@
 package struct SchemaOptions: Sendable {
     /// Whether `format` is asserted.
     package enum Formats: Sendable {
-        /// Only if the metaschema has the vocabulary for it; in the two standard dialects it has not.
+        /// Formats are asserted only if the metaschema requires it with the vocabulary `format-assertion`. The
+        /// metaschemas of the two standard dialects do not.
         case byDialect
         case asserted
         case ignored
     }
 
-    /// The limits of one validation. A value that exceeds them is invalid.
+    /// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
     package struct Limits: Sendable {
         /// The maximum depth of subschemas that are evaluated within each other.
         package var depth = 512
-        /// The maximum number of evaluated subschemas and visited values: a fixed part, and a part for each value in
-        /// the document.
+        /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each
+        /// value in the document.
         package var steps = 1_000_000
         package var stepsPerValue = 200
 
@@ -42,10 +43,11 @@ package struct JSONSchema: Sendable {
     ///
     /// - Parameters:
     ///   - document: the schema; `$schema` selects the dialect, by default draft 2020-12
-    ///   - baseURI: the URI that the document was loaded from; empty if relative references to other documents are not
-    ///     needed
-    ///   - loading: returns the document with an absolute URI without fragment, or nil if it does not exist. It is
-    ///     also called for metaschemas other than the standard ones.
+    ///   - baseURI: the URI that the document was loaded from; may be empty if the document has no relative references
+    ///     to other documents
+    ///   - loading: returns the document at a URI, or nil if there is none. The URI has no fragment, and is absolute if
+    ///     `baseURI` or `$id` is. For a metaschema other than the standard ones, the URI is the value of `$schema` as
+    ///     written.
     package init(
         _ document: JSONValue, baseURI: String = "", options: SchemaOptions = SchemaOptions(),
         loading: (String) -> JSONValue? = { _ in nil }
@@ -78,11 +80,11 @@ package struct JSONSchema: Sendable {
         }
     }
 
-    /// Returns the violations of a value, the most specific first; empty if it satisfies the schema.
+    /// Returns the violations of a value, the most specific first; empty if the value satisfies the schema.
     ///
-    /// Violations deep in the value come before those closer to its root. At the same depth they are in the order of the
-    /// document. If no branch of an `anyOf` or `oneOf` accepts a value, the violations of the branch that fits best
-    /// precede the violation of the keyword.
+    /// Violations deep in the value come before those closer to its root. Violations at the same depth are in the order
+    /// of the document. If no branch of an `anyOf` or `oneOf` accepts a value, the violations of the branch that fits
+    /// best precede the violation of the keyword. They are left out if no branch permits the type or the value itself.
     ///
     /// - Parameter maxErrors: the maximum number of violations, at least 1
     package func validate(_ value: JSONValue, maxErrors: Int = 20) -> [SchemaViolation] {
@@ -93,12 +95,12 @@ package struct JSONSchema: Sendable {
     /// Returns the violations of a document after a change, as ``validate(_:maxErrors:)`` does.
     ///
     /// Evaluates only the subschemas that the change affects, as far as the schema allows that. A value is evaluated
-    /// completely where `unevaluated…`, `contains`, `uniqueItems`, `enum`, `anyOf`, `oneOf`, `not`, `if` or a dependency
-    /// applies to it. With `$dynamicRef` in the schema it is the whole document.
+    /// completely if `unevaluated…`, `contains`, `uniqueItems`, `enum`, `const`, `anyOf`, `oneOf`, `not`, `if` or a
+    /// dependency applies to it. If the schema contains `$dynamicRef`, the whole document is evaluated.
     ///
     /// - Parameters:
     ///   - previous: the document before the change, which must satisfy the schema
-    ///   - path: the only value that differs; it may be absent in either document
+    ///   - path: the path of the only value that differs between the documents; either document may lack this value
     package func validate(
         _ value: JSONValue, previous: JSONValue, changedAt path: JSONPath, maxErrors: Int = 20
     ) -> [SchemaViolation] {
