@@ -5,7 +5,7 @@ extension ECMAPattern {
         case scalar(Unicode.Scalar)
         /// The content of a class in PCRE2's syntax.
         case set(String, isNegated: Bool)
-        /// Half of a surrogate pair, which does not occur in a valid text.
+        /// Half of a surrogate pair. It matches nothing, because valid text does not contain it.
         case nothing
     }
 
@@ -83,7 +83,7 @@ extension ECMAPattern {
         return UInt32(String(String.UnicodeScalarView(digits)), radix: 16)
     }
 
-    /// Reads `{NAME}` or `{NAME=VALUE}` after `\p`, and returns the property for PCRE2.
+    /// Reads `{NAME}` or `{NAME=VALUE}` after `\p`, and returns the property in the syntax of PCRE2.
     private mutating func property() throws(PatternError) -> String {
         let start = index - 2
         guard skip("{") else { throw PatternError("\"\\p\" must be followed by \"{\"", at: start) }
@@ -100,7 +100,7 @@ extension ECMAPattern {
         let start = index - 1
         let isNegated = skip("^")
         var content = ""
-        // The complements of sets, which cannot be written inside of a class.
+        // The sets whose complements belong to the class, but cannot be written inside of a class of PCRE2.
         var complements: [String] = []
         while next != "]" {
             guard next != nil else { throw PatternError("\"[\" has no \"]\"", at: start) }
@@ -117,7 +117,7 @@ extension ECMAPattern {
                 guard low <= high else { throw PatternError("a range is in the wrong order", at: position) }
                 content += Self.escaped(low) + "-" + Self.escaped(high)
             case (.set, _), (_, .set):
-                // As in `[\w-.]`, which is common: the hyphen stands for itself.
+                // The hyphen stands for itself. Patterns such as `[\w-.]` are common.
                 for atom in [first, .scalar("-"), second] { add(atom, to: &content, &complements) }
             default: throw PatternError("a range with half of a surrogate pair is not supported", at: position)
             }
@@ -162,7 +162,7 @@ extension ECMAPattern {
             }
             return
         }
-        // Only `\S` has a complement, so all are equal.
+        // Only the set of `\S` can be in `complements`, so all elements are equal.
         let rest = content.isEmpty ? "(?!)" : "[\(content)]"
         output += isNegated ? "(?:(?!\(rest))[\(complement)])" : "(?:[^\(complement)]|\(rest))"
     }

@@ -1,9 +1,10 @@
 /// Translates regular expressions from the syntax of ECMA-262, with its `u` flag, to that of PCRE2.
 ///
-/// Every construct is read and written again, so that no syntax of PCRE2 that ECMA-262 does not have can pass. As
-/// schemas in use need it, an escaped punctuation character and a lone `{`, `}` or `]` stand for themselves.
+/// Every construct is parsed and written anew, so that a pattern cannot use syntax that only PCRE2 has. Unlike in
+/// ECMA-262, any escaped punctuation character and a lone `{`, `}` or `]` stand for themselves, because schemas in use
+/// need it.
 struct ECMAPattern {
-    /// The pattern for PCRE2, in UTF-8.
+    /// Returns the pattern in the syntax of PCRE2.
     static func translate(_ pattern: String) throws(PatternError) -> String {
         var translator = ECMAPattern(Array(pattern.unicodeScalars))
         try translator.readGroupNames()
@@ -15,7 +16,7 @@ struct ECMAPattern {
     static let space =
         #"\x{9}-\x{d}\x{20}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"#
     private static let lineTerminators = #"\x{a}\x{d}\x{2028}\x{2029}"#
-    /// The limit of PCRE2.
+    /// The largest number of repetitions that PCRE2 permits in a quantifier.
     private static let maxRepetitions = 65_535
     private static let maxNesting = 200
 
@@ -23,7 +24,7 @@ struct ECMAPattern {
     var index = 0
     var output = ""
     private var nesting = 0
-    /// The numbers of named groups.
+    /// The number of each named group.
     private var groups: [String: Int] = [:]
     private var groupCount = 0
 
@@ -43,7 +44,7 @@ struct ECMAPattern {
         return true
     }
 
-    /// Writes a character so that it stands for itself.
+    /// Writes a character in a form that matches only this character.
     mutating func literal(_ scalar: Unicode.Scalar) {
         if scalar.properties.isAlphabetic || (0x30...0x39).contains(scalar.value) || scalar.value > 0x7f {
             output.unicodeScalars.append(scalar)
@@ -52,7 +53,7 @@ struct ECMAPattern {
         }
     }
 
-    /// Finds the groups in advance, because references may precede them.
+    /// Finds all groups before the translation, because a reference to a group may precede it.
     private mutating func readGroupNames() throws(PatternError) {
         var isInClass = false
         while let scalar = next {
@@ -142,7 +143,7 @@ struct ECMAPattern {
         if skip("?") { output += "?" }
     }
 
-    /// Reads a quantifier without its `?`; nil if the next character does not begin one.
+    /// Reads a quantifier, but not the `?` after a lazy one; nil if the next characters are not a quantifier.
     private mutating func quantifier() throws(PatternError) -> String? {
         let start = index
         switch next {

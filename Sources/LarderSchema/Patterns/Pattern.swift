@@ -9,11 +9,11 @@ final class Pattern: @unchecked Sendable {
     /// Whether a match can only start at the start of the text.
     let isAnchored: Bool
 
-    /// Compiles a pattern. Matches are searched in UTF-8.
+    /// Compiles a pattern for searches in UTF-8 text.
     init(_ pattern: String) throws(PatternError) {
         var translated = try ECMAPattern.translate(pattern)
-        // The limits of PatternMatcher need the interpreter: the JIT compiler ignores the depth limit, and needs memory
-        // that is both writable and executable.
+        // The pattern is not compiled with JIT, because PatternMatcher sets limits. The JIT compiler ignores the depth
+        // limit, and needs memory that is both writable and executable.
         let options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_MATCH_UNSET_BACKREF | PCRE2_NEVER_BACKSLASH_C
         var number: CInt = 0
         var offset = 0
@@ -44,8 +44,9 @@ final class Pattern: @unchecked Sendable {
 
 /// Searches texts for patterns with limited effort. Used by one validation at a time.
 ///
-/// Nearly all searches take few steps, so each is tried with a low limit first. If it is reached, the search is repeated
-/// with a high limit. All repetitions together have a limit too, so that many texts cannot take long either.
+/// Nearly all searches take few steps, so each search is tried with a low limit first. If it reaches that limit, it is
+/// repeated with a high limit. All repeated searches of one validation also have a common limit, so that a document
+/// with many texts cannot take long either.
 struct PatternMatcher: ~Copyable {
     enum Outcome {
         case matches, differs
@@ -60,7 +61,7 @@ struct PatternMatcher: ~Copyable {
 
     private var data: OpaquePointer?
     private var context: OpaquePointer?
-    /// The steps that are left for repetitions.
+    /// The steps that are left for all repeated searches.
     private var remaining = 20_000_000
 
     deinit {
@@ -70,7 +71,8 @@ struct PatternMatcher: ~Copyable {
 
     /// Searches a text in valid UTF-8.
     mutating func search(_ text: UnsafeBufferPointer<UInt8>, for pattern: Pattern) -> Outcome {
-        // PCRE2 applies its limit to each position in the text at which a match may start.
+        // PCRE2 applies its limit separately to each position at which a match may start, so the limit is divided by
+        // their number.
         let starts = pattern.isAnchored ? 1 : text.count + 1
         var result = match(text, pattern, steps: max(Self.fewSteps / starts, 100))
         if result == PCRE2_ERROR_MATCHLIMIT {

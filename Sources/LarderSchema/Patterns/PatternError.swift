@@ -1,6 +1,6 @@
 /// The error of a regular expression that is invalid or not supported.
 struct PatternError: Error, Equatable, Sendable {
-    /// A text for people, with the position.
+    /// The message for users, with the position in the pattern if it is known.
     var reason: String
 
     init(_ reason: String) { self.reason = reason }

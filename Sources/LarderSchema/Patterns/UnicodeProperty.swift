@@ -1,7 +1,7 @@
 /// Translates the Unicode properties of ECMA-262 to names that PCRE2 knows.
 enum UnicodeProperty {
     /// - Parameter content: the text between the braces of `\p{…}`
-    /// - Returns: nil if the text is not a property. PCRE2 may still reject the result.
+    /// - Returns: nil if the text does not have the syntax of a property. PCRE2 may reject the returned name.
     static func translate(_ content: String) -> String? {
         let parts = content.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
         guard parts.allSatisfy(isName) else { return nil }
@@ -22,7 +22,7 @@ enum UnicodeProperty {
             }
     }
 
-    /// The long names of general categories, which PCRE2 does not know.
+    /// The long names of general categories, which PCRE2 does not accept, and the names that it does.
     private static let categories = [
         "Letter": "L", "Cased_Letter": "L&", "LC": "L&", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
         "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo",
