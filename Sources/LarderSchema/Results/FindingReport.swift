@@ -21,7 +21,7 @@ struct FindingReport {
         var violations: [SchemaViolation] = []
         for (_, finding) in sorted {
             let violation = violation(finding)
-            // The same schema can apply to a value in several ways.
+            // A schema that applies to a value through several references reports the same violation several times.
             if violations.contains(violation) { continue }
             violations.append(violation)
             if violations.count == maximum { break }
@@ -40,7 +40,8 @@ struct FindingReport {
         var keyword = finding.keyword.rawValue
         var place = schema.text(location, keyword)
         if schema.program.nodes[finding.node].isFalse || finding.limit != nil, finding.limit != .pattern {
-            // `false` has no keywords; the keyword that contains it is the one that is violated.
+            // A schema that is `false` has no keywords. The violated keyword is the one that contains this schema. The
+            // same keyword is reported if a limit on depth or steps stopped the validation.
             place = schema.text(location)
             keyword = Self.keyword(of: location.pointer)
         } else if finding.keyword == .patternProperties {

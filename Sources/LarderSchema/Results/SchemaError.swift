@@ -20,8 +20,8 @@ package struct SchemaError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 
     package let code: Code
-    /// The JSON Pointer of the keyword or schema, after `#` and, in other documents than the main one, the document's
-    /// URI.
+    /// The location of the keyword or schema: a JSON Pointer after `#`. In documents other than the main one, the URI
+    /// of the document precedes the `#`.
     package let location: String
     /// A description of the error, in one line.
     package let detail: String

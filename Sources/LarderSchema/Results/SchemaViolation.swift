@@ -4,13 +4,14 @@ package import LarderJSON
 package struct SchemaViolation: Sendable, Equatable, CustomStringConvertible {
     /// The path of the value within the validated document.
     package let path: JSONPath
-    /// The location of the keyword: a JSON Pointer after `#`. In other documents than the main one, the URI of the
-    /// document precedes it. A location in a definition does not show the references that lead to it.
+    /// The location of the keyword: a JSON Pointer after `#`. In documents other than the main one, the URI of the
+    /// document precedes the `#`. For a keyword in a definition, the references that lead to the definition are not
+    /// shown.
     package let schemaLocation: String
     package let keyword: String
-    /// The expectation and the value found, in one line.
+    /// What was expected and what was found, in one line.
     package let message: String
 
-    /// The path and the message.
+    /// The path and the message; only the message if the path is the root.
     package var description: String { path.isRoot ? message : "\(path): \(message)" }
 }

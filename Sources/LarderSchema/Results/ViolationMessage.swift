@@ -81,7 +81,8 @@ struct ViolationMessage {
         }
     }
 
-    /// The types that the branches of an applicator accept if the value has none of them, otherwise their number.
+    /// The expectation of `anyOf` or `oneOf`: the types that the branches accept if the value has none of these types,
+    /// otherwise how many branches must accept it.
     private func branches(_ kind: Applicator.Kind, _ quantity: String) -> String {
         let nodes = program.nodes(applicator(kind).nodes)
         let accepted = nodes.reduce(into: TypeSet()) { $0.formUnion(program.nodes[Int($1)].types) }
@@ -111,7 +112,7 @@ struct ViolationMessage {
             }
     }
 
-    /// `a`, `a or b`, `a, b or c`
+    /// Joins alternatives: `a`, `a or b`, `a, b or c`.
     private static func alternatives(_ texts: [String]) -> String {
         guard let last = texts.last, texts.count > 1 else { return texts.first ?? "no value" }
         return texts.dropLast().joined(separator: ", ") + " or " + last
