@@ -1,10 +1,10 @@
-/// A program, and its tables in memory that can be read without reference counting and bounds checks.
+/// A compiled schema: the program, and copies of its tables that are read without reference counting and bounds checks.
 ///
-/// `nonisolated(unsafe)`, because only the initializer writes the memory.
+/// `tables` is `nonisolated(unsafe)`, because only the initializer writes the memory.
 final class CompiledSchema: Sendable {
     let program: SchemaProgram
     nonisolated(unsafe) let tables: UnsafePointer<RuleTables>
-    /// The URIs of the documents, in the order of `SchemaLocation.document`.
+    /// The URIs of the documents. `SchemaLocation.document` is an index of this array.
     let documents: [String]
 
     init(_ program: SchemaProgram, documents: [String]) {
@@ -20,7 +20,7 @@ final class CompiledSchema: Sendable {
         tables.deallocate()
     }
 
-    /// The location of a subschema or of one of its keywords as text.
+    /// Returns the location of a subschema as text, or of the keyword in it if `keyword` is not empty.
     func text(_ location: SchemaLocation, _ keyword: String = "") -> String {
         let document = location.document == 0 ? "" : documents[location.document]
         return document + "#" + location.pointer + (keyword.isEmpty ? "" : "/" + keyword)
@@ -85,21 +85,21 @@ struct RuleTables {
     }
 }
 
-// Of the pointer, because methods of the structure would copy it.
+// The methods extend the pointer, because methods of `RuleTables` would copy the structure.
 extension UnsafePointer<RuleTables> {
     @inline(__always)
     func nodes(_ range: PoolRange) -> UnsafeBufferPointer<Int32> {
         UnsafeBufferPointer(start: pointee.indexes + Int(range.start), count: Int(range.count))
     }
 
-    /// The text of a name by its index.
+    /// Returns the UTF-8 text of the name with an index.
     @inline(__always)
     func name(_ index: Int32) -> UnsafeBufferPointer<UInt8> {
         let text = pointee.names[Int(index)]
         return UnsafeBufferPointer(start: pointee.nameBytes + Int(text.start), count: Int(text.count))
     }
 
-    /// The entry for a name with the given hash; nil if the set does not contain it.
+    /// Returns the entry for a name. `hash` is the hash of the name; nil if the set does not contain the name.
     @inline(__always)
     func entry(
         _ set: NameSet, hash: UInt32, _ name: UnsafeBufferPointer<UInt8>

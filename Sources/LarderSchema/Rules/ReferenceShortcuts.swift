@@ -1,7 +1,8 @@
-/// Replaces nodes that consist of one `$ref` by the target of the reference, wherever rules refer to them.
+/// Removes indirections: rules that refer to a node that consists of one `$ref` refer to the target of the `$ref`
+/// instead.
 ///
-/// This makes the validation of the schemas in contrib/benchmarks 10 to 16 % faster. Locations and annotations need the
-/// nodes, so it is applied only to the tables.
+/// This makes the validation of the schemas in contrib/benchmarks 10 to 16 % faster. Only the tables for the validation
+/// are changed, because locations and annotations need the original nodes.
 struct ReferenceShortcuts {
     private var program: SchemaProgram
     private var targets: [Int32] = []
@@ -15,20 +16,21 @@ struct ReferenceShortcuts {
 
     private init(program: SchemaProgram) { self.program = program }
 
-    /// References of nodes to others always end, because endless ones are errors.
+    /// The loops end, because schemas with endless references are rejected before.
     private mutating func findTargets() {
         targets = program.nodes.indices.map { Int32($0) }
         for index in program.nodes.indices {
             var target = index
             while let next = next(target) {
-                // The rest of the path may be known.
+                // If `next` is an earlier node, its final target is known.
                 target = targets[next] == Int32(next) ? next : Int(targets[next])
             }
             targets[index] = Int32(target)
         }
     }
 
-    /// The target of a node that consists of a reference.
+    /// Returns the target of a node that consists of one `$ref`; nil for other nodes, and if the reference must be
+    /// kept.
     private func next(_ index: Int) -> Int? {
         let node = program.nodes[index]
         guard node.applicators.count == 1, node.types == .all, node.values.isEmpty, node.object.isNone,
@@ -36,7 +38,8 @@ struct ReferenceShortcuts {
             node.unevaluatedItems.isNone, program.applicators[Int(node.applicators.start)].kind == .reference
         else { return nil }
         let target = Int(program.indexes[Int(program.applicators[Int(node.applicators.start)].nodes.start)])
-        // Dynamic references depend on the resources that references lead through.
+        // A reference to another resource must be kept in a schema with dynamic references, because their targets
+        // depend on the resources that the validation passes through.
         guard !program.hasDynamicReferences || program.nodes[target].resource == node.resource else { return nil }
         return target
     }

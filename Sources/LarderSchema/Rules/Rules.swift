@@ -1,6 +1,6 @@
 /// The keywords for objects.
 struct ObjectRule: Sendable {
-    /// The names of `properties` and `required`.
+    /// The names in `properties` and `required`.
     var names = NameSet()
     /// The entries of `patternProperties`.
     var patterns = PoolRange()
@@ -12,7 +12,7 @@ struct ObjectRule: Sendable {
     /// `dependentRequired`, `dependentSchemas` and `dependencies`.
     var dependencies = PoolRange()
 
-    /// Whether the members have to be visited.
+    /// Whether the validation has to visit each member.
     var hasMemberRules: Bool { names.count > 0 || !patterns.isEmpty || !additional.isNone || !propertyNames.isNone }
 }
 
@@ -25,7 +25,7 @@ struct PatternRule: Sendable {
 /// Required names or a subschema that depend on the presence of a member.
 struct DependencyRule: Sendable {
     var name: Int32
-    /// Indexes of names.
+    /// The indexes of the required names.
     var required = PoolRange()
     var node = RuleIndex.none
     var keyword: Keyword
@@ -34,7 +34,7 @@ struct DependencyRule: Sendable {
 /// The keywords for arrays.
 struct ArrayRule: Sendable {
     var prefix = PoolRange()
-    /// The elements after the prefix.
+    /// The schema for the elements after those of `prefix`.
     var items = RuleIndex.none
     var contains = RuleIndex.none
     var minContains = 1
@@ -58,12 +58,12 @@ struct StringRule: Sendable {
 
 /// The keywords for numbers.
 struct NumberRule: Sendable {
-    /// The limits for integers that follow from all four keywords.
+    /// The smallest and the largest permitted integer, computed from the four keywords for minimum and maximum.
     var minInteger = Int.min
     var maxInteger = Int.max
-    /// The divisor if it is an integer, otherwise 0.
+    /// The value of `multipleOf` if it is an integer that fits in `Int`, otherwise 0.
     var integerDivisor = 0
-    /// Indexes of numbers.
+    /// The limits and the divisor, as indexes of `SchemaProgram.decimals`.
     var minimum = RuleIndex.none
     var maximum = RuleIndex.none
     var exclusiveMinimum = RuleIndex.none
@@ -74,12 +74,12 @@ struct NumberRule: Sendable {
 /// `enum` or `const`.
 struct ValueRule: Sendable {
     var keyword: Keyword
-    /// The types that have values. Numbers and integers are not distinguished.
+    /// The types of the permitted values. All numbers have the type `number`, also integers.
     var types: TypeSet = []
     var acceptsTrue = false
     var acceptsFalse = false
     var strings = NameSet()
     var numbers = PoolRange()
-    /// Arrays and objects, as indexes of values.
+    /// The permitted arrays and objects, as indexes of `SchemaProgram.constants`.
     var containers = PoolRange()
 }

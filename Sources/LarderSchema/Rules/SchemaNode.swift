@@ -4,25 +4,25 @@ import LarderJSON
 struct TypeSet: OptionSet, Sendable {
     let rawValue: UInt8
 
-    /// The bits 0 to 5 are those of ``JSONValue/Kind``.
+    /// The bit of each type up to `object` is the raw value of its ``JSONValue/Kind``.
     static let null = TypeSet(rawValue: 1 << 0)
     static let boolean = TypeSet(rawValue: 1 << 1)
     static let number = TypeSet(rawValue: 1 << 2)
     static let string = TypeSet(rawValue: 1 << 3)
     static let array = TypeSet(rawValue: 1 << 4)
     static let object = TypeSet(rawValue: 1 << 5)
-    /// Numbers without a fraction. Not needed if `number` is in the set.
+    /// Numbers without a fraction. This bit has no effect if `number` is also in the set.
     static let integer = TypeSet(rawValue: 1 << 6)
     static let all = TypeSet(rawValue: 0x3f)
 
-    /// The names of types in schemas.
+    /// The names of the types in the keyword `type`.
     static let names: [(name: String, type: TypeSet)] = [
         ("null", .null), ("boolean", .boolean), ("integer", .integer), ("number", .number), ("string", .string),
         ("array", .array), ("object", .object),
     ]
 }
 
-/// A range of a pool of a program.
+/// A range of elements in one of the arrays of a ``SchemaProgram``.
 struct PoolRange: Sendable {
     var start: UInt32 = 0
     var count: UInt32 = 0
@@ -51,12 +51,13 @@ struct RuleIndex: Sendable, Equatable {
     @inline(__always) var position: Int { Int(rawValue) }
 }
 
-/// A compiled schema or subschema. Like all rules it holds no reference, so that reading it costs no reference counting.
+/// A compiled schema or subschema. Like all rules it contains no object references, so that reading it needs no
+/// reference counting.
 struct SchemaNode: Sendable {
     var types = TypeSet.all
-    /// The types whose values other rules than `types` apply to.
+    /// The types of the values that must be checked against rules other than `types`.
     var checked = TypeSet.all
-    /// Whether it rejects every value.
+    /// Whether the schema is `false`, so that it rejects every value.
     var isFalse = false
     /// `enum` and `const`.
     var values = PoolRange()
@@ -67,13 +68,13 @@ struct SchemaNode: Sendable {
     var applicators = PoolRange()
     var unevaluatedProperties = RuleIndex.none
     var unevaluatedItems = RuleIndex.none
-    /// The schema resource that it belongs to.
+    /// The index of the schema resource that the schema belongs to.
     var resource: Int32 = 0
 
-    /// Whether it accepts every value.
+    /// Whether the schema accepts every value.
     var isTrue: Bool { types == .all && checked.isEmpty }
 
-    /// Sets `checked` after all other properties.
+    /// Computes `checked`. All other properties must be set before.
     mutating func finish() {
         if isFalse { types = [] }
         checked = []
@@ -85,7 +86,7 @@ struct SchemaNode: Sendable {
     }
 }
 
-/// A keyword that applies subschemas to the same value.
+/// A keyword that applies subschemas to the same value as the schema with the keyword.
 struct Applicator: Sendable {
     enum Kind: UInt8, Sendable {
         case reference, dynamicReference, allOf, anyOf, oneOf, not, conditional
@@ -94,6 +95,6 @@ struct Applicator: Sendable {
     var kind: Kind
     /// The nodes. A conditional has three: `if`, `then`, `else`.
     var nodes: PoolRange
-    /// For a dynamic reference: the index of its table in `dynamicTargets`.
+    /// For a dynamic reference: the index of its targets in `SchemaProgram.dynamicTargets`.
     var table = RuleIndex.none
 }

@@ -10,7 +10,8 @@ struct SchemaProgram: Sendable {
     var values: [ValueRule] = []
     var applicators: [Applicator] = []
 
-    /// The pool of lists of nodes, names, numbers and values.
+    /// Lists of indexes of nodes, names, decimals and constants, one list after the other. A ``PoolRange`` selects a
+    /// list.
     var indexes: [Int32] = []
     var patternRules: [PatternRule] = []
     var dependencies: [DependencyRule] = []
@@ -24,7 +25,8 @@ struct SchemaProgram: Sendable {
     var patterns: [Pattern] = []
     var patternTexts: [String] = []
 
-    /// For each dynamic reference: its target in each resource, or a negative number.
+    /// For each anchor name in a dynamic reference: the node with this dynamic anchor in each schema resource, or a
+    /// negative number if the resource has none.
     var dynamicTargets: [[Int32]] = []
     /// The schema and location of each node.
     var locations: [SchemaLocation] = []
@@ -45,7 +47,7 @@ struct SchemaProgram: Sendable {
 
 /// The place of a subschema.
 struct SchemaLocation: Sendable {
-    /// The identity of a subschema.
+    /// Identifies a subschema by the position of its text in a document.
     struct Key: Hashable, Sendable {
         var document: Int
         var offset: Int
@@ -60,7 +62,7 @@ struct SchemaLocation: Sendable {
 
     var key: Key { Key(document: document, offset: value.textRange.lowerBound) }
 
-    /// The location of a part of this subschema.
+    /// Returns the location of the member `name` of this subschema, which has the given value.
     func appending(_ name: String, _ value: JSONValue) -> SchemaLocation {
         var result = self
         result.value = value
