@@ -1,6 +1,6 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// Keywords that apply subschemas to the same value.
+/// Keywords that apply subschemas to the same value as the schema with the keyword.
 extension Validator {
     mutating func apply(_ range: PoolRange, _ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         var isValid = true
@@ -28,7 +28,8 @@ extension Validator {
         return isValid
     }
 
-    /// The target of a dynamic reference: the anchor in the outermost resource of the scope that has it.
+    /// Returns the target of a dynamic reference: the anchor in the outermost resource of `scope` that has such an
+    /// anchor; `initial` if no resource has one.
     private mutating func dynamicTarget(_ table: RuleIndex, _ initial: Int) -> Int {
         let targets = program.dynamicTargets[table.position]
         for resource in scope {
@@ -51,7 +52,8 @@ extension Validator {
         var isValid = false
         for node in nodes where branch(Int(node), value, kind) {
             isValid = true
-            // Each valid branch counts for `unevaluated…`.
+            // With a tracker all branches are evaluated, because `unevaluated…` depends on each branch that accepts the
+            // value.
             if tracker < 0 { break }
         }
         return isValid
@@ -66,7 +68,8 @@ extension Validator {
         return matches == 1
     }
 
-    /// Evaluates a schema whose annotations count only if it accepts the value.
+    /// Evaluates a schema. If it rejects the value, the members and elements that it evaluated do not count as
+    /// evaluated.
     private mutating func branch(_ node: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         guard tracker >= 0 else { return evaluate(node, value, kind) }
         let saved = trackers[tracker]
@@ -94,7 +97,8 @@ extension Validator {
     }
 
     /// Evaluates `anyOf` or `oneOf`. If no branch accepts the value, records the violations of the branch that fits
-    /// best, and then the violation of the keyword.
+    /// best, unless no branch permits the type or the value itself. Then records the violation of the keyword. If the
+    /// keyword has only one branch, only the violations of that branch are recorded.
     private mutating func explain(
         _ nodes: UnsafeBufferPointer<Int32>, _ index: Int, _ value: ValueCursor, _ kind: UInt8, _ keyword: Keyword
     ) -> Bool {
@@ -124,11 +128,11 @@ extension Validator {
     }
 }
 
-/// How well a value fits a branch that rejects it.
+/// How badly a value fits a branch that rejects it. The branch with the lowest rank fits best.
 private struct BranchRank {
-    /// Whether the value itself is of another type, or not one of the values.
+    /// Whether the value itself violates `type`, `enum` or `const`, as opposed to a value inside of it.
     let isMismatch: Bool
-    /// The number of members that are not one of the permitted values. Such members often select a branch.
+    /// The number of members that violate `enum` or `const`. Such a member often selects the branch for a value.
     private let selectors: Int
     private let findings: Int
 

@@ -55,7 +55,7 @@ extension Validator {
             }
             if isTracking, isEvaluated { trackers[tracker].mark(position) }
             position &+= 1
-            // Without rules for further elements nothing is left to do.
+            // The remaining elements need no check if no rule applies to them.
             if position >= prefix.count, items.isNone, contains.isNone { break }
         }
         count(position)
@@ -74,7 +74,8 @@ extension Validator {
 
 /// `unevaluatedProperties` and `unevaluatedItems`.
 extension Validator {
-    /// Checks the rules of a node, and then the members or elements that they did not evaluate.
+    /// Checks the other rules of a node with `unevaluated…`, and then the members or elements that these rules did not
+    /// evaluate.
     mutating func checkTracked(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         let node = tables.pointee.nodes + index
         let outer = tracker

@@ -1,19 +1,20 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// A step from a value to a value in it.
+/// A step from an object or array to a member or element of it.
 enum PathStep {
     case name(ValueCursor)
     case index(Int)
 }
 
-/// A violation during validation. Its message is written later, because most findings are dropped.
+/// A violation during validation. The message is written only if the violation is reported, because most findings are
+/// not.
 struct Finding {
     var node: Int
     var keyword: Keyword
-    /// The value, or the name for violations of `propertyNames`.
+    /// The invalid value; for violations of `propertyNames` the invalid name.
     var value: ValueCursor
     var path: [PathStep]
-    /// Its meaning depends on the keyword.
+    /// A number or an index, or two indexes in one integer, for the message. The meaning depends on the keyword.
     var detail = 0
     /// Set if the validation stopped because of a limit.
     var limit: ValidationLimit?
@@ -26,7 +27,7 @@ enum ValidationLimit {
 
 /// The members or elements of one value that have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
 struct Evaluated {
-    /// The first 64, which are all of most values.
+    /// A bit for each of the first 64 members or elements. Most values do not have more.
     private var first: UInt64 = 0
     private var others: [UInt64]
 

@@ -81,12 +81,13 @@ extension Validator {
     @inline(__always)
     private mutating func entry(_ names: NameSet, _ name: ValueCursor) -> UnsafePointer<NameSet.Entry>? {
         guard names.count > 0 else { return nil }
-        // A closure that captured `self` would copy all of it.
+        // A closure that captured `self` would copy the whole structure.
         let tables = tables
         return name.withString { tables.entry(names, hash: name.nameHash, $0) }
     }
 
-    /// Returns whether a pattern matches the name, and whether the schemas of all that match accept the member.
+    /// Returns whether any pattern matches the name, and whether the member satisfies the schemas of all patterns that
+    /// match.
     private mutating func checkPatterns(
         _ range: PoolRange, _ index: Int, _ name: ValueCursor, _ member: ValueCursor
     ) -> (matched: Bool, accepted: Bool) {
@@ -109,7 +110,7 @@ extension Validator {
         }
     }
 
-    /// Whether an object has a member. `name` is the index of its name.
+    /// Whether an object has a member. `name` is the index of the name of the member.
     mutating func contains(_ value: ValueCursor, _ name: Int32) -> Bool {
         value.member(tables.name(name)) != nil
     }

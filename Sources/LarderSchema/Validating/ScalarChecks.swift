@@ -28,14 +28,14 @@ extension Validator {
         return isValid
     }
 
-    /// The number of code points.
+    /// Returns the number of code points in a text in UTF-8.
     private static func length(_ text: UnsafeBufferPointer<UInt8>) -> Int {
         var length = 0
         for byte in text where byte & 0xC0 != 0x80 { length &+= 1 }
         return length
     }
 
-    /// Whether a pattern matches a string or name. Stops the validation if that takes too many steps.
+    /// Whether a pattern matches a string or name. Stops the validation if the search takes too many steps.
     mutating func matches(_ text: ValueCursor, _ pattern: Int, _ index: Int, _ keyword: Keyword) -> Bool {
         var outcome = PatternMatcher.Outcome.differs
         text.withString { outcome = matcher.search($0, for: program.patterns[pattern]) }

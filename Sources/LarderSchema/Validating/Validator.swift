@@ -5,7 +5,8 @@
 /// It runs in one of two modes. Without `tracing` it stops at the first violation and records nothing. With `tracing` it
 /// finds all violations and their paths.
 ///
-/// Also methods that change nothing are `mutating`, because the compiler copies the structure for others.
+/// Methods that change nothing are `mutating` too, because the compiler would copy the structure for nonmutating
+/// methods.
 struct Validator: ~Copyable {
     let program: SchemaProgram
     let tables: UnsafePointer<RuleTables>
@@ -13,7 +14,7 @@ struct Validator: ~Copyable {
     let tracing: Bool
     let hasDynamicReferences: Bool
 
-    /// Whether violations are recorded. False within `not` and `if`.
+    /// Whether violations are recorded. Always false without `tracing`, and false within `not`, `if` and `contains`.
     var collecting: Bool
     var findings: [Finding] = []
     var path: [PathStep] = []
@@ -22,11 +23,12 @@ struct Validator: ~Copyable {
 
     var depth = 0
     private var steps: Int
-    /// The resources that the evaluated schemas belong to, outermost first. Only used with dynamic references.
+    /// The resources that the evaluated schemas belong to, outermost first. Empty if the schema has no dynamic
+    /// references.
     var scope: [Int32] = []
-    /// For each value with `unevaluated…`, innermost last.
+    /// The evaluated members or elements of each enclosing value whose schema has `unevaluated…`, innermost last.
     var trackers: [Evaluated] = []
-    /// The index of the tracker of the current value; negative if the value has none.
+    /// The index in `trackers` for the current value; negative if its evaluated members or elements are not tracked.
     var tracker = -1
     var matcher = PatternMatcher()
 
@@ -42,7 +44,7 @@ struct Validator: ~Copyable {
         steps = limits.steps(span: span)
     }
 
-    /// Whether the value is valid.
+    /// Returns whether the value is valid; false if the validation stopped because of a limit.
     mutating func run(_ value: ValueCursor, node: Int = 0) -> Bool {
         let isValid = evaluate(node, value, value.rawKind)
         return isValid && stopped == nil
@@ -53,7 +55,7 @@ struct Validator: ~Copyable {
     mutating func child(_ node: RuleIndex, _ value: ValueCursor, _ kind: UInt8, _ step: PathStep) -> Bool {
         let rule = tables.pointee.nodes + node.position
         let bit: UInt8 = 1 &<< kind
-        // Schemas that consist of `type` need no more than this.
+        // Schemas whose only rule for the type of this value is `type` need no further evaluation.
         if rule.pointee.types.rawValue & bit & ~rule.pointee.checked.rawValue != 0 { return true }
         return slowChild(node, value, kind, step)
     }
@@ -69,7 +71,7 @@ struct Validator: ~Copyable {
         return isValid
     }
 
-    /// Evaluates a schema for a value. Names are evaluated as strings, so their kind is a parameter.
+    /// Evaluates a schema for a value. `kind` is a parameter because the names of members are evaluated as strings.
     mutating func evaluate(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         guard isWithinLimits(index, value) else { return false }
         let node = tables.pointee.nodes + index
@@ -78,7 +80,8 @@ struct Validator: ~Copyable {
         var isValid = true
         if node.pointee.types.rawValue & bit == 0, !isIntegerOfType(node.pointee.types, value, kind) {
             fail(index, .type, value)
-            // Violations of other keywords by a value of the wrong type would only distract.
+            // The other keywords are not evaluated, because their violations by a value of the wrong type would only
+            // distract.
             return false
         }
         if node.pointee.checked.rawValue & bit == 0 { return true }
@@ -104,7 +107,7 @@ struct Validator: ~Copyable {
         return isValid
     }
 
-    /// Checks the keywords for the type of the value, and the applicators.
+    /// Checks the keywords for the type of the value, and the keywords that apply subschemas to the same value.
     mutating func checkRules(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         let node = tables.pointee.nodes + index
         var isValid = true
@@ -129,7 +132,7 @@ struct Validator: ~Copyable {
         return DecimalNumber.shortInteger(value.source) != nil || DecimalNumber(value.source).isInteger
     }
 
-    /// Stops the validation if a limit is reached.
+    /// Returns whether the validation may continue. Stops it if a limit is reached.
     @inline(__always)
     mutating func isWithinLimits(_ index: Int, _ value: ValueCursor) -> Bool {
         if depth < limits.depth, steps > 0 { return true }
@@ -154,7 +157,7 @@ struct Validator: ~Copyable {
         findings.append(Finding(node: node, keyword: keyword, value: value, path: path, detail: detail))
     }
 
-    /// Stops the validation. Returns false.
+    /// Stops the validation because of a limit. Returns false, so that callers can return the result.
     @inline(never)
     mutating func stop(_ limit: ValidationLimit, _ node: Int, _ keyword: Keyword, _ value: ValueCursor) -> Bool {
         if stopped == nil {

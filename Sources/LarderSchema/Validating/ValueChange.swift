@@ -1,10 +1,10 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// The values from the root of a document to a changed value.
+/// The path from the root of a document to a changed value, with the values on this path.
 struct ValueChange {
     /// A member or element on the path.
     struct Step {
-        /// The name in UTF-8.
+        /// The name in UTF-8; empty for elements.
         var name: [UInt8]
         /// The name in the new document; nil for elements, and if the member was removed.
         var nameCursor: ValueCursor?
@@ -16,8 +16,9 @@ struct ValueChange {
         var changesMembers = false
     }
 
-    /// The steps as far as both documents have the same kind of container. The last step leads to the value that has to
-    /// be evaluated completely.
+    /// The steps of the path. They end early if the two documents have values of different types on the path, a member
+    /// that only one of them has, or arrays of different lengths. The value at the end of the steps has to be evaluated
+    /// completely.
     private(set) var steps: [Step] = []
 
     init(from old: ValueCursor, to new: ValueCursor, at path: JSONPath) {
@@ -51,11 +52,13 @@ struct ValueChange {
     }
 }
 
-/// Validation after a change. The previous value was valid, so keywords that the change does not affect still hold.
+/// Validation after a change. The previous document was valid, so keywords that the change does not affect are still
+/// satisfied.
 extension Validator {
     /// Whether the changed value is valid.
     mutating func run(_ root: ValueCursor, _ change: ValueChange) -> Bool {
-        // The target of a dynamic reference depends on the schemas above it.
+        // The whole document is evaluated, because the target of a dynamic reference depends on the schemas that lead
+        // to it.
         if hasDynamicReferences { return run(root) }
         return recheck(RuleIndex(0), root, change.steps[...]) && stopped == nil
     }
@@ -86,7 +89,7 @@ extension Validator {
                 for target in tables.nodes(applicator.nodes)
                 where !recheck(RuleIndex(rawValue: target), value, steps) { return false }
             default:
-                // Another branch may accept the value now.
+                // Branches are evaluated completely, because the change may decide which of them accepts the value.
                 guard apply(PoolRange(position, 1), index, value, value.rawKind) else { return false }
             }
         }
