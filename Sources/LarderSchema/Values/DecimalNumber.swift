@@ -1,12 +1,12 @@
 /// A JSON number with its exact decimal value: `±significand × 10^exponent`.
 ///
-/// The significand has no trailing zeros, so equal numbers have equal parts. Numbers with up to 19 significant digits
-/// need no memory; the digits of longer ones are stored.
+/// The significand has no trailing zeros, so equal numbers have equal properties. Numbers with up to 19 significant
+/// digits need no allocation. For longer numbers the other digits are stored in an array.
 struct DecimalNumber: Sendable, Hashable {
     private(set) var isNegative: Bool
     /// The significand if it has at most 19 digits, otherwise its first 19 digits.
     private var head: UInt64
-    /// The other digits, as ASCII; empty for most numbers.
+    /// The digits of the significand after the first 19, as ASCII; empty for most numbers.
     private var tail: [UInt8]
     private var exponent: Int
     /// The number of digits of the significand; 0 for zero.
@@ -15,8 +15,8 @@ struct DecimalNumber: Sendable, Hashable {
     private static let headDigits = 19
     /// The maximum number of significant digits of a divisor.
     static let maxDivisorDigits = headDigits
-    /// Exponents are limited to this magnitude, so that computing with them cannot overflow. Larger ones do not occur
-    /// in texts of less than 4 GiB, unless they are written as exponents.
+    /// Exponents are limited to this magnitude, so that computing with them cannot overflow. A text of less than 4 GiB
+    /// can exceed the limit only with an explicit exponent, such as `1e9999999999999999999`.
     private static let maxExponent = 1 << 60
 
     /// Reads the text of a valid JSON number.
@@ -78,7 +78,7 @@ struct DecimalNumber: Sendable, Hashable {
         digitCount += 1
     }
 
-    /// The value of an exponent, limited to `maxExponent`.
+    /// Returns the value of the text after `e` or `E`, limited so that further digits cannot overflow.
     private static func exponent(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
         var negative = false
         var result = 0
@@ -93,7 +93,7 @@ struct DecimalNumber: Sendable, Hashable {
     var isZero: Bool { digitCount == 0 }
     var isInteger: Bool { exponent >= 0 }
 
-    /// The number if it is an integer that fits.
+    /// The number if it is an integer that fits in `Int`, otherwise nil.
     var int: Int? {
         guard !isZero else { return 0 }
         guard exponent >= 0, exponent < 19, tail.isEmpty else { return nil }
@@ -107,7 +107,7 @@ struct DecimalNumber: Sendable, Hashable {
         return isNegative ? -Int(result) : Int(result)
     }
 
-    /// The integer part if it fits, rounded towards zero.
+    /// The number rounded towards zero; nil if the result does not fit in `Int`.
     private var truncated: Int? {
         if isInteger || isZero { return int }
         guard tail.isEmpty else {
@@ -122,10 +122,10 @@ struct DecimalNumber: Sendable, Hashable {
         return result > UInt64(Int.max) ? nil : isNegative ? -Int(result) : Int(result)
     }
 
-    /// The largest integer that is not greater, if it fits.
+    /// The largest integer that is not greater than the number; nil if it does not fit in `Int`.
     var roundedDown: Int? { truncated.map { isNegative && !isInteger ? $0 - 1 : $0 } }
 
-    /// The smallest integer that is not less, if it fits.
+    /// The smallest integer that is not less than the number; nil if it does not fit in `Int`.
     var roundedUp: Int? { truncated.map { !isNegative && !isInteger ? $0 + 1 : $0 } }
 
     static func < (left: DecimalNumber, right: DecimalNumber) -> Bool {
@@ -142,7 +142,7 @@ struct DecimalNumber: Sendable, Hashable {
         return tail.lexicographicallyPrecedes(other.tail)
     }
 
-    /// The first 19 digits, padded with zeros.
+    /// The first 19 digits of the significand. Shorter ones are extended with zeros at the end.
     private var alignedHead: UInt64 {
         var result = head
         for _ in 0..<max(0, Self.headDigits - digitCount) { result &*= 10 }
@@ -152,10 +152,11 @@ struct DecimalNumber: Sendable, Hashable {
     /// Whether the number is a divisor that ``isMultiple(of:)`` supports: positive, with at most 19 significant digits.
     var isDivisor: Bool { !isNegative && !isZero && tail.isEmpty }
 
-    /// Whether the number is an integer times `divisor`, for which ``isDivisor`` must be true.
+    /// Whether the number is an integer times `divisor`. ``isDivisor`` must be true for `divisor`.
     func isMultiple(of divisor: DecimalNumber) -> Bool {
         if isZero { return true }
-        // If the divisor had the larger exponent, the significand would have to end in a zero.
+        // A multiple cannot have a smaller exponent than the divisor: its significand would end in a zero, but trailing
+        // zeros are dropped.
         var scale = exponent - divisor.exponent
         guard scale >= 0 else { return false }
         let modulus = divisor.head
@@ -181,7 +182,8 @@ struct DecimalNumber: Sendable, Hashable {
 }
 
 extension DecimalNumber {
-    /// The value of a text of up to 18 digits without fraction and exponent, which most numbers are; nil for others.
+    /// The value of an integer that is written in up to 18 characters without an exponent, as most numbers are; nil for
+    /// others.
     @inline(__always)
     static func shortInteger(_ text: UnsafeBufferPointer<UInt8>) -> Int? {
         guard text.count <= 18 else { return nil }

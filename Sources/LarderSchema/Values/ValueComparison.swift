@@ -2,7 +2,7 @@
 
 /// Compares values as JSON Schema does: numbers by value (`1` equals `1.0`), objects without regard to order.
 enum ValueComparison {
-    /// Deeper values are never equal, so that they cannot exhaust the stack.
+    /// Values that are nested deeper are treated as unequal, so that the recursion cannot exhaust the stack.
     static let maxDepth = 512
 
     static func equal(_ left: ValueCursor, _ right: ValueCursor, depth: Int = 0) -> Bool {
@@ -32,7 +32,7 @@ enum ValueComparison {
         return DecimalNumber(left.source) == DecimalNumber(right.source)
     }
 
-    /// Compares two strings or two names.
+    /// Compares two strings or two names byte by byte.
     static func equalStrings(_ left: ValueCursor, _ right: ValueCursor) -> Bool {
         left.withString { bytes in right.withString { bytes.equals($0) } }
     }
@@ -57,7 +57,7 @@ enum ValueComparison {
     }
 
     private static func equalLargeObjects(_ left: ValueCursor, _ right: ValueCursor, depth: Int) -> Bool {
-        // Strings as keys would be equal if they are canonically equivalent.
+        // The keys are bytes, because Swift strings are equal if they are only canonically equivalent.
         var byName: [[UInt8]: ValueCursor] = [:]
         var others = right.members
         while let (name, value) = others.next() { byName[name.withString { Array($0) }] = value }
@@ -72,7 +72,8 @@ enum ValueComparison {
 }
 
 extension ValueComparison {
-    /// Returns the index of the first element that equals an earlier one, and the index of that one.
+    /// Returns the index of the first element that equals an earlier element, and the index of that earlier element;
+    /// nil if all elements are different.
     static func firstDuplicate(in array: ValueCursor) -> (index: Int, earlier: Int)? {
         var elements = array.elements
         if array.count <= 8 {
