@@ -22,7 +22,7 @@ enum UnicodeProperty {
             }
     }
 
-    /// The long names of general categories, which PCRE2 does not accept, and the names that it does.
+    /// The short names of general categories by their long names, which PCRE2 does not accept.
     private static let categories = [
         "Letter": "L", "Cased_Letter": "L&", "LC": "L&", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
         "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo",

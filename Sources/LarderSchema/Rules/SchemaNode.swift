@@ -4,7 +4,7 @@ import LarderJSON
 struct TypeSet: OptionSet, Sendable {
     let rawValue: UInt8
 
-    /// The bit of each type up to `object` is the raw value of its ``JSONValue/Kind``.
+    /// The number of the bit of each type up to `object` is the raw value of its ``JSONValue/Kind``.
     static let null = TypeSet(rawValue: 1 << 0)
     static let boolean = TypeSet(rawValue: 1 << 1)
     static let number = TypeSet(rawValue: 1 << 2)
