@@ -260,9 +260,6 @@ extension SourceDocument {
 }
 
 extension JSONValue {
-    /// Whether this is a number, a string or a Boolean.
-    var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
-
     /// The nesting depth of arrays and objects; 0 for a scalar. The recursion is bounded, because the parser limits the
     /// depth.
     fileprivate var depth: Int {

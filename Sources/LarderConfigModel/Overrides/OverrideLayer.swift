@@ -132,3 +132,8 @@ package struct OverrideLayer: Sendable {
         return refinements.isEmpty ? result : OverrideLayer(entries: refinements).applied(to: [result])
     }
 }
+
+extension JSONValue {
+    /// Whether this is a number, a string or a Boolean.
+    var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
+}
