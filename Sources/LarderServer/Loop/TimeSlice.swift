@@ -14,8 +14,8 @@ struct TimeSlice {
     func isOver(at now: NIODeadline) -> Bool { now >= end }
 }
 
-/// The time slice of the connection that is being served. The slice begins with the first call of ``isOver()``. It is
-/// not called after a cached reply, so serving cached replies does not read the clock.
+/// The time slice of the connection that is being served. The slice begins with the first call of ``isOver()``.
+/// ``isOver()`` is not called after a cached reply, so serving cached replies does not read the clock.
 struct ServingSlice {
     private var slice: TimeSlice?
     /// The loop iteration in which the slice began.
@@ -34,7 +34,8 @@ struct ServingSlice {
     /// Begins a new slice for a connection with deferred work.
     mutating func beginDeferred() { slice = nil }
 
-    /// Begins a slice that starts now, for work that will use it up.
+    /// Begins a slice that starts now instead of with the first call of ``isOver()``, for work that is expected to use
+    /// the whole slice.
     mutating func beginNow() { slice = TimeSlice() }
 
     mutating func isOver() -> Bool {

@@ -31,7 +31,7 @@ final class SnapshotFiles: Sendable {
     /// is not reused before the file is released.
     private let states = Mutex<[ObjectIdentifier: FileState]>([:])
 
-    /// The number of files that are kept.
+    /// The number of files that the agent keeps open, without those that are still being created.
     var count: Int {
         states.withLock { states in
             states.values.count { if case .created = $0 { true } else { false } }
@@ -43,7 +43,7 @@ final class SnapshotFiles: Sendable {
     /// - Throws: `limitExceeded` if the file cannot be created
     func immediateFile(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
         let snapshot = publication.current.snapshot
-        // The file is created under the lock, so that only one of several loops creates it.
+        // The file is created under the lock, so that only one of several event loops creates it.
         let (opened, isNew) = try states.withLock { states throws(WireError) -> (OpenedSnapshot?, Bool) in
             switch states[ObjectIdentifier(publication)] {
             case .created(let opened) where opened.revision >= snapshot.revision: return (opened, false)
@@ -76,7 +76,7 @@ final class SnapshotFiles: Sendable {
             }
             if let existing { return existing }
             guard let opened = try await creating?.value.get() else { continue }
-            // A file whose creation began before this call may have an older revision.
+            // The file may be older than the requested revision, because its creation may have begun before this call.
             if opened.revision >= wanted { return opened }
         }
     }

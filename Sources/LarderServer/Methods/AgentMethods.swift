@@ -36,7 +36,8 @@ extension RPCDiscover: Method {
 }
 
 extension RequestCancel: Method {
-    /// Cancels the pending requests with an id. Each of them gets its own reply.
+    /// Cancels the pending requests of this connection that have the given id. Each cancelled request gets its own
+    /// reply, besides the reply to `request.cancel`.
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let (id, connection) = (call.parameters.id, call.connection)
         let tickets = connection.state.pending.tickets(id: id)

@@ -49,7 +49,7 @@ extension ConfigExplain.Source {
 }
 
 extension WirePeer {
-    /// Converts the peer in the provenance of a value.
+    /// Converts the description of the process that set a value to its form in the protocol.
     init(_ peer: Peer) {
         self.init(pid: peer.pid, uid: peer.uid, command: peer.command, loginUid: peer.loginUID)
     }

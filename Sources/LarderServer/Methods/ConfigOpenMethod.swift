@@ -3,7 +3,8 @@ import LarderConfigModel
 import LarderProtocol
 
 extension ConfigOpen: Method {
-    /// The descriptor is sent with the reply, so a notification would have no effect.
+    /// The descriptor is sent with the reply. A notification (a request without an id) has no reply, so it would have
+    /// no effect.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -27,8 +28,8 @@ extension ConfigOpen: Method {
                 try await files.file(publication)
             } finish: { opened, request in
                 opened.flatMap { opened in
-                    // If the client has lost the right, no descriptor is sent, and ``ReplyWriter`` replaces this error
-                    // with the denial.
+                    // If the client has lost the right to read the namespace since the request arrived, no descriptor
+                    // is sent, and ``ReplyWriter`` replaces this error with the denial.
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }

@@ -172,8 +172,8 @@ extension ConfigNamespace {
             async let files = filesRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
             let filesCommit = try await files.get()
-            // The reply reports the state after this refresh. The next refresh may have begun already; then the state
-            // is not `refreshing`, but the one that this refresh led to.
+            // The reply reports the state after this refresh. If the next refresh has already begun, the current state
+            // is `refreshing`; the reply then has the state that this refresh led to.
             let freshness = publication.current.freshness
             let state = freshness == .refreshing ? outcome.freshness : freshness
             return ConfigRefresh.Result(

@@ -4,7 +4,8 @@ import LarderProtocol
 import NIOCore
 
 extension ImageGet: Method {
-    /// Only the reply contains the number of the lease, so a notification would be useless.
+    /// Only the reply contains the number of the lease. A notification (a request without an id) has no reply, so its
+    /// client could not release the lease.
     static var needsReply: Bool { true }
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -100,8 +101,10 @@ private struct ImageGetRequest {
         return number
     }
 
-    /// A reply that waits until the image is cached and, for a descriptor, its file is open.
-    /// - Parameter cached: a cached image, whose reference the task releases or a lease keeps; nil to request the image
+    /// A reply that waits until the image is cached and, if the client requested a descriptor, until the file of the
+    /// image is open.
+    /// - Parameter cached: a cached image; nil to request the image. The caller's reference to the cached image is
+    ///   either released by the task or kept by a lease.
     func taskReply(cached: CachedImage?) -> TaskReply<ImageGet.Result> {
         var request = query.request
         request.user = UInt32(clamping: connection.state.principal.credentials.uid)

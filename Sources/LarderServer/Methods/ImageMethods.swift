@@ -96,7 +96,8 @@ extension ImageList: Method {
 }
 
 extension ImageRelease: Method {
-    /// Releases a lease for one of the requests that it counts.
+    /// Releases a lease once. Several `image.get` requests of a connection can share a lease. Unless it expires first,
+    /// it ends when it has been released once for each of these requests.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let cache = try call.server.imageService().cache
         let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
@@ -124,9 +125,9 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // The image was not pinned, because it is not in the cache. If it came from the cache, it was removed in
-            // between, and the next iteration downloads it. If it was downloaded, this method fails instead of
-            // downloading it again, because its origin may forbid caching it.
+            // The image was not pinned, because it is not in the cache. If the image came from the cache, it was
+            // removed before it could be pinned, and the next iteration downloads it. If it was downloaded, this method
+            // fails instead of downloading it again, because its origin may forbid caching it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }

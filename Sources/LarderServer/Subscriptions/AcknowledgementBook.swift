@@ -33,7 +33,7 @@ final class AcknowledgementBook: Sendable {
         }
     }
 
-    /// The acknowledgements of a client, ordered by namespace.
+    /// The last acknowledgement of a client for each namespace, ordered by namespace.
     func latest(by client: Int) -> [AgentClients.Acknowledgement] {
         let latest = entries.withLock { $0.compactMapValues { $0[client] } }
         return latest.sorted { $0.key < $1.key }.map { namespace, entry in

@@ -4,8 +4,9 @@ import LarderConfig
 import LarderProtocol
 import NIOCore
 
-/// A request that is answered once a condition holds in the current snapshot. The channel of its event loop checks the
-/// condition at each publication; in between the wait has no cost.
+/// A request that is answered once a condition holds in the current snapshot. The ``SnapshotChannel`` of the event loop
+/// checks the condition only when a snapshot is published, so a pending wait takes no processor time between
+/// publications.
 final class SnapshotWait {
     let publication: ConfigPublication
     let timeout: TimeAmount?

@@ -59,7 +59,8 @@ final class Subscription {
     }
 
     /// Sends the current snapshot, now or when pending output has drained.
-    /// - Parameter previous: the last revision that all subscriptions of the loop were offered
+    /// - Parameter previous: the revision of the last snapshot before the current one that was offered to all
+    ///   subscriptions of the event loop
     func offer(after previous: Int) {
         perform(state.offer(current: topic.channel.snapshot.revision, previous: previous, canWrite: canWrite))
     }

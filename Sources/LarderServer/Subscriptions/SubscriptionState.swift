@@ -88,7 +88,8 @@ extension Subscription {
         }
 
         /// Handles a snapshot with a changed value. Changes that arrive while output is pending result in one event.
-        /// - Parameter previous: the last revision that all subscriptions of the event loop were offered
+        /// - Parameter previous: the revision of the last snapshot before the current one that was offered to all
+        ///   subscriptions of the event loop
         mutating func offer(current: Int, previous: Int, canWrite: Bool) -> Action {
             guard case .active = phase, delivered < current else { return .none }
             return send(current, after: previous, canWrite)

@@ -12,7 +12,7 @@ final class Topic {
     /// connection, which may remove the last subscription, the topic and the channel. The reference cycle ends when the
     /// channel removes the topic.
     let channel: SnapshotChannel
-    /// In no particular order.
+    /// The subscriptions, in no particular order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
@@ -187,6 +187,6 @@ final class Topic {
 }
 
 extension ConfigState {
-    /// The state with the same name on the wire.
+    /// Converts the state of a namespace to the state with the same name in the protocol.
     init(_ freshness: Freshness) { self.init(rawValue: freshness.rawValue) }
 }
