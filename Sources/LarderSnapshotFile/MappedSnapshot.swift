@@ -175,6 +175,6 @@ public final class InvalidationToken: Sendable {
     /// False once a newer snapshot is announced, or once announcements can no longer arrive.
     public var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
-    /// Records permanently that the snapshot may no longer be the newest.
+    /// Records that the snapshot may no longer be the newest. This cannot be undone.
     public func invalidate() { isCurrent.store(false, ordering: .releasing) }
 }

@@ -2,7 +2,8 @@
 enum Function: String, Sendable {
     // For all values.
     case json
-    // For objects. Both functions return a list of the members. An element of the list has `key` and `value`.
+    // For objects. `enumerated` and `sorted` each return a list of the members. An element of the list has `key` and
+    // `value`.
     case enumerated, sorted
     // For arrays, objects and the lists of `enumerated` and `sorted`; `empty` also for strings and missing values.
     case count, empty

@@ -26,7 +26,7 @@ enum Item {
         }
     }
 
-    /// The item as a JSON value.
+    /// The value, or the pair as a JSON object with `key` and `value`.
     var json: JSONValue {
         switch self {
         case .value(let value): value
@@ -72,7 +72,7 @@ struct ValuePath {
 enum Operand {
     case item(Item, ValuePath)
     case list(List)
-    /// The Boolean result of a function. A section over a flag opens no scope.
+    /// The Boolean result of a function. A section over a Boolean result opens no scope.
     case flag(Bool)
     /// There is no value at the path.
     case missing([String], isOptional: Bool)

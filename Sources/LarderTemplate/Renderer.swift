@@ -179,8 +179,9 @@ struct Renderer {
             valuePath(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
-    /// The path of the value that a reference has in a scope. If the scope is a member of an object, its path already
-    /// ends with the member's name, so the first step `value` adds nothing to the path.
+    /// The path of the value that a reference has in a scope. If the value of the scope is a pair of a member's name
+    /// and value, the path of the scope already ends with that name. A first step `value` of the reference then adds
+    /// nothing to the path.
     private func valuePath(_ reference: Reference, in scope: Scope) -> ValuePath {
         if case .member = scope.item, reference.steps[0].plainName == "value" {
             return ValuePath(base: scope.path, reference: reference, first: 1)

@@ -119,7 +119,7 @@ struct TemplateParser {
     }
 
     /// Adds an instruction for the text before a tag. If `mayStandAlone` is true and the lines of the tag contain only
-    /// blanks besides the tag, these blanks and the line end are dropped.
+    /// blanks besides the tag, these blanks and the line end after the tag are dropped.
     private mutating func endText(before tag: TagReader, mayStandAlone: Bool) {
         if mayStandAlone, let start = lineStart(before: tag.start), let next = nextLine(after: tag.position) {
             endText(at: start, next: next)

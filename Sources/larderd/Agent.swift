@@ -24,8 +24,8 @@ struct Agent {
     private let logger = Logger(label: "larderd")
 
     private static let networkThreads = 1
-    /// Chosen so that one thread can write journals while the others perform background writes, and read and write
-    /// images.
+    /// There are several disk threads, so that one can write journals while the others perform background writes, and
+    /// read and write images.
     private static let diskThreads = 4
     /// Separate from the disk threads, because a lookup blocks for seconds if the name servers do not respond.
     private static let resolverThreads = 4

@@ -97,7 +97,8 @@ struct AgentPlan: Sendable {
         return next
     }
 
-    /// The declared namespaces. `hostDirectory` is the default directory for the host layer of the namespace `default`.
+    /// The namespaces in the settings. `hostDirectory` is the default directory for the host layer of the namespace
+    /// `default`.
     private static func namespaces(
         _ settings: Settings, _ settingsPath: String?, hostDirectory: String?
     ) -> [NamespaceConfiguration] {
@@ -110,7 +111,8 @@ struct AgentPlan: Sendable {
         }
     }
 
-    /// The default host layer directory if the command line names the settings file: `config.d` next to that file.
+    /// The default directory of the `host` layer if the command line names the settings file: `config.d` next to that
+    /// file.
     private static func directoryBeside(_ settings: String) -> String {
         let path = absolute(settings)
         return "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/config.d"

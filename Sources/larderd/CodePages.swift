@@ -9,7 +9,7 @@ enum CodePages {
     /// Data is not released: relocated data differs from the file, so it would be lost (madvise(2), MADV_DONTNEED).
     static func release() {
         for range in ranges(ofMaps: maps()) {
-            // Fails only for a range that is no longer mapped.
+            // madvise fails only for a range that is no longer mapped.
             madvise(UnsafeMutableRawPointer(bitPattern: range.lowerBound), range.count, MADV_DONTNEED)
         }
     }

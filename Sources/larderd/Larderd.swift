@@ -118,8 +118,8 @@ enum Program {
         do {
             var command = try Larderd.parseAsRoot(nil)
             guard let agent = command as? Larderd else { return try command.run() }
-            // The process checks that it can create its threads before the first task starts, because if a thread
-            // cannot be created, Dispatch waits indefinitely, and NIO crashes the process.
+            // If a thread cannot be created, Dispatch waits indefinitely, and NIO crashes the process. Therefore the
+            // process checks, before the first task starts, that it can create its threads.
             if !agent.checkSettings { try Process.checkThreads(Agent.maxThreads) }
             Task { @MainActor in
                 do { try await agent.run() } catch { Larderd.exit(withError: error) }

@@ -23,7 +23,7 @@ final class ServiceStatus: Sendable {
         /// The status line that was sent last; nil before the first.
         var reported: String?
         var isReadyDue = false
-        /// The last state of each namespace that was not `refreshing`; `initializing` at first.
+        /// For each namespace, its last state other than `refreshing`; `initializing` at first.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
     }
@@ -137,8 +137,8 @@ struct StatusService: AgentService {
     let status: ServiceStatus
     var clock: any Clock<Duration> = ContinuousClock()
 
-    /// After a message, changes within this time are combined into one further message. A failed message is sent again
-    /// after this time.
+    /// The minimum time between two messages. Changes within this time after a message are reported together in the
+    /// next message. A message that could not be sent is sent again after this time.
     static let pause = Duration.seconds(1)
     static let interval = Duration.seconds(10)
 

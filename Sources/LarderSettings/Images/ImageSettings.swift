@@ -27,7 +27,7 @@ package struct ImageSettings: Sendable, Equatable {
     /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads in
     /// total, from one origin and for one user, each from 1 to 256. `minimumBytesPerSecond` and
     /// `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in bytes per second, at any time and while
-    /// another user waits for its slot, each from 1 to 1,000,000,000.
+    /// another user waits for the slot of this download, each from 1 to 1,000,000,000.
     package var flights = DownloadLimits()
     /// `failures`: how long the cache remembers that a download failed, by kind of failure, 0 s (not at all) to a day.
     package var failures = FailureLifetimes()

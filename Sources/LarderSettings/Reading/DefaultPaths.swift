@@ -94,8 +94,8 @@ package struct DefaultPaths: Sendable, Equatable {
             .noDefaultPath, "neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
     }
 
-    /// The first of the colon-separated directories in a variable that systemd sets; nil if the variable counts as
-    /// unset.
+    /// The first of the colon-separated directories in a variable that systemd sets; nil if the variable is not set or
+    /// does not begin with an absolute path.
     private func fromSystemd(_ name: String) -> String? {
         let first = environment[name]?.split(separator: ":", omittingEmptySubsequences: false).first
         return Self.normalised(first)

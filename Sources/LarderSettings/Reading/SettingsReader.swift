@@ -26,7 +26,8 @@ struct SettingsReader {
                 "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))",
                 member: member, offset: unknownMember.offset)
         }
-        // The closure is never called: the names are distinct, because the parser rejects duplicates.
+        // The closure chooses between two members with the same name. It is never called: the names are distinct,
+        // because the parser rejects duplicates.
         self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
         self.path = path
         self.offset = value.offset

@@ -26,8 +26,8 @@ extension Settings {
     ///
     /// An account that does not exist on this host is logged and ignored.
     ///
-    /// - Parameter isForHost: whether the agent serves the whole host. Only then does a missing default group cause a
-    ///   warning; the agent of a single user needs no group.
+    /// - Parameter isForHost: whether the agent serves the whole host. Only then is it logged as a warning if the
+    ///   default group does not exist; the agent of a single user needs no group.
     package func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
         var rules = AccessRules()
         if let access {

@@ -26,8 +26,8 @@ extension IPAddress {
         if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }
         let embedded = embeddedAddresses.map(\.kind)
         if let worse = embedded.first(where: { $0 != .global }) { return worse }
-        // Addresses in the deprecated forms, which have 0 in `high`, are not routed to the embedded address. They are
-        // reserved.
+        // Addresses in the deprecated forms, whose upper 64 bits (`high`) are 0, are reserved: packets to them are not
+        // forwarded to the embedded address.
         if !embedded.isEmpty, high != 0 { return .global }
         // 2000::/3 is the only block that is allocated for global unicast (RFC 4291, section 4).
         return high >> 61 == 0b001 ? .global : .reserved

@@ -125,7 +125,7 @@ package struct EventStreamParser: Sendable {
             if !value.contains(0) { id = Array(value) }
         } else if name.elementsEqual("retry".utf8) {
             guard !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
-            // A number that is too large counts as the maximum. ``ReconnectPlan`` applies a lower limit of its own.
+            // A number that is too large counts as the maximum. ``ReconnectPlan`` limits the delay further.
             let milliseconds = Int64(String(decoding: value, as: UTF8.self)) ?? .max
             retry = min(.milliseconds(milliseconds), RetryAfter.maxDelay)
         }

@@ -85,7 +85,8 @@ struct HTTPExchange: Sendable {
         case redirected(FetchURL)
     }
 
-    /// Sends the request, follows redirects and reads the final response while its client is valid.
+    /// Sends the request, follows redirects and reads the final response. The client that received the final response
+    /// is not released before the response has been read.
     private func follow<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {

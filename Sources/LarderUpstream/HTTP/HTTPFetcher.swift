@@ -104,7 +104,8 @@ package final class HTTPFetcher: Sendable {
             return state
         }
         guard case .running(let client) = last else { return }
-        // shutdown() throws only if it has been called before, which the state rules out.
+        // shutdown() throws only if it has been called before. That is impossible, because only the caller that changes
+        // the state from `running` to `shutDown` gets here.
         try? await client.shutdown()
     }
 

@@ -115,8 +115,8 @@ extension HTTPClient.Configuration {
             decompression: .disabled)
         // ImageDownloader decides whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
-        // The caller limits concurrent downloads. The limit per host is high, because a request that waited for a free
-        // connection could exceed its idle limit.
+        // The caller limits concurrent downloads. The limit per host is high, because the idle limit of a request also
+        // applies while the request waits for a free connection.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

@@ -9,7 +9,7 @@ package struct StreamHead: Sendable {
     package let fields: [(name: String, value: String)]
     private let url: FetchURL
 
-    /// The status code. For followed redirects, that of the final response.
+    /// The status code. After redirects that were followed, it is that of the final response.
     package var status: Int { metadata.status }
 
     /// The error for a status other than 200; nil for 200. The body can still be read, for example for details of the

@@ -18,7 +18,7 @@
 package struct PollPlan: Sendable, Hashable {
     /// The event after which the next delay is computed.
     package enum Event: Sendable, Hashable {
-        /// The agent started. `holding`: whether it restored a document from disk.
+        /// The agent started. `holding`: whether the agent restored a document from disk.
         case started(holding: Bool)
         /// New settings were applied.
         case reconfigured
@@ -48,8 +48,8 @@ package struct PollPlan: Sendable, Hashable {
     package var failures: Int { backoff.failures }
 
     private static let maxRetryInterval = Duration.seconds(600)
-    /// After repeated failures a host skips scheduled polls. The intervals of the skipped polls and of the poll that
-    /// follows must fit into this time.
+    /// After repeated failures a host skips scheduled polls. It skips a poll only if the intervals of all skipped polls
+    /// and of the next poll together are at most this time.
     private static let maxPause = Duration.seconds(300)
     /// One more than the maximum number of skipped polls.
     private static let maxIntervals = 5
@@ -68,7 +68,7 @@ package struct PollPlan: Sendable, Hashable {
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 
-    /// Resets the failures after a request outside the plan has succeeded.
+    /// Resets the number of consecutive failures, because a request that this plan did not schedule has succeeded.
     package mutating func forgetFailures() { backoff.reset() }
 
     /// Returns the time to wait until the next request.

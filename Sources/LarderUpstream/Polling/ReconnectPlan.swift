@@ -24,7 +24,7 @@ package struct ReconnectPlan: Sendable, Hashable {
 
     /// The shortest wait. It bounds the rate of attempts if a source ends every connection immediately.
     package static let minSplay = Duration.milliseconds(500)
-    /// The shortest window for a source with several endpoints.
+    /// For a source with several endpoints, ``window(_:interval:hasOtherEndpoints:)`` is not reduced below this time.
     private static let minShortWindow = Duration.seconds(1)
     private static let maxDefaultWindow = Duration.seconds(30)
     /// The longest `retry:` or `Retry-After` that is honored.
@@ -42,12 +42,13 @@ package struct ReconnectPlan: Sendable, Hashable {
         backoff = Self.backoff(firstFetchWindow)
     }
 
-    /// Returns the window of a source.
+    /// Returns the time over which all hosts spread their first attempts to reconnect to a source.
     ///
     /// - Parameters:
     ///   - setting: the window from the settings; nil for the default
     ///   - interval: the polling interval of the source
-    ///   - hasOtherEndpoints: whether the next attempt can go to another endpoint
+    ///   - hasOtherEndpoints: whether the next attempt can go to another endpoint; the window is then reduced to a
+    ///     tenth
     package static func window(_ setting: Duration?, interval: Duration, hasOtherEndpoints: Bool = false) -> Duration {
         let window = setting ?? min(interval / 10, maxDefaultWindow)
         return hasOtherEndpoints ? min(window, max(window / 10, minShortWindow)) : window

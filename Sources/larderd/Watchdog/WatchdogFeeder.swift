@@ -78,7 +78,8 @@ final class WatchdogFeeder {
         do {
             try feed()
         } catch {
-            // The next round notifies the watchdog again. If that fails too, the service manager kills the agent.
+            // The next round notifies the watchdog again. If that notification also fails, the service manager kills
+            // the agent.
             logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
         }
         eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
