@@ -91,7 +91,7 @@ struct BackupTests {
             #expect(older < saved)
             #expect(try restored.stop() == .exit(0))
 
-            // A restore to an existing directory succeeds, and a restore to a missing one fails.
+            // A restore succeeds if the directory of `--state-directory` exists, and fails if it does not.
             let other = home.directory + "/other"
             #expect(try home.larder("restore", file, "--state-directory", other).status == 1)
             try home.makeDirectory("other")
@@ -126,8 +126,8 @@ struct BackupTests {
         }
     }
 
-    /// Makes a backup of two namespaces, applies `change` to its lines except the last, and updates the SHA-256 in the
-    /// last line. Returns the path of the backup.
+    /// Makes a backup of two namespaces, applies `change` to all lines of the backup except the last, and writes the
+    /// new SHA-256 to the last line. Returns the path of the backup.
     private func forge(_ home: AgentHome, _ change: (inout [String]) -> Void) throws -> String {
         let file = home.directory + "/larder.backup"
         let agent = try home.start()
@@ -170,7 +170,7 @@ struct BackupTests {
     }
 
     @Test(
-        "restore refuses a snapshot with an invalid member, even if every SHA-256 in the backup is correct",
+        "restore refuses a snapshot with an invalid JSON member, even if every SHA-256 in the backup is correct",
         arguments: [
             (#""digest":"[0-9a-f]+""#, #""digest":"x""#), (#""journal":\d+"#, #""journal":9007199254740992"#),
             (#""released":\d+"#, #""released":9007199254740992"#),

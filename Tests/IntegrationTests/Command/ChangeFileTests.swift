@@ -80,7 +80,7 @@ struct ChangeFileTests {
                 == ["a": ["x": 9, "y": 3], "other": 1, "list": [1, 2], "n": 0])
     }
 
-    @Test("the notes above an edited value are not parsed, and new notes replace them")
+    @Test("notes above the value in the edited text are not parsed, and new notes replace the previous ones")
     func notes() throws {
         let text = EditText.text(["a": 1], notes: ["one", "two\nlines"])
         #expect(text == "// one\n// two\\nlines\n{\n  \"a\": 1\n}\n")

@@ -207,7 +207,7 @@ struct CommandFormatTests {
         #expect(ClientsTable(now: now).text([other]).hasSuffix("    0 B  41, not web 8: no\\nport"))
     }
 
-    @Test("explain shows the value, then the layers from highest to lowest with the winner marked")
+    @Test("explain shows the value, then its layers from highest to lowest precedence, and marks the effective one")
     func explanation() {
         let result = ConfigExplain.Result(
             path: "search.limit", namespace: "default", revision: 41, epoch: "e", value: 20, winner: "override",

@@ -260,7 +260,7 @@ struct CommandLineTests {
             try push("2")
             let back = try home.larder("rollback", "\(first)").text
             #expect(back.hasPrefix("revision \(first + 2); the current content of the sources is held back"))
-            // With this override, the namespace has the same content before and after the release.
+            // With this override, the namespace has the same content before and after the rollback is released.
             try home.larder("set", "a", "3")
             let unchanged = "unchanged at revision \(first + 3)\n"
             #expect(try home.larder("rollback", "--release").text == "released, \(unchanged)")

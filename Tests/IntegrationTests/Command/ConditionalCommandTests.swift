@@ -71,7 +71,7 @@ struct ConditionalCommandTests {
         }
     }
 
-    @Test("edit opens the editor again after a syntax error, and after a conflict with the other change included")
+    @Test("edit opens the editor again after a syntax error; after a conflict, its text has the other change too")
     func editConflict() throws {
         try AgentHome.with { home in
             let agent = try home.start()

@@ -142,7 +142,8 @@ extension Integration {
                 let client = try agent.connect()
                 try client.waitForImages("entries", atLeast: 1)
                 try client.waitForImages("flights", atLeast: 1)
-                // larder installs its signal handler before it sends the list, so the handler is installed now.
+                // larder installs its signal handler before it sends the list. The agent is downloading images of the
+                // list, so the handler is installed now.
                 prefetch.signal(SIGINT)
                 #expect(try prefetch.waitForEnd() == .signal(SIGINT))
                 #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")

@@ -73,7 +73,7 @@ struct PrefetchProgressTests {
         #expect(meter.millisecondsLeft == 0)
     }
 
-    @Test("frequent updates do not shorten the period over which the rate is measured")
+    @Test("frequent progress updates do not shorten the period over which the download rate is measured")
     func manyUpdates() {
         var meter = ProgressMeter(PrefetchTally(total: 100_000), at: .zero)
         for step in 1...20_000 {

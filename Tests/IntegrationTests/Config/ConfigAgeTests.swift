@@ -35,7 +35,7 @@ extension Integration {
                 let agent = try home.start()
                 let clients = try (0..<30).map { _ in try agent.connect() }
                 try clients[0].call("config.set", ["path": "n", "value": 0])
-                // The response to the first request, which the agent sends at its start, is recent enough for all
+                // The agent requests the document at its start. The response to that request is recent enough for all
                 // clients.
                 try origin.request()
                 let requests = try clients.map {

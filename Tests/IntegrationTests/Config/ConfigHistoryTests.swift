@@ -18,7 +18,7 @@ extension Integration {
             return MergePatch.apply(try require(patch, "patch"), to: current["value"])
         }
 
-        @Test("the history survives a stop and kill -9, and names the process that caused each snapshot")
+        @Test("the history survives a stop and a kill -9 of the agent, and names the process that caused each snapshot")
         func restarts() throws {
             try AgentHome.with { home in
                 var expected: [Int: JSONValue] = [:]
@@ -66,7 +66,7 @@ extension Integration {
             }
         }
 
-        @Test("a rollback survives restarts and kill -9 until the source has a newer version than the refused one")
+        @Test("a rollback survives restarts and kill -9, until the source has a newer version than the one rolled back")
         func rollbackAcrossRestarts() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }

@@ -114,7 +114,7 @@ extension Integration {
             }
         }
 
-        @Test("a copy is readable by the socket's group and by others only if they can read the namespace")
+        @Test("the socket's group and other users can read a copy only if they have the right to read its namespace")
         func rights() throws {
             let group = geteuid() == 0 ? 12345 : getegid()
             let settings = """

@@ -28,7 +28,8 @@ extension Integration {
                 try home.write("defaults.json", #"{"a":3,"b":3,"d":3}"#)
                 #expect(try client.event()["value"] == ["a": 3, "b": 2, "d": 3])
 
-                // A truncated or missing file keeps the last content. The status reports it until the file is valid.
+                // If the file is truncated or missing, its last content stays in use. The status reports the problem
+                // until the file is valid.
                 try #"{"a":"#.write(toFile: home.directory + "/defaults.json", atomically: false, encoding: .utf8)
                 #expect(try client.refusal("config.refresh").name == "rejected")
                 unlink(home.directory + "/defaults.json")
@@ -45,7 +46,7 @@ extension Integration {
             }
         }
 
-        @Test("if the file of the defaults is missing when the agent starts, its last content is served as stale")
+        @Test("if the defaults file is missing when the agent starts, the last content of the file is served as stale")
         func defaultsGoneAtStart() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { defaults: { path: '@/defaults.json' } } } }") {
                 home in

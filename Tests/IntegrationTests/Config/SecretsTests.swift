@@ -37,7 +37,7 @@ extension Integration {
             }
         }
 
-        @Test("the user who runs the agent gets unmasked values")
+        @Test("the user that the agent runs as gets unmasked values of secrets")
         func owner() throws {
             try withSecrets { _, agent in
                 let explanation = try agent.call("config.explain", ["path": "db.password"])
@@ -115,7 +115,7 @@ extension Integration {
                 try refuse("config.set", ["path": "list.0", "value": secret])
                 try home.write("config.d/20.json", #"{"db":{"password":"\#(Self.secret)",}}"#)
                 try refuse("config.refresh")
-                // Waits until the file watcher has also read the file.
+                // The refresh has read the file. Waits until the agent has also read it because of the file watcher.
                 try agent.waitForLog("20.json")
                 try home.write("config.d/20.json", #""\#(Self.secret)""#)
                 try refuse("config.refresh")

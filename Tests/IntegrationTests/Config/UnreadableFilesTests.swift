@@ -73,7 +73,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent runs with an empty /etc that cannot be read", .enabled(if: canMount))
+        @Test("the agent serves and keeps changes if /etc is empty and cannot be read", .enabled(if: canMount))
         func noEtc() throws {
             let mount = #"mount -t tmpfs -o mode=0 tmpfs /etc && exec "$0" "$@""#
             try AgentHome.with { home in

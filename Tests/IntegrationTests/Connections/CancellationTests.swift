@@ -90,7 +90,7 @@ extension Integration {
             }
         }
 
-        @Test("a push waits for an earlier refresh and replaces the document of that refresh; a set does not wait")
+        @Test("a push waits for a pending refresh, then replaces the refreshed document; a set does not wait")
         func pushAfterRefresh() throws {
             try withHangingSource { agent, origin in
                 let (refresher, pusher) = try (agent.connect(), agent.connect())

@@ -44,7 +44,7 @@ extension Integration {
             }
         }
 
-        @Test("after its descriptors were exhausted, the agent serves changes and images, and leaks no descriptor")
+        @Test("after the agent ran out of descriptors, it serves changes and images again, and leaks no descriptor")
         func recovery() throws {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
@@ -72,7 +72,8 @@ extension Integration {
                     for client in clients { _ = try? client.request("agent.ping") }
                     for client in clients { _ = try client.message() }
                     for client in clients { client.close() }
-                    // The agent refuses new clients until it has closed the connections of this round.
+                    // The agent refuses new clients until it has closed its ends of the connections that the clients of
+                    // this iteration have closed.
                     let deadline = Deadline.usual
                     while (try? waitForSingleConnection()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
                     try use(number)

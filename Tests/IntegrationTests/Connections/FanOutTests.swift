@@ -95,7 +95,7 @@ extension Integration {
             }
         }
 
-        @Test("after a change of state without a new snapshot, the first event of a new subscription has the new state")
+        @Test("if the state of a namespace changes without a new snapshot, new subscriptions start with the new state")
         func currentState() throws {
             let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
             defer { origin.stop() }

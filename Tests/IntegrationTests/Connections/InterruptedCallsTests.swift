@@ -23,7 +23,8 @@ extension Integration {
                 let log = home.directory + "/calls"
                 // Also preloads the libraries that are preloaded into the test process.
                 let libraries = [ProcessInfo.processInfo.environment["LD_PRELOAD"], try Self.library(in: home)]
-                // Excludes the database, because SQLite does not repeat an interrupted fsync(2).
+                // Calls on the files of the SQLite database do not fail, because SQLite does not repeat an interrupted
+                // fsync(2).
                 let wrapper = [
                     "env", "LD_PRELOAD=" + libraries.compactMap(\.self).joined(separator: ":"),
                     "LARDER_FAULT_PATHS=\(home.state):\(home.directory)/cache", "LARDER_FAULT_EXCEPT=.sqlite",

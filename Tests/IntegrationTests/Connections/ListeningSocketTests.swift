@@ -52,8 +52,8 @@ extension Integration {
                     return bind(listener.number, address, socklen_t(length))
                 }
                 guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
-                // The working directory of the agent is the home. An abstract socket has no directory, so the agent
-                // must write no copies, not even to its working directory.
+                // The working directory of the agent is the directory of this test, `home.directory`. An abstract
+                // socket has no directory, so the agent must write no copies, not even to its working directory.
                 let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
                 _ = try home.start(listener: listener)
                 let reply = try Command.run(

@@ -30,7 +30,7 @@ extension Integration {
             }
         }
 
-        @Test("large replies that fill the socket are each sent exactly once", arguments: [3_000, 100_000, 700_000])
+        @Test("large replies that fill the socket buffer are each sent once", arguments: [3_000, 100_000, 700_000])
         func largeReplies(size: Int) throws {
             try AgentHome.with { home in
                 let agent = try home.start()

@@ -189,8 +189,8 @@ extension Integration {
                 let replies = try client.message().elements
                 #expect(replies.map { $0["id"]?.int } == Array(1...5))
                 let refusals = replies.map { $0["error"]?["data"]?["name"]?.string }
-                // The reply to agent.clients is asynchronous. It is an error if the documents reach the maximum size
-                // first.
+                // The reply to agent.clients is asynchronous. If the documents reach the maximum size first,
+                // agent.clients gets an error instead of a result.
                 #expect([nil, "limitExceeded"].contains(refusals[0]))
                 #expect(refusals.dropFirst() == [nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])

@@ -88,7 +88,7 @@ extension Integration {
         }
 
         @Test(
-            "above queuedBytesPerUser, large replies are rejected, and clients that do not read are disconnected")
+            "if a user exceeds queuedBytesPerUser, large replies fail, and clients that do not read are disconnected")
         func queuedBytes() throws {
             try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
                 let agent = try home.start()
@@ -98,7 +98,8 @@ extension Integration {
                 try client.call("config.set", ["path": "small", "value": 1])
                 var nonReaders: [LineClient] = []
                 var refusal: String?
-                // On a slow machine the agent may close some of these clients before the limit is reached.
+                // On a slow machine the agent may disconnect some of the clients that do not read before the limit is
+                // reached.
                 while refusal == nil {
                     nonReaders.append(try agent.connect())
                     _ = try nonReaders.last?.request("config.get", ["large"])

@@ -23,7 +23,7 @@ struct DoctorChecksTests {
     }
 
     @Test(
-        "without symbols, levels are printed as words; the exit status depends on the worst level and on reachability")
+        "without symbols, levels are words; exit status depends on the worst level and whether the agent is reachable")
     func levels() {
         let findings = Finding.Level.allCases.map {
             Finding($0, "disk", "title\u{1B}[2J", detail: ["why"], advice: ["type this"])

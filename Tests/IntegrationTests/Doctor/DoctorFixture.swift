@@ -44,7 +44,7 @@ extension ServiceFacts.Units {
         return UnitFacts(printed: all.map { "\($0.key)=\($0.value)\n" }.joined())
     }
 
-    /// The units of a stopped service whose socket unit is inactive too.
+    /// The systemd units of a service that is stopped, with an inactive socket unit.
     static func down(_ service: [String: String] = ["ActiveState": "inactive", "SubState": "dead"]) -> Self {
         var units = Self.healthy
         units.service = unit(service)

@@ -15,7 +15,7 @@ struct DoctorMoreChecksTests {
         return examination.complaints
     }
 
-    @Test("invalid, missing, unreadable and changed settings files have different findings")
+    @Test("doctor reports invalid, missing, unreadable and changed settings files with different findings")
     func settingsFiles() {
         let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
         #expect(wrong.map(\.title) == ["/etc/larder/larder.json is invalid"])

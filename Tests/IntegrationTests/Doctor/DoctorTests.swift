@@ -152,7 +152,7 @@ struct DoctorTests {
                 settings:
                     "{namespaces: {shop: {remote: {file: {path: '\(home.directory)/shop.json'}}}}}")
             let agent = try home.start()
-            // The command ends after the first attempt to read the source.
+            // `larder refresh` ends after the first attempt of the agent to read the source.
             try home.larder("refresh", "-n", "shop")
             let (status, findings) = try examine(home)
             #expect(status == 1)
