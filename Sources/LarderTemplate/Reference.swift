@@ -49,7 +49,8 @@ struct Reference: Sendable, Equatable {
         functions.reverse()
         self.functions = functions
         if name.isEmpty {
-            // Without an argument, a function applies to the position in a list, so it must support positions.
+            // A function that is called without an argument applies to the position of an element in a list, so it must
+            // support positions.
             guard let first = functions.first else { throw .empty }
             guard first.isOfPlaces else { throw .parentheses }
             start = .place

@@ -69,12 +69,12 @@ struct AgentPlan: Sendable {
         ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt)
     }
 
-    /// The limits in effect. Some descriptors are reserved for files and sources. If clients used all descriptors, the
-    /// agent could neither write a change to disk nor fetch from a source.
+    /// The limits of connections in effect. Some descriptors of the process are reserved for files and sources. If
+    /// clients used all descriptors, the agent could neither write a change to disk nor fetch from a source.
     var limits: ConnectionLimits {
         var limits = settings.limits
-        // Each download needs a socket and a file. Files whose descriptors are passed to clients are open too. If
-        // descriptors are scarce, connections take precedence, because an image can be requested again.
+        // Each download of an image needs a socket and a file. Files whose descriptors are passed to clients are open
+        // too. If descriptors are scarce, connections take precedence, because an image can be requested again.
         let images =
             imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
         let reserved = 64 + 4 * namespaces.count + images

@@ -5,8 +5,8 @@ import NIOCore
 /// Closes connections whose clients do not read. A sweep checks all monitored connections. There may be thousands, so
 /// the sweep is divided into time slices.
 final class StallMonitor {
-    /// If too much is buffered for a user, a connection of that user is closed after this time without progress, or
-    /// after ``ConnectionLimits/stall`` if that is shorter.
+    /// If more bytes are buffered for a user than `limits.queuedBytesPerUser`, a connection of that user is closed
+    /// after this time without progress of its output, or after ``ConnectionLimits/stall`` if that is shorter.
     private static let maxStallOverLimit = TimeAmount.seconds(2)
 
     /// The monitored connections: those with pending output, and those whose output has drained since the last sweep.

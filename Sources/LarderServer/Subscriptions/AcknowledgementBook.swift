@@ -12,7 +12,7 @@ final class AcknowledgementBook: Sendable {
         var peer: PeerCredentials
     }
 
-    /// The maximum number of rejections that a status lists.
+    /// The maximum number of rejections that the status of a namespace lists.
     static let maxRefusals = 64
 
     /// Keyed by namespace, then by connection id.

@@ -49,7 +49,7 @@ final class Subscription {
     /// Whether an event can be written now.
     private var canWrite: Bool { !connection.state.outbound.isPending }
 
-    /// Starts to send events, after the reply was written.
+    /// Starts to send events. Called when the reply to the subscription request has been written.
     /// - Parameter revision: the revision in the reply
     func replyWritten(at revision: Int) {
         perform(

@@ -12,8 +12,8 @@ final class SubscriptionHub {
     /// Returns the topic of a path, after delivering the current snapshot to the existing topics. Creates the topic for
     /// the first subscription.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
-        // Catching up writes events. A write may close the connection of the channel's last subscription, and that
-        // removes the channel. The channel is therefore looked up again.
+        // `catchUp` writes events to clients. A write may close the connection of the channel's last subscription, and
+        // that removes the channel. The channel is therefore looked up again.
         channels[ObjectIdentifier(publication)]?.catchUp()
         return channel(of: publication).topic(path)
     }

@@ -1,7 +1,7 @@
 import LarderProtocol
 
 extension Subscription {
-    /// The revision that a client has when it subscribes, compared with the current one.
+    /// How the revision that a client has when it subscribes relates to the current revision.
     enum ClientRevision: Equatable {
         case nothing
         /// A revision of another epoch, or one that does not exist yet.
@@ -77,7 +77,7 @@ extension Subscription {
             if needsEvent(current, lastChanged) { firstMissed = current }
         }
 
-        /// Starts to send events.
+        /// Starts to send events. Called when the reply to the subscription request has been written.
         /// - Parameter revision: the revision in the reply
         mutating func replyWritten(revision: Int, current: Int, lastChanged: Int, canWrite: Bool) -> Action {
             guard case .opening(let reason) = phase else { return .none }

@@ -144,7 +144,7 @@ final class Topic {
     }
 
     /// Whether the value at the path is the same as in `revision`; false if the snapshot of that revision is no longer
-    /// retained. Always false for the root.
+    /// retained. Always false for the root, whose value counts as changed in every revision.
     private func isUnchanged(since revision: Int) -> Bool {
         if path.isRoot { return false }
         guard let base = channel.publication.recent(revision: revision) else { return false }

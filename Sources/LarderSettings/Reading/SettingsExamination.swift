@@ -79,8 +79,8 @@ extension Settings {
 }
 
 extension SettingsValue {
-    /// The offset of the object or array that contains the member or element at the offset `place`; nil if there is
-    /// none.
+    /// The offset of the object or array whose member or element is at the offset `place`; nil if no member or element
+    /// is there.
     fileprivate func objectOffset(around place: Int) -> Int? {
         let children: [(offset: Int, value: SettingsValue)] =
             switch content {

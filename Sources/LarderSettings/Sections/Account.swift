@@ -74,7 +74,7 @@ struct AccountNumbers {
         }
     }
 
-    /// The maximum size in bytes of the buffer for one lookup. No group needs as much.
+    /// The maximum size in bytes of the buffer for one lookup. It is larger than the record of any realistic group.
     private static let maxBufferSize = 1 << 24
 
     /// Runs a lookup, and repeats it with larger buffers until the result fits. The result for a group with thousands

@@ -97,7 +97,7 @@ package struct PollPlan: Sendable, Hashable {
             let jittered = backoff.next(using: &generator)
             if let retryAfter, retryAfter > .zero {
                 // Hosts that received the same `Retry-After`, such as the time until the end of a maintenance window,
-                // must not poll together after that time. Each polls at its own next time.
+                // must not poll together after that time. Each host polls at its own next scheduled time.
                 return retrySchedule.delay(
                     after: now, notBefore: min(retryAfter, Self.maxRetryAfter), using: &generator)
             }

@@ -13,7 +13,7 @@ extension Integration {
             return request
         }
 
-        @Test("every kind of change completes a wait")
+        @Test("a wait ends when its condition holds, whatever kind of change causes this")
         func kinds() throws {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","r":1}"#))
             defer { origin.stop() }

@@ -72,8 +72,8 @@ extension Integration {
 
                 try home.write("config.d/20-more.json", #"{"n":3}"#)
                 while try client.event()["value"] != ["n": 3, "m": 0] {}
-                // The agent may also have read the directory while the link was being replaced, and then reports a
-                // problem. The refresh reads the directory again.
+                // The agent may have read the directory while the link was being replaced. In that case the status has
+                // a problem. The refresh reads the directory again.
                 try client.call("config.refresh")
                 let repaired = try agent.status()
                 #expect(repaired["state"] == "fresh")

@@ -92,7 +92,7 @@ extension Integration {
             }
         }
 
-        @Test("each pipelined request gets exactly one reply, even if they exceed the limit of requests in flight")
+        @Test("each pipelined request gets exactly one reply, even above the limit of requests in flight")
         func manyInFlight() throws {
             try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 8 } }") { home in
                 let client = try home.start().connect()

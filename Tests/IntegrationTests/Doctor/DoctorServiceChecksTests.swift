@@ -57,7 +57,7 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
-    @Test("the check of the service is skipped if the examined socket belongs to another agent")
+    @Test("doctor skips the check of the systemd service if the examined socket belongs to another agent")
     func otherAgents() {
         var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])
         units.socket = ServiceFacts.Units.unit([
