@@ -13,8 +13,8 @@ actor FileLayerRefresher {
     private let layer: FileLayer
     private let store: ConfigStore
     private let read: @Sendable () async -> Result<ComposedPatch, FileReadError>
-    /// Waits until the last requested read has ended. Before the first request, waits for the refresher that this one
-    /// replaces. Nil if there is nothing to wait for.
+    /// A closure that waits until the last requested read has ended or, before the first request, until the refresher
+    /// that this one replaces has ended. Nil before the first request if this refresher replaces none.
     private var last: (@Sendable () async -> Void)?
     /// A read that was requested and has not begun; nil for none.
     private var next: Task<Outcome, Never>?

@@ -23,8 +23,8 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether one fetch serves both commands. A refresh does not share the fetch of a ``refreshAfterChange``: for that
-    /// fetch, a source that keeps a connection sends no request, so the fetch may fail although the source is
+    /// Whether one fetch serves both commands. A refresh does not share the fetch of a ``refreshAfterChange``. A source
+    /// that keeps a connection sends no request for the latter, so that fetch may fail although the source is
     /// reachable.
     fileprivate func shares(with other: RefreshCommand) -> Bool {
         switch (self, other) {
@@ -33,7 +33,7 @@ enum RefreshCommand: Sendable {
         }
     }
 
-    /// Whether the command is cancelled as soon as another command waits. Only a long poll is.
+    /// Whether the command is cancelled as soon as another command waits. This is true only of a long poll.
     fileprivate var yields: Bool { occasion == .awaiting }
 }
 
@@ -43,7 +43,7 @@ enum RefreshCommand: Sendable {
 /// The queue decides which callers share a command, which command gives way and which runs again. It has no tasks, no
 /// clock and no I/O. ``ConfigRefreshService`` carries out what the methods return.
 struct RefreshQueue: Sendable {
-    /// Identifies a caller until it is answered.
+    /// Identifies a caller until the service has answered that caller.
     typealias WaiterID = Int
 
     /// The result of ``add(_:for:sharingSince:)``.
@@ -179,7 +179,7 @@ struct RefreshQueue: Sendable {
     /// Records that the source has responded to the current attempt. Later refreshes do not share it.
     mutating func sourceAnswered() { running?.hasAnswer = true }
 
-    /// Records that the source was replaced, so that the current attempt no longer counts.
+    /// Records that the source was replaced. The result of the current attempt is then discarded.
     /// - Returns: Whether the running command fetches from the source. If so, the service must cancel its task.
     mutating func supersedeRunning() -> Bool {
         guard let running, running.command.occasion != nil else { return false }

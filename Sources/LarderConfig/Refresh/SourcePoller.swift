@@ -32,7 +32,7 @@ struct SourcePoller: Sendable {
                     event = isAwaiting ? .waited : .answered
                 }
             } catch {
-                // Another command has cancelled the long poll, which is not a failure.
+                // Another command has cancelled the long poll. The cancellation is not a failure.
                 if isAwaiting, error.code == .cancelled {
                     event = .waited
                     continue
@@ -58,7 +58,7 @@ struct SourcePoller: Sendable {
             do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }
         guard let changes = source.changes() else { return }
-        // The status and the log report failures.
+        // Errors are ignored here, because the status and the log already report them.
         for await _ in changes {
             _ = try? await refresher.refreshAfterChange()
             await store.watching(.remote, problem: source.watchProblem)

@@ -10,14 +10,14 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// The time after the last confirmation of the remote document during which a failed refresh makes the namespace
-    /// only `stale`. After this time, a failed refresh makes the namespace `failed`. Nil for no limit.
+    /// How long after the last confirmation of the remote document a failed refresh makes the namespace only `stale`. A
+    /// failed refresh after that makes the namespace `failed`. Nil for no limit.
     private var staleIfError: Duration?
     /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
     /// Why changes of a layer's files are not watched.
     var watchProblems: [ConfigLayer: String] = [:]
-    /// Why the disk did not accept the last change.
+    /// Why the last change could not be written to disk; nil if the last write succeeded.
     private var storageProblem: ConfigStatusReport.Problem?
     /// The time of the next poll.
     var nextAttemptAt: Int?

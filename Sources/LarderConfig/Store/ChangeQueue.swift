@@ -75,7 +75,7 @@ final class ChangeQueue: Sendable {
         isolation?.preconditionIsolated()
         if Task.isCancelled { return continuation.resume(returning: .failure(Self.cancelled)) }
         if add(change, id: id, { continuation.resume(returning: $0) }) { start() }
-        // If the cancellation handler has run before the change was in the queue, it has cancelled nothing.
+        // The cancellation handler may have run before the change was in the queue, and then it has cancelled nothing.
         if Task.isCancelled { cancel(id) }
     }
 
@@ -89,7 +89,7 @@ final class ChangeQueue: Sendable {
                 if state.waiter != nil { state.waiter.take()?.resume() }
                 return nil
             }
-            // Usually only one change waits.
+            // Usually only one change waits. This path avoids a second array in that case.
             if state.waiting.isEmpty { return [first] }
             let others = Array(state.waiting.prefix(count - 1))
             state.waiting.removeFirst(others.count)

@@ -29,7 +29,7 @@ package final class ConfigPublication: Sendable {
         var history: RecentSnapshots
         /// The buffers of the streams that ``snapshots()`` has returned, one per stream.
         var slots: [SnapshotSlot] = []
-        /// Raised at each publication, and when the namespace ends.
+        /// The signal that is raised at each publication, and when the namespace ends; nil before ``raise(_:)``.
         var changes: Signal?
         var freshnessObservers: [@Sendable (Freshness) -> Void] = []
     }

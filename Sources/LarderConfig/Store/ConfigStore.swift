@@ -156,8 +156,9 @@ package actor ConfigStore {
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
-    /// Removes the remote document, unless it was pushed or the settings have a remote source.
-    /// - Parameter location: the location of that source; nil if the settings have none
+    /// Removes the remote document if a source sent it and the settings no longer have a remote source. A pushed
+    /// document stays.
+    /// - Parameter location: the location of the remote source in the settings; nil if the settings have none
     func dropRemote(unlessFrom location: String?) async {
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
@@ -344,7 +345,7 @@ package actor ConfigStore {
     var shownLayers: Layers { core.layers.shown }
     /// Whether there is a document from the remote source or a push.
     var hasRemoteDocument: Bool { core.layers.hasRemote }
-    /// Whether invalid experiments of the remote document are left out. The source may have corrected them since.
+    /// Whether invalid experiments of the remote document are left out. If so, a fetch may return a corrected document.
     var lacksExperiments: Bool { core.layers.experiment.problem != nil }
 
     /// The validator of the remote document; nil if the document has another origin, such as a push.

@@ -64,8 +64,9 @@ struct OverrideExpiry {
     /// Queues expired overrides again, because they could not be removed.
     mutating func restore(_ expired: [ExpiringOverride], at now: ExpiryQueue.Moment, in overrides: OverrideLayer) {
         for override in expired { queue.insert(override, uptime: now.uptime) }
-        // An override is queued by time of day and by uptime. If it had expired on only one of these clocks, it is now
-        // queued twice on the other one. The rebuild corrects this.
+        // An override has an entry for the time of day and one for the uptime. If it had expired by only one of these
+        // clocks, only the entry for that clock was removed, and the other entry now exists twice. The rebuild corrects
+        // this.
         queue.rebuild(from: overrides, now: now)
     }
 

@@ -5,8 +5,9 @@ import LarderPlatform
 struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
-    /// The changes whose condition did not hold. Earlier changes of the batch may be the reason, so they are completed
-    /// after the commit: the callers read the current value then.
+    /// The changes whose condition did not hold. Earlier changes of the batch may be the reason. The changes with a
+    /// conflict are therefore completed after the commit, so that their callers then read the value that caused the
+    /// conflict.
     private let conflicts: [(pending: ChangeQueue.Pending, error: ConfigError)]
 
     /// Applies changes to a batch. Refused changes are completed with their error.
@@ -53,7 +54,7 @@ struct PendingCommit {
     /// Completes the changes with an error.
     func refuse(_ error: ConfigError) {
         for (pending, _) in accepted { pending.completion(.failure(error)) }
-        // They were compared with a state that does not come into effect.
+        // The conditions of these changes were compared with the result of the batch, which does not take effect.
         for (pending, _) in conflicts { pending.completion(.failure(error)) }
     }
 

@@ -110,8 +110,8 @@ final class ArchivedSnapshots: Sendable {
 
     init(storage: NamespaceStorage) { self.storage = storage }
 
-    /// Describes the snapshots of these revisions, and forgets all other descriptions. Calls may overlap and ask for
-    /// different revisions, so each call works on its own copy of ``known``.
+    /// Describes the snapshots of these revisions, and removes all other descriptions from the cache. Calls may overlap
+    /// and ask for different revisions, so each call works on its own copy of the cache (``known``).
     func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
         var known = known.withLock { $0 }
         let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })

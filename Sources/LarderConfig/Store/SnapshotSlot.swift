@@ -29,8 +29,8 @@ final class SnapshotSlot: Sendable {
             if consumer == nil { state.snapshot = snapshot }
             return consumer
         }
-        // The consumer is resumed outside the lock: an executor may run it synchronously, and it takes the lock when it
-        // asks for the next snapshot.
+        // The consumer is resumed outside the lock: an executor may run the consumer synchronously, and the consumer
+        // takes the lock when it asks for the next snapshot.
         consumer?.resume(returning: snapshot)
     }
 

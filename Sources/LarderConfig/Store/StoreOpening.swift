@@ -42,9 +42,9 @@ struct StoreOpening: Sendable {
             value: value, revision: first, digest: digest,
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
         history = recovered.history
-        // If the files of a layer changed before the last journal record, the history lacks the snapshot of that
-        // record. If the layers with the current files nevertheless resolve to the digest in the record, it is still
-        // certain what was published under its revision.
+        // If the files of a layer changed before the last journal record was written, the replayed layers do not have
+        // the digest of that record, and the history lacks its snapshot. If the layers with the current files have this
+        // digest, the content that was published under the revision is still known.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
         numbering = RevisionNumbering(after: numbers, first: first)
