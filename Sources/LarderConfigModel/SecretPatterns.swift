@@ -93,8 +93,8 @@ package struct SecretPatterns: Sendable, Hashable {
 
     // MARK: Matching
 
-    /// The positions that the patterns have reached after all segments of a path; nil if a pattern matches the path or
-    /// one of its ancestors.
+    /// The positions in the patterns after all segments of a path have been compared; nil if a pattern matches the path
+    /// or one of its ancestors.
     private func places(after path: JSONPath) -> Set<Place>? {
         guard var places = advanced(patterns.indices.map { Place(pattern: $0, step: 0) }) else { return nil }
         for segment in path.segments {

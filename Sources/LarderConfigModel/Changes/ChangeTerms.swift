@@ -2,7 +2,8 @@ package import LarderJSON
 
 /// The condition of a requested change, and the reason for it.
 package struct ChangeTerms: Sendable {
-    /// The condition without which the change is refused with `conflict`; nil to make the change in any state.
+    /// The condition that must hold for the change to be made. Otherwise the change is refused with `conflict`. Nil to
+    /// make the change in any state.
     package var condition: ChangeCondition?
     /// The reason for the history and the log; nil if the client gave none.
     package var reason: String?

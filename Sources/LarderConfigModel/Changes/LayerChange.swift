@@ -47,11 +47,11 @@ package indirect enum LayerChange: Sendable {
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        // A `set` at a path above `path` can replace a container. At any other path, `set` fails if there is an array
-        // on the part that its path and `path` share, and it creates only objects on that part.
+        // A `set` at a path above `path` can replace a container. A `set` at any other path leaves the containers above
+        // `path` as they are, except that it may create objects there: it fails if its own path leads into an array.
         case .set(let other, _, _, _), .increment(let other, _, _):
             return other.count < path.count && path.begins(withNames: other)
-        // Removing an override under the same top-level name can uncover an array of a lower layer above `path`.
+        // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         case .several(let changes, _): return changes.contains { $0.mayChangeContainers(above: path) }
@@ -64,7 +64,7 @@ package indirect enum LayerChange: Sendable {
         switch self {
         case .set(let other, _, _, _), .increment(let other, _, _):
             return path.begins(withNames: other) || other.begins(withNames: path)
-        // Removing an override under the same first name can uncover an array above the path.
+        // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || path.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         case .several(let changes, _): return changes.contains { $0.mayChangeValue(at: path) }
@@ -100,7 +100,7 @@ package indirect enum LayerChange: Sendable {
     package func lockedPath(in locks: LockedPaths) -> JSONPath? {
         switch self {
         case .set(let path, let value, _, _): locks.touched(by: value, at: path)
-        // Any number has the same effect on locks.
+        // The sum is not known yet, but any number has an effect at the same paths, so `step.by` stands for it.
         case .increment(let path, let step, _): locks.touched(by: .int(step.by), at: path)
         case .several(let changes, _): changes.lazy.compactMap { $0.lockedPath(in: locks) }.first
         case .requested(let change, _): change.lockedPath(in: locks)
@@ -204,8 +204,8 @@ package indirect enum LayerChange: Sendable {
     private static func difference(
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
-        // Only the replacement of one scalar by another is known: a new object is merged with the value of the lower
-        // layers, and null removes that value.
+        // The difference is known only if one scalar replaces another. A new object is merged with the value of the
+        // lower layers, and null removes that value.
         guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
             return .any
         }

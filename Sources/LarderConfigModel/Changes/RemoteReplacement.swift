@@ -82,7 +82,8 @@ struct RemoteReplacement: Sendable {
     }
 
     /// Whether a document that is not forced ends a hold.
-    /// - Parameter isSame: whether the document has the content of the live document, which did not end the hold
+    /// - Parameter isSame: whether the document has the same content as the previous live document, which did not end
+    ///   the hold
     private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
         guard hold.rule == .untilNewer, let remote else { return false }
         guard let refused = hold.refused else { return !isSame }
@@ -98,7 +99,8 @@ struct RemoteReplacement: Sendable {
 }
 
 extension SourceDocument.Edits {
-    /// The replacements that change a value; nil if `document` is not the base of these edits.
+    /// The replacements whose value differs from the one in `document`; nil if these edits do not start from
+    /// `document`.
     fileprivate func replacements(in document: JSONValue?) -> [JSONValue.Replacement]? {
         guard let document, document.isSameDocument(as: base) else { return nil }
         return replacements.filter { document.value(at: JSONPath($0.path)) != $0.value }

@@ -70,7 +70,7 @@ package struct ChangeBatch: Sendable {
             result.number = sum
             return result
         case .several(let changes, _):
-            // A copy, so that this batch stays as it is if one of the changes is refused.
+            // The changes are applied to a copy, so that this batch stays as it is if one of them is refused.
             var next = self
             var hasChanged = false
             for change in changes {
@@ -162,7 +162,7 @@ package struct ChangeBatch: Sendable {
     }
 
     /// The value at a path after the changes so far; nil for none. The layers are resolved only if a change of this
-    /// batch can have changed the value and no override has it.
+    /// batch can have changed the value and no override sets a scalar at the path.
     private mutating func value(at path: [String]) -> JSONValue? {
         guard let lastMade else { return context.resolved.value(at: JSONPath(path)) }
         // Overrides are the highest layer, so this is the resolved value unless a lock hides it.

@@ -11,8 +11,8 @@ package final class CommitCore {
     package struct Effects: Sendable {
         /// Whether the commit made a new snapshot.
         package let isNew: Bool
-        /// Why the experiments of the remote document are left out; nil if they are not, or if the reason has not
-        /// changed.
+        /// Why the experiments of the remote document are left out. Nil if they are not left out, or if they were
+        /// already left out before the commit for the same reason.
         package let experimentProblem: String?
     }
 

@@ -42,7 +42,7 @@ package struct RevisionNumbering: Sendable, Equatable {
 
     private enum Usable: Sendable, Equatable {
         case upTo(Int)
-        /// Any revision, because the epoch ends with the process.
+        /// Any revision may be published without a disk write, because the epoch ends with the process.
         case all
     }
 

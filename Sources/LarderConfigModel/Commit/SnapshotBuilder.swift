@@ -16,8 +16,8 @@ struct SnapshotBuilder: Sendable {
     /// The difference between the current snapshot and the resolved layers.
     let difference: ResolvedDifference
     let current: ConfigSnapshot
-    /// Whether the value of the current snapshot is the remote document itself, because no other layer has content,
-    /// before or after the changes.
+    /// Whether the value of the current snapshot is the remote document itself, not a copy. This is so if no other
+    /// layer has content, neither before nor after the changes.
     let isRemoteDocument: Bool
     let revision: Int
     /// In milliseconds since 1970.

@@ -1,6 +1,6 @@
 /// The settings for a namespace's experiments.
 package struct ExperimentRules: Sendable, Equatable {
-    /// The unit that takes part; nil for the host itself.
+    /// The unit for which the overlays of this host are selected; nil if the host itself is the unit.
     package var unit: String?
     /// The member of the remote document that declares more overlays; nil for none.
     package var member: String?

@@ -18,7 +18,7 @@ package struct GenerationHistory: Sendable {
     /// The oldest snapshot; nil if nothing was published.
     package var oldest: Generation? { entries.first }
 
-    /// Whether no older snapshot fits.
+    /// Whether the history has its maximum number of snapshots, so that no older one can be added.
     package var isFull: Bool { entries.count >= Self.capacity }
 
     /// The snapshot with a revision; nil if it is not in memory.

@@ -2,7 +2,7 @@
 package struct LayerRules: Sendable, Equatable {
     package var locks = LockedPaths()
     package var experiments = ExperimentRules()
-    /// The unit that takes part in experiments.
+    /// The unit for which the experiments of this host are selected.
     package var unit = ""
 
     package init(

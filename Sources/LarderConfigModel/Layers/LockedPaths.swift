@@ -56,7 +56,7 @@ package struct LockedPaths: Sendable, Equatable {
                 writeMember(name, member, base?.member(named: name), inner, to: &writer)
             }
         }
-        // These members are on locked paths and are missing from `document`, but the file layers may have them.
+        // The remaining members are on locked paths. `document` does not have them, but the file layers may.
         for name in locks.compactMap(\.first) where !written.contains(where: { $0.isSpelled(as: name) }) {
             written.append(name)
             writeMember(name, nil, base?.member(named: name), rests(of: locks, below: name), to: &writer)

@@ -47,7 +47,8 @@ package struct SourceDocument: Sendable {
 }
 
 extension SourceDocument {
-    /// Creates a document whose version is the value at a path. Only numbers and non-empty strings are versions.
+    /// Creates a document whose version is the value at `versionPath`. Any value other than a number or a non-empty
+    /// string counts as no version.
     /// - Parameter versionPath: nil if the documents of the source have no version
     package init(value: JSONValue, versionPath: JSONPath?, requirement: VersionRequirement, validator: Validator?) {
         let found = versionPath.flatMap { value.value(at: $0) }

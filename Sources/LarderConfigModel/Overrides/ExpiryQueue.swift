@@ -50,7 +50,7 @@ package struct ExpiryQueue: Sendable {
     /// The number of queued overrides.
     package var count: Int { max(byTimeOfDay.count, byUptime.count) }
 
-    /// The next times at which an override may expire, one for each clock; nil if none is queued.
+    /// The next time on each clock at which an override may expire; nil if no override is queued.
     package var next: Moment? {
         guard let timeOfDay = byTimeOfDay.min?.time, let uptime = byUptime.min?.time else { return nil }
         return Moment(timeOfDay: timeOfDay, uptime: uptime)

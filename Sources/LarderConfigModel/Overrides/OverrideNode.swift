@@ -47,7 +47,7 @@ final class OverrideNode: Sendable {
     let entry: OverrideEntry?
     let totals: Totals
     private let children: OverrideChildren
-    /// The position among the siblings, which are sorted by this number.
+    /// The number that determines the position of the node: siblings are sorted by it.
     private let order: Int
     /// The ``order`` of the next new child.
     private let nextOrder: Int

@@ -6,7 +6,8 @@ package enum PatchEffect: Equatable {
     case unchanged
     /// A value that replaces the previous one or, as an object, is merged into it.
     case value(JSONValue)
-    /// The value is removed. The patch has null at the path, or a value above it that has no such member.
+    /// The value is removed, because the patch has null at the path, or has a scalar or array at an ancestor of the
+    /// path that contains nothing at the path.
     case removed
 
     /// The combined effect of this and a later patch.
@@ -20,7 +21,7 @@ package enum PatchEffect: Equatable {
 }
 
 extension JSONValue {
-    /// The effect of this value, as a merge patch, at a path.
+    /// The effect at a path if this value is applied as a merge patch.
     package func effect(at path: some Collection<String>) -> PatchEffect {
         guard let name = path.first else { return isNull ? .removed : .value(self) }
         switch kind {

@@ -83,7 +83,8 @@ private struct SnapshotState {
 }
 
 extension Generation {
-    /// The layers of this snapshot as they were published, preceded by the newest ones if they have changed since then.
+    /// The layers of this snapshot as they were published. If they have changed since then without a new snapshot, the
+    /// changed layers come first.
     fileprivate var states: [SnapshotState] {
         func state(_ layers: Layers, isLater: Bool) -> SnapshotState {
             SnapshotState(revision: revision, publishedAt: publishedAt, layers: layers.shown, isLater: isLater)

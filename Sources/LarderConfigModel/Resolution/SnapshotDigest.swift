@@ -6,8 +6,8 @@ import Synchronization
 /// SHA-256 of a snapshot's text, computed when it is first read.
 ///
 /// Most snapshots are replaced before a client reads their digest, and hashing would delay their publication. The
-/// digest of a large document is computed at once: the first reader may be a thread that serves clients, and until then
-/// each of the newest generations would retain the document.
+/// digest of a large document is computed at once, for two reasons. The first reader may be a thread that serves
+/// clients. Until that first read, each of the newest generations would also retain its document.
 package final class SnapshotDigest: Sendable {
     private enum State {
         case of(JSONValue)
