@@ -11,7 +11,7 @@ struct DocumentReader: Sendable {
     var answerPath: JSONPath?
     /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
-    /// Whether a member `errors` marks an incomplete response.
+    /// Whether the response may have a member `errors`, as in GraphQL, which shows that its data is incomplete.
     var hasErrorsMember = false
     var partialData = HTTPSourceSettings.PartialData.refuse
     /// The condition under which a document without a version is rejected.

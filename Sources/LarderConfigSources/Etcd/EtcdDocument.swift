@@ -45,8 +45,9 @@ struct EtcdDocument: Sendable {
             return nil
         }
         for segment in path {
-            // A segment with a slash cannot be part of a key. A member with such a name can only be inside the value of
-            // a key, and the loop would have returned that key at an earlier segment.
+            // Keys are split at slashes, so no key has a segment that contains a slash. A member with such a name can
+            // only be inside the value of a key. In that case, the loop has already returned that key at an earlier
+            // segment.
             if segment.contains("/") { return nil }
             key += segment
             if entries[Array(key.utf8)] != nil { return key }
@@ -159,7 +160,8 @@ struct EtcdDocument: Sendable {
     }
 
     /// Converts the value of a key.
-    /// - Parameter parser: reuses its memory for the next value if the previous one has been released
+    /// - Parameter parser: the parser of all values; it reuses its memory for the next value if the previous value has
+    ///   been released
     /// - Throws: `rejected` if the format does not allow the value
     func value(_ bytes: [UInt8], of key: [UInt8], _ parser: inout JSONParser) throws(ConfigError) -> JSONValue {
         if format != .text {

@@ -21,7 +21,7 @@ struct EtcdFollower: Sendable {
         }
 
         let task: Task
-        /// Distinguishes steps with the same task.
+        /// Distinguishes steps that have the same task.
         let number: Int
     }
 
@@ -96,8 +96,8 @@ struct EtcdFollower: Sendable {
         _ reading: EtcdKeyspace, began start: ReadStart, isElsewhere: Bool = false
     ) -> Effects {
         let previous = known
-        // A read returns at least the revision that was known in its cluster when it began, unless the cluster was
-        // restored from a backup.
+        // A read returns at least the revision of the cluster that was known when the read began. A lower revision
+        // shows that the cluster was restored from a backup.
         let lowest = start.cluster == reading.cluster ? start.revision : 0
         let isOtherPast = previous.map { $0.cluster != reading.cluster } ?? true || reading.revision < lowest
         if isOtherPast || reading.revision >= previous?.revision ?? 0 {
@@ -122,7 +122,7 @@ struct EtcdFollower: Sendable {
         return isSuspect ? [] : .suspicion
     }
 
-    /// Called when the read of a step has failed.
+    /// Called when a read by a step, and not by the refresh flow, has failed.
     mutating func readFailed(
         _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {

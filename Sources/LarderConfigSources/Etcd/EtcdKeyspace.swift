@@ -76,8 +76,8 @@ struct EtcdKeyspace: Sendable {
     /// Records that the keyspace is complete up to a revision.
     mutating func advance(to newRevision: Int) { revision = max(revision, newRevision) }
 
-    /// Returns this keyspace. If it has the same values as the previous one, returns the previous one at the revision
-    /// of this one, so that its stamp stays valid.
+    /// Returns this keyspace or, if the previous keyspace has the same values, a copy of the previous one at the
+    /// revision of this one. The stamp of the previous keyspace then stays valid.
     func replacing(_ previous: EtcdKeyspace?) -> EtcdKeyspace {
         guard let previous, previous.revision <= revision, cluster == previous.cluster, values == previous.values else {
             return self

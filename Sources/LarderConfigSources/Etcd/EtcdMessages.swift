@@ -103,7 +103,7 @@ struct EtcdWatchMessage: Sendable, Equatable {
     var compactRevision = 0
     /// Whether the next message continues the events of this one.
     var isFragment = false
-    /// -1 in a message that does not belong to a watch.
+    /// The ID of the watch to which the message belongs; -1 if it belongs to none.
     var watchID = 0
     var events: [EtcdEvent] = []
 

@@ -35,8 +35,9 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
-            // An object is not compared with the one in the document, which may come from several keys below this one.
-            // If so, this key has both a value and keys below it, and the document is invalid.
+            // If the value is an object, the document is built from all keys instead. The object now in the document
+            // may come from several keys below this one. This key then has both a value and keys below it, which is
+            // invalid.
             if scalar.kind == .object { return nil }
             // The key may have changed back to its previous value.
             if document.value(at: JSONPath(path)) == scalar { continue }

@@ -9,13 +9,14 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
-        /// The document that was returned last.
+        /// The document that was built last, from which the next one may be derived; nil before the first one.
         var rendering: EtcdRendering?
         /// The random numbers for delays.
         var generator: any RandomNumberGenerator & Sendable
         /// Signals changes to the consumer.
         var changes: AsyncStream<Void>.Continuation?
-        /// Causes a check of whether the current step has been replaced or its watch is suspected to be dead.
+        /// Wakes the task that checks whether the current step has been replaced and whether its watch is suspected to
+        /// be dead.
         var attention: AsyncStream<Void>.Continuation?
     }
 
@@ -96,8 +97,8 @@ final class EtcdSource: ConfigSource {
     private struct Head {
         let stamp: EtcdKeyspace.Stamp
         let version: UpstreamVersion
-        /// Derived from the content instead of the revision, so that it stays valid after a restart of the agent or a
-        /// change of keys outside the document.
+        /// The validator is derived from the content instead of the revision, so that it stays valid after a restart of
+        /// the agent or a change of keys outside the document.
         let validator: Validator?
     }
 

@@ -80,8 +80,8 @@ package struct EtcdSourceSettings: Sendable, Equatable {
 
     /// The index of the first endpoint of a host. Hosts begin with different endpoints to spread the load.
     func firstEndpoint(hostIdentity: String) -> Int {
-        // The phase of a schedule is shorter than its interval. The interval here is one second per endpoint, so the
-        // whole seconds of the phase are the index of an endpoint.
+        // The phase of a host (its offset in a schedule) is shorter than the interval of the schedule. The interval
+        // here is one second per endpoint, so the whole seconds of the phase are the index of an endpoint.
         let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
         return Int(schedule.phase.components.seconds)
     }

@@ -82,7 +82,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
 
     private static let hint = ", unless the agent's unit hides it (ProtectHome=, PrivateTmp=; systemctl edit)"
 
-    /// Whether units often hide the path from services (systemd.exec(5)).
+    /// Whether this process runs in a systemd unit, and the path is one that units often hide (systemd.exec(5)).
     private static func hidden(_ path: String) -> Bool {
         getenv("INVOCATION_ID") != nil
             && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }

@@ -48,7 +48,8 @@ struct HTTPSource: ConfigSource {
 }
 
 extension HTTPSourceSettings.LongPoll {
-    /// Asks the origin to wait for a change, and extends the timeouts of the request by the duration of that wait.
+    /// Adds the parameter or header that asks the origin to wait for a change, and extends the timeouts of the request
+    /// by the duration of that wait.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {
             request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"

@@ -117,7 +117,8 @@ final class SSESource: ConfigSource {
         return connections.changes
     }
 
-    /// The signals for one consumer, and the end of the connections that are made for it.
+    /// The connections that are made for one consumer: the signals that it receives, and a closure that ends the
+    /// connections.
     private struct Connections: Sendable {
         let changes: AsyncStream<Void>
         let signal: AsyncStream<Void>.Continuation
@@ -179,7 +180,7 @@ final class SSESource: ConfigSource {
         }
     }
 
-    /// Runs a body that a fetch can interrupt. Returns nil if it was interrupted.
+    /// Runs a connection or a pause, which a fetch can interrupt. Returns nil if a fetch interrupted it.
     private func interruptible(
         _ consumer: Int, _ body: @escaping @Sendable () async -> SSEStreamEnd?
     ) async -> SSEStreamEnd? {

@@ -26,7 +26,8 @@ struct SSEStreamState: Sendable {
         private(set) var count = 0
         /// How often the stream has delivered a document, or a new connection has confirmed the newest one.
         private(set) var deliveries = 0
-        /// Whether the stream has delivered or confirmed the newest document and no fetch has returned it yet.
+        /// Whether the newest document is one that the stream has delivered or confirmed, but that no fetch has
+        /// returned yet.
         private(set) var isUnread = false
 
         fileprivate mutating func polled(_ document: SourceDocument) {
@@ -151,8 +152,10 @@ struct SSEStreamState: Sendable {
     }
 
     /// Records a document from the stream.
-    /// - Parameter count: ``Documents/count`` when the document was derived from the previous one
-    /// - Returns: nil if another document has been received since then, to which the event must be applied instead
+    /// - Parameter count: the value of ``Documents/count`` when the event was applied to the then newest document,
+    ///   which produced `document`
+    /// - Returns: nil if another document has been received since then; the event must then be applied to that document
+    ///   instead
     mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
         // An interrupted connection may deliver documents that are older than the fetch that interrupted it.
         guard consumer == self.consumer, !isInterrupted else { return Effects() }
@@ -172,7 +175,8 @@ struct SSEStreamState: Sendable {
         // Events after an invalid one cannot be applied, so the next connection does not resume.
         if error.code == .rejected { lastEventID = "" }
         let waiters = takeWaiters()
-        // Waiters get the error. With a signal in addition, the same failure would be counted twice.
+        // The callers that wait for a document get the error. If the consumer got a signal as well, the same failure
+        // would be counted twice.
         return Effects(signal: waiters.isEmpty ? signal : nil, waiters: waiters)
     }
 

@@ -18,7 +18,7 @@ package final class Inotify: Sendable {
 
     /// The role of a watched path.
     package enum Kind: Sendable {
-        /// A directory along the path. Its entries can appear and disappear.
+        /// A directory through which the path leads. It is watched for entries that appear or disappear.
         case passage
         /// A directory whose files are read.
         case directory
@@ -42,8 +42,8 @@ package final class Inotify: Sendable {
 
     package enum WatchResult: Equatable {
         case watching(Int32)
-        /// The path does not exist or is unreadable, or the user has no watches left; `errno` is 0 if there is no
-        /// queue.
+        /// The path is not watched, because it does not exist or is unreadable, or because the user has no watches
+        /// left. `errno` is 0 if there is no inotify queue.
         case failed(errno: Int32)
     }
 
@@ -137,8 +137,8 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Replaces the interests of a subscriber. Removes its watches without an interest, unless other subscribers use
-    /// them.
+    /// Replaces the interests of a subscriber. Removes the watches that are not in `interests`, unless other
+    /// subscribers use them.
     func keepOnly(_ interests: [Int32: Interest], for id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers[id] else { return }

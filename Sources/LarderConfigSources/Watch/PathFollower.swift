@@ -36,7 +36,7 @@ struct PathFollower: Sendable {
         retry = survey(subscriber, signal)
         output.yield()
         for await _ in wakeUps {
-            // The wake-up may stem from events of the previous burst, which have been handled already.
+            // The events that caused this wake-up may belong to the previous burst, which has been handled already.
             guard signal.take() else { continue }
             retry?.cancel()
             await settle(signal)

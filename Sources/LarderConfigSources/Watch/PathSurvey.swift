@@ -110,7 +110,7 @@ struct PathSurvey {
     }
 
     private static func target(of link: String) -> String? {
-        // The kernel does not create links with longer targets (symlink(7)).
+        // The target of a link is always shorter than PATH_MAX (symlink(7)), so it fits into this buffer.
         let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, count in
             count = buffer.withMemoryRebound(to: CChar.self) { text in
                 text.baseAddress.map { max(0, readlink(link, $0, text.count)) } ?? 0
