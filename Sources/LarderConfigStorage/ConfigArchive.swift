@@ -28,7 +28,7 @@ package struct ConfigArchive: Sendable {
     package func restore() throws(FileError) -> RecoveredState {
         var names = try generations.open()
         var state = RecoveredState()
-        // The name of a file shows that the revision in it was published, even if the content of the file is lost.
+        // A file named after a revision shows that the revision was published, even if the content of the file is lost.
         state.highestName = names.lazy.compactMap(GenerationDirectory.revision).max() ?? 0
         state.reservedBound = try reservation.bound(after: state.highestName)
         names.removeAll { !$0.hasSuffix(".json") || GenerationDirectory.revision(inName: $0) == nil }

@@ -7,7 +7,7 @@ package struct JournalEntry: Sendable {
     package let sequence: Int
     package let settledBound: Int
     package let snapshot: ConfigSnapshot
-    /// The digest of the resolved layers. The text of the digest is computed on the thread that writes the entry.
+    /// The digest of the resolved layers. Its text may be computed later, on the thread that writes the record.
     package let digest: SnapshotDigest
     package let operations: [LayerOperation]
     package let causes: [ChangeCause]

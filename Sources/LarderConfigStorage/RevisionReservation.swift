@@ -45,7 +45,8 @@ package struct RevisionReservation: Sendable {
         return highestName + Self.unknownRevisions
     }
 
-    /// Detects a damaged bound. If damage lowered the bound, a revision could be assigned twice.
+    /// The checksum of a bound, by which damage to the file is detected. If damage lowered the bound unnoticed, a
+    /// revision could be assigned twice.
     private static func checksum(of revision: Int) -> String {
         String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
     }

@@ -49,8 +49,9 @@ package final class StateDirectory: Sendable {
         do throws(FileError) {
             try files.replace(epochPath, with: file.encoded())
         } catch {
-            // If the disk has no epoch yet, there is no state to serve, so this is an error. Otherwise the agent can
-            // run: at worst, the file has no record of the location, or the next start begins yet another epoch.
+            // The epoch file could not be written. If the directory has none, it also has no state to serve, so the
+            // agent cannot start. Otherwise the agent can run: at worst, the file has no record of the location, or the
+            // next start begins yet another epoch.
             if known == nil { throw error }
         }
     }

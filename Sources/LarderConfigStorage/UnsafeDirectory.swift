@@ -29,7 +29,8 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
                 description: "\(path) belongs to user \(owner), and the agent runs as user \(user); run it as user "
                     + "\(owner), name another directory, or change its owner: chown -R \(user) \(path)")
         }
-        // A literal, because both Glibc and a C module declare S_ISVTX.
+        // The value of S_ISVTX as a literal: both Glibc and a C module declare this name, so using it would be
+        // ambiguous.
         let isSticky = mode & 0o1000 != 0
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
         // After `chmod go-w`, a directory of root would be unusable for the user of this process, so the command

@@ -31,7 +31,8 @@ final class StoreLog {
                 revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
     }
 
-    /// Writes the pending line about further revisions now, if there is one.
+    /// Writes the pending line of ``PublicationLog`` now, if there is one. That line stands for the revisions above its
+    /// rate limit.
     func flush() { publications.flush() }
 
     /// Logs the differences between a status and the one of the previous call.

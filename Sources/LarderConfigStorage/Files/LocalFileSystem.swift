@@ -68,7 +68,7 @@ package struct LocalFileSystem: FileSystem {
         return (Array(head.prefix(count)), size)
     }
 
-    /// Reads the file in pieces into the same few pages, so that its zeros take no memory. A journal usually has 256
+    /// Reads the file piece by piece into one small buffer, so that its zeros take no memory. A journal usually has 256
     /// KiB of zeros, and a start reads the journals of all namespaces.
     package func readJournal(_ path: String) throws(FileError) -> JournalContent? {
         guard let (descriptor, _) = try openForReading(path) else { return nil }

@@ -15,7 +15,7 @@ package final class GenerationDirectory: Sendable {
     package enum PinResult: Sendable, Equatable {
         case changed
         case unchanged
-        /// The pinned files would take `bytes`, which is more than `limit`.
+        /// Nothing was pinned, because all pinned files together would take `bytes`, which is more than `limit`.
         case tooLarge(bytes: Int, limit: Int)
     }
 
@@ -27,7 +27,8 @@ package final class GenerationDirectory: Sendable {
 
     /// The maximum number of damaged files. Older ones are removed.
     private static let maxDamaged = 4
-    /// The header line, and the body up to `publishedAt`, fit into this many bytes.
+    /// The number of bytes to read to find the time of publication. The first line, and the second up to `publishedAt`,
+    /// fit into them.
     private static let headBytes = 512
 
     let namespace: String

@@ -71,7 +71,8 @@ package final class GenerationWriter: Sendable {
         for generation in await takeAll(with: generation) { _ = await write(generation) }
     }
 
-    /// Takes the pending generations away from the background task, and adds the newest one unless it is on disk.
+    /// Removes the pending generations from the queue of the background task and returns them, with the newest one
+    /// unless it is on disk.
     private func takeAll(with generation: Generation) async -> [Generation] {
         let task = state.withLock { $0.task }
         task?.cancel()
@@ -88,8 +89,8 @@ package final class GenerationWriter: Sendable {
     private func writeUntilNothingIsPending() async {
         var pause = Self.minPause
         while !Task.isCancelled {
-            // Cancellation ends the pause. The task then writes one last batch. The caller that cancelled it takes the
-            // generations that are pending after that.
+            // Cancellation of this task ends the pause. The task then writes one last batch. The caller that cancelled
+            // the task writes the generations that are queued after that batch.
             try? await clock.sleep(for: pause)
             let batch = state.withLock { state in
                 if state.pending.isEmpty { state.task = nil }

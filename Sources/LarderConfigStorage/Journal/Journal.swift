@@ -10,8 +10,9 @@ import Synchronization
 package final class Journal: Sendable {
     /// The initial size of the file in bytes. A longer file is shortened to it.
     private static let defaultSize = 256 * 1024
-    /// If the journal has more bytes, a generation is written before the next record. The limit is higher if the last
-    /// record is so large that fewer than `minRecords` records of its size fit into this length.
+    /// If the records of the journal take more bytes than this, a generation is written before the next record. The
+    /// limit is higher if the last record is so large that fewer than `minRecords` records of its size fit into this
+    /// length.
     private static let maxLength = 4 * 1024 * 1024
     private static let minRecords = 8
 
@@ -25,7 +26,8 @@ package final class Journal: Sendable {
         var lastSequence = 0
         /// The size of that record in bytes.
         var lastBytes = 0
-        /// The length of the journal up to which ``isTooLong()`` returns false, after it has returned true once.
+        /// After ``isTooLong()`` has returned true, it returns false until the journal is longer than this. 0 if it has
+        /// not returned true since the journal last started over.
         var toleratedLength = 0
     }
 

@@ -9,9 +9,9 @@ struct JournalReader: Sendable {
     /// How the journal ends.
     enum Ending: Sendable {
         case clean
-        /// Bytes that are not a record follow the last record, and no record follows them.
+        /// No valid end mark follows the last record, and no newer record follows it either.
         case torn
-        /// Records are missing before intact ones, or all records are missing.
+        /// Records are missing although there are intact ones after them, or all records are missing.
         case damaged
     }
 
@@ -49,8 +49,8 @@ struct JournalReader: Sendable {
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         if ending == .clean, journal.isEmpty {
-            // Once a record was written, the file always contains records or remains of them, so an empty file has lost
-            // them.
+            // Once a record has been written, the file always contains records or remains of them. If it is empty, they
+            // were lost.
             if sequence > 0 { (ending, lost) = (.damaged, Self.allRecords) }
             return
         }
@@ -70,7 +70,8 @@ struct JournalReader: Sendable {
         // end marks, so more zeros show that a sector was lost.
         let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
         if next < journal.endIndex, next - position >= minLostZeros { return false }
-        // If the zero replaced the first byte of a newer record, it is damage and not an end mark.
+        // A zero that replaces the first byte of a record is damage and not an end mark, if the record is newer than
+        // the last intact one.
         guard let lineEnd = journal.lineEnd(from: position),
             let lacking = JournalRecord.sequenceWithoutFirstByte(journal[position..<lineEnd])
         else { return true }

@@ -69,8 +69,8 @@ package struct JournalRecord: Sendable {
         return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
     }
 
-    /// The sequence number of a record whose first byte was replaced by zero. A refused record begins with two zeros,
-    /// so this method returns nil for a refused record.
+    /// The sequence number of a record whose first byte was replaced by zero; nil for any other line. A record of a
+    /// refused change begins with two zeros, so this method returns nil for it.
     static func sequenceWithoutFirstByte(_ line: ArraySlice<UInt8>) -> Int? {
         guard line.first == 0, line.count > 17 else { return nil }
         let content = line.dropFirst(17)
