@@ -11,7 +11,8 @@ struct DocumentReader: Sendable {
     var answerPath: JSONPath?
     /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
-    /// Whether the response may have a member `errors`, as in GraphQL, which shows that its data is incomplete.
+    /// Whether a member `errors` of the response is read as GraphQL errors. Such errors show that the response is
+    /// incomplete.
     var hasErrorsMember = false
     var partialData = HTTPSourceSettings.PartialData.refuse
     /// The condition under which a document without a version is rejected.

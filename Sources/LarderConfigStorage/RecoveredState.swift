@@ -10,7 +10,7 @@ package struct RecoveredState: Sendable {
     package var olderFiles: [String] = []
     /// The snapshots of ``history`` that are only in the journal.
     package var unwritten: [Generation] = []
-    /// The revision of the layers.
+    /// The revision of the last snapshot whose changes are in the layers; 0 for none.
     package var revision = 0
     /// The digest of the resolved layers, as recorded on disk.
     package var digest = ""

@@ -19,7 +19,7 @@ struct NamespaceStatus: Sendable {
     var watchProblems: [ConfigLayer: String] = [:]
     /// Why the last change could not be written to disk; nil if the last write succeeded.
     private var storageProblem: ConfigStatusReport.Problem?
-    /// The time of the next poll.
+    /// The time of the next poll; nil if none is scheduled.
     var nextAttemptAt: Int?
     private(set) var refreshes = RefreshRecord()
 

@@ -135,7 +135,7 @@ package struct SavedGeneration: Sendable {
 /// The generations from before the start. They are read on demand.
 struct OlderGenerations {
     private enum State {
-        /// The generations are only on disk, in these files, newest first.
+        /// The generations have not been read. They are in these files, newest first.
         case inFiles([String])
         case beingRead(Task<[Generation], Never>)
         case inHistory

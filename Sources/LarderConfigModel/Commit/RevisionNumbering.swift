@@ -52,7 +52,8 @@ package struct RevisionNumbering: Sendable, Equatable {
     package private(set) var journalSequence: Int
     package private(set) var reservedBound: Int
     package private(set) var settledBound: Int
-    /// If the start published no snapshot, the highest revision that may have been published before it; otherwise 0.
+    /// If no snapshot was published at the start, the highest revision that may have been published before the start.
+    /// Otherwise 0.
     private let highestPossiblyPublished: Int
     /// The revisions that may be published without a disk write.
     private var usable: Usable

@@ -39,8 +39,8 @@ package struct RollbackHold: Sendable {
     /// after a crash.
     package struct Refused: Sendable, Equatable {
         package var version: UpstreamVersion?
-        /// The digest of the document's text, with the experiments that it declares, in the form of
-        /// ``ConfigSnapshot/digest``.
+        /// The digest of all content of the document, in the form of ``ConfigSnapshot/digest``. Removals, the document
+        /// without its experiments, and the list of experiments are combined in arrays; absent parts are left out.
         package var digest: String
         package var origin: String
 

@@ -35,7 +35,7 @@ package struct PathProvenance: Sendable {
         for layer in ConfigLayer.allCases {
             let effect = shown.effect(of: layer, at: path)
             if effect == .unchanged { continue }
-            // Unlike a merge patch, a null override does not create the objects above it.
+            // Unlike a null in a merge patch, a null override does not create objects at the ancestors of its path.
             if layer == .override, value?.kind != .object, case .value(let value) = effect, value.hasOnlyNulls {
                 continue
             }

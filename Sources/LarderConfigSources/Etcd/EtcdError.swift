@@ -27,7 +27,7 @@ struct EtcdError: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// The error as a fetch throws it.
+    /// The ``ConfigError`` that a fetch throws for this error.
     var configError: ConfigError {
         switch kind {
         case .cancelled: ConfigError(.cancelled, message)

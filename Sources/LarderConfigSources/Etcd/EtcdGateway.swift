@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// Sends requests to the JSON gateway of an etcd endpoint, with the user of the settings, and interprets error
-/// responses.
+/// Sends requests to the JSON gateway of an etcd endpoint, authenticated as the user in the settings, and interprets
+/// error responses.
 final class EtcdGateway: Sendable {
     private let configuration: EtcdSourceSettings
     private let fetcher: HTTPFetcher

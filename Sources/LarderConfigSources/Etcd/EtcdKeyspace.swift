@@ -3,7 +3,7 @@ import LarderEncoding
 
 /// The keys and values of a source at one revision.
 struct EtcdKeyspace: Sendable {
-    /// Identifies the content of a keyspace.
+    /// Identifies the content that a keyspace had after a read and a number of changes since.
     struct Stamp: Sendable {
         /// The identity of the read from which the keyspace was created.
         fileprivate final class Reading: Sendable {}

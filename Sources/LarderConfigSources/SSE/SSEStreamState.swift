@@ -24,7 +24,7 @@ struct SSEStreamState: Sendable {
         private(set) var newest: SourceDocument?
         /// The number of documents received so far.
         private(set) var count = 0
-        /// How often the stream has delivered a document, or a new connection has confirmed the newest one.
+        /// How many times the stream has delivered a document or a new connection has confirmed the newest document.
         private(set) var deliveries = 0
         /// Whether the newest document is one that the stream has delivered or confirmed, but that no fetch has
         /// returned yet.

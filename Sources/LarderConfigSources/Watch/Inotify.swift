@@ -10,7 +10,8 @@ package import LarderPlatform
 /// dispatch source would add a second event library to the process, and this module does not depend on the event loops
 /// of the server. The thread sleeps in poll(2) and only looks up names in a table.
 package final class Inotify: Sendable {
-    /// The events of a watched directory for which a subscriber is signalled.
+    /// Which events of a watched directory raise the signal of a subscriber: all, or only those of entries with certain
+    /// names.
     package enum Interest: Sendable {
         case everything
         case names(Set<String>)

@@ -5,8 +5,8 @@ import Synchronization
 /// The journal of a namespace: the changes since the newest generation. Each change takes one write in place and one
 /// fdatasync(2). All functions block on disk I/O, except ``isTooLong()``.
 ///
-/// The file has one ``JournalRecord`` per line and then an end mark. Once a generation contains all records, the next
-/// record is written at the start of the file.
+/// The file has one ``JournalRecord`` per line and then an end mark, which is a zero byte. Once a generation contains
+/// all records, the next record is written at the start of the file.
 package final class Journal: Sendable {
     /// The initial size of the file in bytes. A longer file is shortened to it.
     private static let defaultSize = 256 * 1024
