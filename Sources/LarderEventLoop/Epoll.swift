@@ -38,15 +38,17 @@ package final class Epoll {
 
     private struct Place {
         var target: EpollTarget?
-        /// Incremented with each ``add(_:_:_:)``. So an event of a closed descriptor does not reach the target of a new
-        /// descriptor with the same number.
+        /// Incremented with each ``add(_:_:_:)`` of this descriptor number. Each event carries the generation of its
+        /// registration, so a late event of a closed descriptor does not reach the target of a new descriptor with the
+        /// same number.
         var generation: UInt32 = 0
     }
 
     private let descriptor: CInt
     private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: maxEvents)
-    /// Indexed by descriptor number. A release build does not check for overlapping accesses, which would add 63
-    /// instructions to each event of a socket. The check is not needed: no target is called while the array changes.
+    /// The registrations, indexed by descriptor number. A release build does not check for overlapping accesses, which
+    /// would add 63 instructions to each event of a socket. The check is not needed: no target is called while the
+    /// array changes.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif

@@ -24,7 +24,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private struct Inbox {
         var work = Deque<Work>()
         /// Whether the thread will check the inbox before it waits for events again. If so, a submitter need not wake
-        /// it.
+        /// the thread.
         var isAwake = true
         var isStopped = false
     }
@@ -198,7 +198,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     private func runDeferred() {
-        // Only the work that is deferred so far is counted. Work that is deferred from now on runs in the next
+        // This call runs only work that is already deferred. Work that is deferred while it runs waits for the next
         // iteration.
         var count = own.deferred.count
         if count == 0 { return }
@@ -234,11 +234,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     private func wake() {
         var one: UInt64 = 1
-        // Fails only if the counter would exceed its maximum of 2^64 - 2, which single increments do not reach.
+        // The write fails only if the counter of the eventfd would exceed its maximum of 2^64 - 2. Increments of 1
+        // never reach that number in practice.
         _ = write(wakeupFD, &one, MemoryLayout<UInt64>.size)
     }
 
-    /// Ends the thread once it has run the work that was submitted before. Deferred work and timers may be dropped.
+    /// Ends the thread once it has run the work that was submitted before this call. Deferred work and timers may be
+    /// dropped.
     public func stop() {
         inbox.withLock { $0.isStopped = true }
         wake()

@@ -25,8 +25,8 @@ struct TimerQueue {
         static func == (left: Entry, right: Entry) -> Bool { left.timer === right.timer }
     }
 
-    /// Cancelled timers stay in the heap until there are more of them than this, and more than half of all timers are
-    /// cancelled.
+    /// Cancelled timers are removed from the heap together, when their number exceeds this limit and more than half of
+    /// all timers are cancelled.
     private static let maxCancelled = 64
 
     private var heap = Heap<Entry>()
