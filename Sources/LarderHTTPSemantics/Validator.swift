@@ -17,7 +17,7 @@ package struct Validator: Sendable, Hashable {
         if self.etag == nil && self.lastModified == nil { return nil }
     }
 
-    /// Longer values are ignored because every snapshot stores the validator.
+    /// Longer values are ignored, because every configuration snapshot stores the validator and would grow with it.
     private static let maxBytes = 1024
 
     private static func usable(_ text: String?) -> String? {

@@ -25,12 +25,13 @@ package struct CacheControl: Sendable, Hashable {
     /// fails.
     package private(set) var staleIfError = 0
 
-    /// The maximum number of seconds. Larger numbers are reduced to it (RFC 9111, section 1.2.2).
+    /// The maximum number of seconds in a directive. Larger numbers are reduced to this maximum (RFC 9111, section
+    /// 1.2.2).
     static let maxSeconds = 1 << 31
 
-    /// Parses the value of the field; if the field has several lines, they must be joined with commas. If a directive
-    /// is repeated, the first one counts (RFC 9111, section 4.2.1). Contradictory directives are all recorded, and
-    /// ``CacheRequest`` applies the strictest.
+    /// Parses the value of a `Cache-Control` field. If the response has several such lines, the caller must join them
+    /// with commas. If a directive is repeated, the first one counts (RFC 9111, section 4.2.1). Contradictory
+    /// directives are all recorded, and ``CacheRequest`` applies the strictest.
     package init(_ field: String) {
         var seen: Set<String> = []
         var isUnderstood = false

@@ -51,7 +51,7 @@ extension CacheRequest {
         // section 5.2.2.2).
         guard !freshness.mustRevalidate else { return false }
         switch policy {
-        // A client that sets one of these policies prefers a stale image to none.
+        // A client that sets a policy other than `default` and `networkOnly` prefers a stale image to none.
         case .cacheFirst, .cacheOnly, .networkFirst, .staleWhileRevalidate: return true
         case .default: return -remaining <= freshness.staleIfError && freshness.staleIfError > 0
         case .networkOnly: return false
@@ -134,12 +134,12 @@ extension CacheRequest {
     }
 }
 
-/// Explains a decision: the rules that were applied, in this order, with the numbers that they compared.
+/// Explains a decision: lists the rules in the order in which they were applied, with the numbers that they compared.
 package struct CacheTrace: Sendable, Hashable {
     package struct Rule: Sendable, Hashable {
         /// A short, stable identifier of the rule.
         package let name: String
-        /// The outcome, for people to read.
+        /// The result of applying the rule, for people to read.
         package let text: String
     }
 

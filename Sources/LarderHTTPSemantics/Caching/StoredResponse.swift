@@ -69,9 +69,9 @@ package struct StoredResponse: Sendable, Hashable {
     /// Updates this metadata with the fields of a 304 response that was received for a request with ``validator`` (RFC
     /// 9111, sections 3.2 and 4.3.4).
     ///
-    /// - Returns: whether the 304 response refers to this response. False if it has an entity tag that does not match
-    ///   the tag of this response, and so stands for different bytes. Nothing was changed then, and the image must be
-    ///   fetched with an unconditional request
+    /// - Returns: whether the 304 response refers to this response. False if the 304 response has an entity tag that
+    ///   does not match the tag of this stored response, and so refers to different bytes. The metadata is then
+    ///   unchanged, and the image must be fetched with an unconditional request
     package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
     ) -> Bool {

@@ -22,7 +22,7 @@ package struct Variant: Sendable, Hashable {
         self.init(vary: vary, request: request, fingerprint: Self.fingerprint(of: request))
     }
 
-    /// Recreates a stored variant. `request` needs to have only the fields that `Vary` names.
+    /// Recreates a stored variant. `request` may omit the fields that `Vary` does not name.
     package init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
         let names = (vary ?? "").split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
         matchesNothing = names.contains("*")
@@ -39,7 +39,8 @@ package struct Variant: Sendable, Hashable {
     package static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
         var hash = FNV1a()
         for field in request {
-            // The zero byte separates the parts, so that moving a character from one part to the next changes the hash.
+            // A zero byte ends each name and each value, so that moving a character from one to the next changes the
+            // hash.
             hash.add(field.name.lowercased().utf8)
             hash.add(0)
             hash.add(field.value.utf8)
