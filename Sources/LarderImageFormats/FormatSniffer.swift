@@ -55,11 +55,12 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0xFF, window[1] == 0x0A { return .jxl }
         if window.has("\0\0\0\u{0c}JXL ") { return .jxl }
         if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
-        // The two letters are a weak signature, so the size of the second header is checked too.
+        // The letters "BM" alone are a weak signature of a bitmap, so the size of the second header is checked too.
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
             return .bmp
         }
-        // Checks at most ``signatureLength`` bytes, because the window may have more, depending on how the input is split.
+        // Checks at most ``signatureLength`` bytes. The window may have more, depending on how the input is split, and
+        // the result must not depend on that.
         let start = window.extracting(first: signatureLength)
         return SVGHeaderParser.mayBegin(start) ? .svg : nil
     }
@@ -68,14 +69,16 @@ struct FormatSniffer: HeaderParser {
     private static func refusal(_ window: Span<UInt8>) -> ImageFormatError {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
-        // These signatures contain bytes that are not valid UTF-8 and so cannot be in a `StaticString`.
+        // The signatures that are checked next contain bytes that are not valid UTF-8 and so cannot be in a
+        // `StaticString`.
         if window[0] == 0x1F, window[1] == 0x8B {
             return .notAnImage("gzip data (a compressed SVG must be decompressed)")
         }
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
-        // Checks at most ``signatureLength`` bytes, because the window may have more, depending on how the input is split.
+        // Checks at most ``signatureLength`` bytes. The window may have more, depending on how the input is split, and
+        // the result must not depend on that.
         let isText = (0..<min(window.count, signatureLength)).allSatisfy {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }

@@ -12,8 +12,8 @@ enum HeaderStep {
     case refused(ImageFormatError)
 }
 
-/// Reads the header of one format without performing I/O. Each step receives a window of the bytes and returns the next
-/// action.
+/// Reads the header of one format without performing I/O. Each step receives a window, which has the next unconsumed
+/// bytes, and returns the next action.
 ///
 /// Each step must make progress: consume bytes, require more bytes than the window has, or end. Parsing then takes time
 /// in proportion to the input, however it is split. Skipped bytes are never buffered.

@@ -51,7 +51,8 @@ struct IconHeaderParser: TypedHeaderParser {
         } else {
             return damaged("a picture in it is neither PNG nor a bitmap")
         }
-        // Sides of a PNG have at most 31 bits, so their product cannot overflow.
+        // The sides of a valid PNG have at most 31 bits. Much larger ones are rejected here, so that their product
+        // below cannot overflow.
         guard size.width > 0, size.height > 0, max(size.width, size.height) <= 1 << 31 else {
             return damaged("a picture in it is \(size.width) by \(size.height) pixels")
         }

@@ -133,7 +133,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         return nil
     }
 
-    /// Rejects a document type named `html`; nil for any other name.
+    /// The rejection of a document type named `html`; nil for any other name.
     private func refusalOfType() -> HeaderStep? {
         String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
     }

@@ -8,7 +8,7 @@ struct WebPHeaderParser: TypedHeaderParser {
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 16 else { return .need(16) }
-        // The smallest lossless image has 26 bytes, so a lossless image must not require 30.
+        // The smallest lossless image has 26 bytes, so the parser must not require 30 bytes for a lossless image.
         let isLossless = window.has("VP8L", at: 12)
         let needed = isLossless ? 25 : 30
         guard window.count >= needed else { return .need(needed) }

@@ -1,6 +1,6 @@
 /// Bitmaps end after a known number of rows, each padded to four bytes. Run-length compressed bitmaps end after their
-/// last row. The file size in the header is wrong in many files and is ignored by decoders, so it is used only for
-/// other compressions.
+/// last row. The file size in the header is wrong in many files and is ignored by decoders, so the check uses that size
+/// only for bitmaps with another compression.
 struct BMPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 34 else { return .need(34) }
@@ -21,7 +21,8 @@ struct BMPTruncationCheck: TruncationCheck {
             return .becomes(RunLengthTruncationCheck(start: start, width: width, height: height, isFourBits: bits == 4))
         default: return .complete(after: max(window.little32(2), start))
         }
-        // A row has at most 2^31 pixels of 2^16 bits, so only the product with up to 2^31 rows can overflow.
+        // A row has at most 2^31 pixels of 2^16 bits, so only the product of the row size and the number of rows (at
+        // most 2^31) can overflow.
         let row = (width * bits + 31) / 32 * 4
         let (rows, overflows) = row.multipliedReportingOverflow(by: height)
         let (end, carries) = rows.addingReportingOverflow(start)

@@ -9,7 +9,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
-    // Whether these parts of the file have been seen.
+    // Whether the boxes `meta`, `moov`, `mdat`, `idat`, `pitm` and `iprp` have been seen.
     private var hasMeta = false
     private var hasMovie = false
     private var hasMediaData = false
@@ -37,7 +37,8 @@ struct HEIFTruncationCheck: TruncationCheck {
         guard size >= headerLength, size <= Int.max - position else { return .endless }
         switch place {
         case .brands:
-            // The window has all these bytes, because the sniffer has waited for a whole signature.
+            // The window has at least the 12 bytes that are read here, because the sniffer has waited for a whole
+            // signature.
             isSequence = window.has("avis", at: 8) || window.has("hevc", at: 8) || window.has("hevx", at: 8)
             place = .top
             return consume(size)
@@ -62,8 +63,8 @@ struct HEIFTruncationCheck: TruncationCheck {
             if window.has("iprp", at: 4) { hasProperties = true }
             if window.has("idat", at: 4) {
                 hasDataBox = true
-                // A box without a length extends to the end of the file, so the image ends with its last extent in this
-                // box.
+                // An `idat` box without a length extends to the end of the file, so the image ends with the last of its
+                // extents that is stored in this box.
                 if isOpen { return complete(after: headerLength + (locations?.dataBoxEnd ?? 0)) }
             }
             return passing(size, isEndOfMeta: size == end - position)

@@ -95,8 +95,8 @@ struct SVGTruncationCheck: TruncationCheck {
         return .consume(end + 1)
     }
 
-    /// Parses tags and declarations byte by byte. This is fast enough, because tags are short and their long parts are
-    /// quoted.
+    /// Parses tags and declarations byte by byte. This is fast enough, because tags are short apart from quoted values,
+    /// each of which is skipped as a whole.
     private mutating func markup(_ window: Span<UInt8>) -> TruncationStep {
         for index in 0..<window.count {
             let byte = window[index]
