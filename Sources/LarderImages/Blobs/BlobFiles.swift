@@ -7,7 +7,7 @@ internal import Synchronization
 final class BlobFiles: Sendable {
     /// The files by name. Names in `blobs/` are added and removed only by the methods of this type.
     let files: any CacheFiles
-    /// A random prefix that distinguishes our temporary files from those of an earlier process.
+    /// A random prefix that distinguishes the temporary files of this process from those of an earlier process.
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
     /// Never locked during disk I/O, because a cache hit locks it on an event loop.
     private let table: Mutex<BlobTable>

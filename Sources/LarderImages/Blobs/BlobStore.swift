@@ -113,8 +113,8 @@ package final class BlobStore: Sendable {
         }
     }
 
-    /// The minimum to evict if the limits are exceeded, because they were lowered or other files filled the disk. Nil
-    /// if the limits are not exceeded.
+    /// The minimum number of images and bytes to evict to comply with the limits again. The limits can be exceeded
+    /// because they were lowered, or because other files filled the disk. Nil if they are not exceeded.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
@@ -142,8 +142,8 @@ package final class BlobStore: Sendable {
     /// Adds a reference (a lease). Returns false if there is no such blob.
     package func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
 
-    /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and the blob must be opened
-    /// first to verify it.
+    /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and this process has not
+    /// verified the file of the blob yet.
     func retain(_ digest: BlobDigest, ifVerified: Bool) -> Bool {
         blobs.withTable { $0.retain(digest, ifVerified: ifVerified) }
     }
@@ -156,7 +156,7 @@ package final class BlobStore: Sendable {
     /// Turns one of the caller's references into the reference of a row.
     func addRowReference(_ digest: BlobDigest) { blobs.withTable { $0.change(digest) { $0?.rows += 1 } } }
 
-    /// Adds `change` to the number of pinned rows: 1 for a new pin, -1 for a removed one.
+    /// Adds `change` to the number of pinned rows of a blob: 1 for a new pin, -1 for a removed one.
     func countPin(_ digest: BlobDigest, _ change: Int) { blobs.withTable { $0.change(digest) { $0?.pins += change } } }
 
     /// Releases the reference of a row. Returns whether it was the last reference.
@@ -170,7 +170,7 @@ package final class BlobStore: Sendable {
     /// The number of rows that refer to a blob.
     func rowCount(of digest: BlobDigest) -> Int { blobs.withTable { $0.entries[digest]?.rows ?? 0 } }
 
-    /// Whether a blob can be served without opening its file first.
+    /// Whether a blob can be served without opening its file first, because this process has verified the file.
     func isVerified(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.isVerified(digest) } }
 
     /// Removes the file of a blob, unless the blob has been referenced again.
@@ -230,8 +230,9 @@ package final class BlobStore: Sendable {
         blobs.withTable { $0.setVerified(digest, isVerified) }
     }
 
-    /// Records an orderly stop by creating `clean`. After a start without `clean`, does so only if all files have been
-    /// verified since. Call it last; the lock on the directory is released when the store is deallocated.
+    /// Records an orderly stop by creating `clean`. If `clean` was missing at the start, this method creates it only if
+    /// all files have been verified since. Call it last; the lock on the directory is released when the store is
+    /// deallocated.
     package func markClean() throws(ImageError) {
         guard !isUnclean || blobs.withTable({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         do throws(CacheFileError) {

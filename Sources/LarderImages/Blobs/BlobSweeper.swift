@@ -23,7 +23,7 @@ package struct BlobSweeper: Sendable {
     /// Removes unreferenced files from the directory at `position`: `tmp/` or one of the 256 shard directories. Run a
     /// whole sweep after each start, once all rows of the index have been adopted, and again after a removal failed.
     ///
-    /// In `tmp/`, this method removes all files that an earlier process created. In `blobs/`, it ignores files whose
+    /// In `tmp/`, this method removes all files that this process did not create. In `blobs/`, it ignores files whose
     /// names are not digests, because another program put them there.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``

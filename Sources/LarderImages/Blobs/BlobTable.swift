@@ -55,7 +55,7 @@ struct BlobTable: Sendable {
     private var writers = 0
     private(set) var leasedBytes = 0
     private(set) var leftoverBytes = 0
-    /// The leased or pinned blobs, each counted once.
+    /// The number and the disk space of the leased or pinned blobs. A blob that is both counts once.
     private(set) var retained = (bytes: 0, count: 0)
 
     init(ledger: SpaceLedger, imageLimits: ImageLimits) {
@@ -204,7 +204,7 @@ struct BlobTable: Sendable {
 
     func isReferenced(_ digest: BlobDigest) -> Bool { (entries[digest]?.references ?? 0) > 0 }
 
-    /// Whether a blob can be served without opening its file first.
+    /// Whether a blob can be served without opening its file first, because this process has verified the file.
     func isVerified(_ digest: BlobDigest) -> Bool { entries[digest]?.isVerified ?? false }
 
     mutating func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
