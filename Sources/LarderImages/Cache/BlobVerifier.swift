@@ -34,7 +34,8 @@ final class BlobVerifier {
             } catch {
                 guard error.code == .damagedBlob else { return error }
                 log.logger.warning("an image on disk is damaged", metadata: ["error": "\(error)"])
-                // If the image was downloaded again during the check, its new file is verified.
+                // If the image was downloaded again during the check, its new file counts as verified, and the rows
+                // stay.
                 isUsable = disk.blobs.isVerified(digest)
             }
         }

@@ -134,8 +134,8 @@ final class ImageDownloads {
 
     // MARK: Running
 
-    /// Starts all downloads that may start. If a more urgent download then waits for a slot, stops the slowest running
-    /// one.
+    /// Starts all downloads that may start. If a download of priority `high` then still waits, stops the slowest
+    /// running download whose slot it can use.
     private func startNext(on cache: isolated ImageCache) {
         let now = clock.now
         while let id = table.next(at: now) { table.started(id, Task { await self.run(id, on: cache) }) }
@@ -239,7 +239,7 @@ final class ImageDownloads {
             // If the row was kept, the reference now belongs to the row.
             if !isKept { cache.release(blob.digest) }
         case .success(.notModified(let response)):
-            // Only a conditional request gets this result.
+            // Only a conditional request can have the result `notModified`, so `cached` is not nil.
             guard let cached else { return fail(removed, ImageCache.notHeld) }
             originResponded(download)
             catalog.count { $0.revalidations += 1 }

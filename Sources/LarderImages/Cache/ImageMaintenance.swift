@@ -48,7 +48,8 @@ final class ImageMaintenance {
 
     // MARK: Images
 
-    /// Evicts images over the limits. If that fails, the next period tries again.
+    /// Evicts images over the limits. If that fails, the next maintenance period tries again. A period lasts ten
+    /// seconds.
     func enforceLimits(on cache: isolated ImageCache) async {
         do throws(ImageError) {
             try await cache.reclaimer.enforceLimits(on: cache)

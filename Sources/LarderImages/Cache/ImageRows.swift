@@ -29,7 +29,8 @@ final class ImageRows {
     // MARK: Adding
 
     /// Adds a row, or replaces the row with the same key, if the response may be stored, its credential is still in the
-    /// settings, and the limit on images allows it. Otherwise removes the previous row, which is outdated.
+    /// settings, and the maximum number of images allows another row. Otherwise removes the previous row, which is
+    /// outdated.
     ///
     /// - Returns: whether the caller's reference to the blob now belongs to the row
     func keep(_ row: ImageRow, on cache: isolated ImageCache) -> Bool {
@@ -178,7 +179,8 @@ final class ImageRows {
     private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
         let removed = await disk.releaseRows(of: digests)
         if let failure = removed.failure { log.warn("cannot remove the file of an image", failure) }
-        // During a reclamation, the freed space belongs to the caller of ``SpaceReclaimer/reclaim(_:for:on:)``.
+        // While a caller of the ``SpaceReclaimer`` evicts images, the freed space belongs to that caller, so no waiter
+        // is resumed here.
         if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
         return removed
     }
@@ -231,7 +233,7 @@ final class ImageRows {
                 if !isTrial { try await drop(entries) }
             }
         }
-        // A file is removed with the last of its images.
+        // A file is freed only if no image that uses it is left.
         let freed = files.filter { disk.blobs.rowCount(of: $0.key) == (isTrial ? $0.value.images : 0) }
         return (images, freed.values.reduce(0) { $0 + $1.size })
     }

@@ -3,7 +3,7 @@ struct MaintenancePlan: Sendable {
     /// One hour, as a period lasts ten seconds. Sweeps find files that other programs added or removed.
     private static let periodsBetweenSweeps = 360
 
-    /// Whether images of credentials that were removed from the settings may exist.
+    /// Whether there may be images that were fetched with credentials that are no longer in the settings.
     var needsCredentialCheck = true
     /// Whether files without a row may exist.
     var needsSweep = true

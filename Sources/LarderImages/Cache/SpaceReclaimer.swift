@@ -56,7 +56,7 @@ final class SpaceReclaimer {
     func restart(_ id: TransferID, on cache: isolated ImageCache) async -> Bool {
         guard queue.restart(id) else { return false }
         queue.resumeNext()?.resume(returning: true)
-        // If all other downloads wait or have ended, none of them would resume this one.
+        // If all other downloads wait or have ended, none of them would resume this one, so it starts again at once.
         guard queue.hasWorking(cache.downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
         guard await wait(.restart, for: id, on: cache) else { return false }
         // This download has no bytes yet, so the free space may also suffice for the next waiter.
