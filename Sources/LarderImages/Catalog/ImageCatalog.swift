@@ -22,7 +22,7 @@ final class ImageCatalog: Sendable {
 
     let state: Mutex<State>
     let store: BlobStore
-    /// Hash of the request fields that `Vary` may name.
+    /// The hash of the fields that the agent sends with every image request; see ``Variant/fingerprint(of:)``.
     let fingerprint: UInt64
     /// The bytes that downloads have received.
     let receivedBytes = ByteCounter()
@@ -115,7 +115,8 @@ final class ImageCatalog: Sendable {
         return image
     }
 
-    /// The cached image that may answer a request, verified or not; nil if there is none. Does not count as a use.
+    /// The cached image that may answer a request, whether or not its file is verified; nil if there is none. Does not
+    /// count as a use.
     func usableEntry(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
@@ -267,8 +268,8 @@ final class ImageCatalog: Sendable {
 }
 
 extension ImageCatalog.State {
-    /// The slot of a key's image. Nil if the key has no image, the image is older than the settings allow, or its
-    /// digest is not `expected`.
+    /// The slot of a key's image. Nil if the key has no image, if the image is older than the settings allow, or if
+    /// `expected` is not nil and differs from the digest of the image.
     func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
         guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
             expected == nil || expected == entry.digest

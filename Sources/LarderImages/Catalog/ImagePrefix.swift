@@ -21,8 +21,8 @@ package struct ImagePrefix: Sendable, Hashable {
     }
 
     /// Whether the prefix selects an image. The image's key and the prefix must have the same origin. If the prefix has
-    /// a path or query, it is compared with the URL in the key or, if the key has a cache key instead, with the URL
-    /// from which the image was fetched.
+    /// a path or query, it is compared with the URL in the image's key text. If the image was requested by a cache key,
+    /// the key text has no URL, and the URL from which the image was fetched is compared.
     func contains(_ row: ImageRow) -> Bool {
         let (url, cacheKey) = row.lookup
         guard let address = ImageAddress(url), address.origin == origin else { return false }
