@@ -12,7 +12,7 @@ final class ImageDiskCache: Sendable {
     let index: ImageIndex
     let blocking: BlockingWork
     let indexQueue: SerialDiskQueue
-    /// Removes files whose last reference was released.
+    /// Runs the removals of files whose last reference was released.
     private let removals: SerialDiskQueue
     private let hasLeftovers = Atomic(false)
 
@@ -165,7 +165,7 @@ final class ImageDiskCache: Sendable {
     }
 
     /// Returns the version of a cache in an older layout, and the numbers of its images and pins. Returns nil if there
-    /// is no such cache, and in later calls.
+    /// is no such cache, and in all calls after the first.
     func takeOutdatedContents() async throws(ImageError) -> (version: Int, contents: OutdatedImages.Contents)? {
         try await blocking.run { [blobs] () throws(ImageError) in try OutdatedImages(blobs).takeContents() }
     }
