@@ -321,7 +321,8 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
         lanes[download.lane]?.waiting[queue].remove(at: place)
     }
 
-    /// The index of an arrival number, or where to insert it.
+    /// The index of an arrival number in a queue. If the queue does not contain the number, the index at which to
+    /// insert it.
     private static func place(of arrival: Int, in tickets: [Ticket]) -> Int {
         var (low, high) = (0, tickets.count)
         while low < high {

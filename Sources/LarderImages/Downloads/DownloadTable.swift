@@ -145,7 +145,8 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             downloads[id]?.priority = priority
             queue.lower(id, priority)
         }
-        // A download must count towards the quota of a user who waits for it.
+        // A download must count towards the quota of a user who waits for it. It moves to another user when no request
+        // of its present user is left.
         if !download.isBackground, left.request.user == download.user,
             !requests.contains(where: { $0.user == download.user }), let other = requests.first
         {

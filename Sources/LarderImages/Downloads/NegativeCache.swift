@@ -43,8 +43,8 @@ struct NegativeCache: Sendable {
     private let capacity: Int
     var lifetimes: FailureLifetimes
 
-    /// The time in seconds for which an outage is cached at first. The time doubles, up to ``maxOutage``, whenever the
-    /// origin is still unreachable after it.
+    /// The time in seconds for which an outage is cached at first. The time doubles, up to ``maxOutage``, each time the
+    /// origin is still unreachable when the cached outage expires.
     static let firstOutage = 2
     static let maxOutage = 30
     /// The maximum times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.

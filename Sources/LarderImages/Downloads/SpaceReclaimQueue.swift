@@ -61,8 +61,8 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         /// Retry, because space may have become free.
         case retry
         case fail
-        /// Wait. If `yielding` is not nil, it belongs to another download, which must discard its bytes: resume
-        /// `yielding` with false first.
+        /// Wait. If `yielding` is not nil, it is the continuation of another download, which must discard its bytes:
+        /// first resume `yielding` with false.
         case wait(Reason, yielding: Continuation?)
     }
 
@@ -79,7 +79,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     var isEmpty: Bool { waiters.isEmpty }
     var count: Int { waiters.count }
-    /// Whether no resumed transfer still lacks its space, and no download is discarding its bytes.
+    /// Whether each resumed transfer has obtained its space or ended, and no download is discarding its bytes.
     var isSettled: Bool { resumed.isEmpty && yielding.isEmpty }
 
     // MARK: Eviction
@@ -153,7 +153,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         return .wait(.space, yielding: remove(youngest.waiter, isResumed: false))
     }
 
-    /// Whether any running download except `id` is not waiting for space.
+    /// Whether any running download other than `id` is making progress, that is, not waiting for space.
     func hasWorking(_ running: Set<TransferID>, excluding id: TransferID) -> Bool {
         let waiting = waiters.values.filter(\.waitsForSpace).compactMap(\.transfer)
         return !running.subtracting(waiting).subtracting([id]).isEmpty
@@ -167,7 +167,7 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
 
     /// Records that a transfer has ended or files were removed.
     ///
-    /// - Returns: the oldest waiter, which retries
+    /// - Returns: the continuation of the oldest waiter for space, to be resumed with true; nil if none waits for space
     mutating func spaceFreed(endOf id: TransferID? = nil) -> Continuation? {
         if let id { resumed.remove(id) }
         changes += 1
