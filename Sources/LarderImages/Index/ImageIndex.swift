@@ -12,11 +12,11 @@ package final class ImageIndex: Sendable {
     package enum Condition: Sendable, Hashable {
         /// The database is intact.
         case whole
-        /// There was no database.
+        /// There was neither a database nor a usable copy of one.
         case new
-        /// The database was damaged or missing. A damaged one has been renamed to `index.sqlite.damaged`. `rows` is the
-        /// number of rows restored from the copy, and `pins` the number of pinned ones among them. Both are 0 if there
-        /// is no usable copy.
+        /// The database was damaged, or it was missing and was restored from the copy. A damaged one has been renamed
+        /// to `index.sqlite.damaged`. `rows` is the number of rows restored from the copy, and `pins` the number of
+        /// pinned ones among them. Both are 0 if there is no usable copy.
         case restored(reason: String, rows: Int, pins: Int)
         /// The database has an older version. It was set aside, and is removed by ``OutdatedImages``.
         case outdated

@@ -24,8 +24,8 @@ struct IndexCopy {
     /// Creates the file for a new copy.
     func begin() throws(ImageError) { try makeFile(Self.newCopy) }
 
-    /// Replaces the previous copy by the new, complete one, after verifying that the new one is intact. Otherwise the
-    /// copy of a damaged index would replace a good copy.
+    /// Replaces the previous copy by the new, complete one, after verifying that the new one is intact. Without this
+    /// check, the copy of a damaged index could replace a good copy.
     func publish() throws(ImageError) {
         do throws(SQLiteError) {
             let database = try IndexDatabase(path: path(Self.newCopy))
