@@ -114,8 +114,8 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        // Some messages of the HTTP client end with this text, which is true for configuration documents. For an image
-        // that is not cached, the text would be false.
+        // Some messages of the HTTP client end with the text `kept`, which is true for configuration documents. It
+        // would be false for an image that is not cached, so it is removed here.
         let kept = "; the last good document stays in use"
         let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
         self.init(code, message, cause: cause)

@@ -1,9 +1,9 @@
 package struct PrefetchProgress: Sendable, Hashable {
-    /// The number of images cached so far.
+    /// The number of requested images so far that were downloaded or were already cached.
     package var done = 0
-    /// The number of images that could not be downloaded.
+    /// The number of images that could not be downloaded, or that the client may not have.
     package var failed = 0
-    /// The total bytes of the downloaded images.
+    /// The total bytes of the images that were downloaded for this prefetch so far.
     package var bytes = 0
     /// The number of requested images.
     package let total: Int
@@ -12,7 +12,7 @@ package struct PrefetchProgress: Sendable, Hashable {
 /// The result of a prefetch. If the prefetch was cancelled, ``fetched``, ``held`` and the number of ``failures`` may
 /// add up to less than ``total``.
 package struct PrefetchSummary: Sendable, Hashable {
-    /// An image that could not be downloaded.
+    /// An image that could not be downloaded, or that the client may not have.
     package struct Failure: Sendable, Hashable {
         /// The index of the request.
         package let index: Int
@@ -75,7 +75,7 @@ extension ImageCache {
                     if image.source == .hit { summary.held += 1 } else { summary.fetched += 1 }
                     if image.source == .miss { state.bytes += image.bytes }
                 case .failure(let error):
-                    // A cancelled request is not a failure.
+                    // A request that ended because the prefetch was cancelled is not a failure.
                     if error.code == .cancelled, Task.isCancelled { continue }
                     state.failed += 1
                     summary.failures.append(PrefetchSummary.Failure(index: index, error: error))
