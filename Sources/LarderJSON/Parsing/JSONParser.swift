@@ -6,7 +6,7 @@ public struct JSONParser: Sendable {
     /// The default nesting limit.
     public static let defaultMaximumDepth = 128
 
-    /// If the memory of the previous document exceeds this number of bytes, it is not reused for a document that needs
+    /// The memory of the previous document is not reused if it exceeds this number of bytes and the next document needs
     /// much less.
     private static let keptBytes = 256 * 1024
 

@@ -10,8 +10,8 @@ enum StringScanner {
         var failure: ParseFailure.Kind?
     }
 
-    /// The first byte at or after `start` that is not plain ASCII: a quotation mark, a backslash, a control character
-    /// or a byte of a multibyte character.
+    /// The first byte at or after `start` that needs a check: a quotation mark, a backslash, a control character or a
+    /// byte of a multibyte character. All bytes before it are called plain ASCII here.
     @inline(__always)
     static func plainEnd(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start

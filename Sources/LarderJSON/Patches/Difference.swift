@@ -12,8 +12,8 @@ struct Difference {
         var isRemoving = true
         var oldMembers: MemberCursor
         var newMembers: MemberCursor
-        /// The position in the patch before the name and opening brace of this object. If the objects are equal, the
-        /// output after it is removed.
+        /// The position in the patch before the name and opening brace of this object. If the two objects prove equal,
+        /// the output after this position is removed.
         let mark: JSONWriter.Mark
         /// The position of the object's first member in the patch.
         let start: Int

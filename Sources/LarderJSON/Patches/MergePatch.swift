@@ -10,7 +10,8 @@ public enum MergePatch {
         return Merger.merge([target, patch], firstIsPatch: false)
     }
 
-    /// Applies all layers in order, lowest first, to an empty object. Takes one pass over all layers.
+    /// Applies the layers, which are merge patches, in array order to an empty object. The first layer has the lowest
+    /// precedence. Takes one pass over all layers.
     public static func merge(_ layers: [JSONValue]) -> JSONValue {
         layers.isEmpty ? .emptyObject : Merger.merge(layers, firstIsPatch: true)
     }
