@@ -38,7 +38,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var isRunningTask = false
         /// The number of loop iterations so far.
         var iterationNumber = 0
-        /// Targets to call once the other targets of this iteration have received their events.
+        /// Targets whose ``EpollTarget/resume()`` is called once the other targets of this iteration have received
+        /// their events.
         var yielded: [EpollTarget] = []
         /// Work for the end of an iteration, after its socket events.
         var deferred = Deque<() -> Void>()
