@@ -19,8 +19,8 @@ package enum CachePolicy: String, Sendable, Hashable, CaseIterable {
 /// The cache directives of a client's request.
 package struct CacheRequest: Sendable, Hashable {
     package var policy: CachePolicy
-    /// The maximum age in seconds of a response that may be used without validation. It also applies to responses that
-    /// are still fresh. Nil for no limit.
+    /// The maximum age in seconds of a response that may be used without validation. This maximum also applies to
+    /// responses that are still fresh. Nil for no limit.
     package var maximumAge: Int?
 
     package init(policy: CachePolicy = .default, maximumAge: Int? = nil) {
