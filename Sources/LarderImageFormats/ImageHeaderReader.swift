@@ -25,7 +25,7 @@ package struct ImageHeaderReader: Sendable {
     private var window: [UInt8] = []
     /// The number of bytes that the parser requires in the window.
     private var need = 1
-    /// The number of bytes to skip when they arrive.
+    /// The number of bytes that have not arrived yet and will be skipped.
     private var skip = 0
     /// The number of bytes consumed so far, including those still to be skipped.
     private var position = 0

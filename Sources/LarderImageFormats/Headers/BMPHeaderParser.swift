@@ -17,7 +17,7 @@ struct BMPHeaderParser: TypedHeaderParser {
         let isOld = size == 12
         guard window.little16(isOld ? 22 : 26) == 1 else { return damaged("its number of planes is not 1") }
         if isOld { return found(window.little16(18), window.little16(20), frames: 1, hasAlpha: false) }
-        // Headers of these sizes have an alpha mask. It is used only if the compression field selects masks
+        // Headers of these sizes have an alpha mask. The mask is used only if the compression field selects masks
         // (BI_BITFIELDS, BI_ALPHABITFIELDS).
         let hasMask = [56, 108, 124].contains(size)
         if hasMask, window.count < 70 { return .need(70) }

@@ -189,7 +189,7 @@ struct HEIFProperties {
                 guard end - offset >= 9 else { return nil }
                 result.append(.turn(Int(box[offset + 8] & 3)))
             } else if box.has("clap", at: offset + 4) {
-                // The width and the height of the aperture, followed by its two offsets. Each of these is a fraction.
+                // The box contains the width, the height and two offsets of the aperture, each as a fraction.
                 guard end - offset >= 40, box.big32(offset + 12) > 0, box.big32(offset + 20) > 0 else { return nil }
                 result.append(
                     .crop(

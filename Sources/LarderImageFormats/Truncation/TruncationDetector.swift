@@ -15,7 +15,7 @@ package struct TruncationDetector: Sendable {
     private var unconsumed: [UInt8] = []
     /// The number of bytes that the check requires.
     private var need = 1
-    /// The number of bytes to skip when they arrive.
+    /// The number of bytes that have not arrived yet and will be skipped.
     private var skip = 0
     /// Whether the image ends after the skipped bytes.
     private var isLast = false
