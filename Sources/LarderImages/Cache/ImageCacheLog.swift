@@ -12,8 +12,8 @@ struct ImageCacheLog: Sendable {
         }
     }
 
-    /// Logs an error of the index or a file as a warning, at most once a minute for each code, because a disk error
-    /// affects every row. Further errors are logged at debug level.
+    /// Logs an error of the index or a file as a warning, at most once a minute for each error code, because a disk
+    /// error affects every row. Further errors are logged at debug level.
     func warn(_ message: Logger.Message, _ error: ImageError) {
         if warnings.add(error.code, { $0 = (message, error) }) { return }
         logger.debug(message, metadata: ["error": "\(error)"])

@@ -63,7 +63,7 @@ final class ImageDownloads {
             now: clock.now)
     }
 
-    /// Clears the recorded failure of a URL, because a client has put its image.
+    /// Clears the recorded failure of a URL, because a client has stored the image of this URL.
     func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
 
     // MARK: Waiting
