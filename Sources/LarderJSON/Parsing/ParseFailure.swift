@@ -86,7 +86,7 @@ struct ParseFailure {
         }
     }
 
-    /// The reason for a text that begins with a byte order mark; nil if the text does not.
+    /// The reason for a text that begins with a byte order mark; nil if the text does not begin with one.
     private func encodingReason(in text: UnsafeRawBufferPointer) -> String? {
         guard offset == 0, text.count >= 2 else { return nil }
         if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF {

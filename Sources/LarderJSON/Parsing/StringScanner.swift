@@ -22,7 +22,7 @@ enum StringScanner {
         }
     }
 
-    /// Scans the rest of a string, from `start`, the first byte of the string that is not plain ASCII (see
+    /// Scans the rest of a string. `start` is the first byte of the string that is not plain ASCII (see
     /// ``plainEnd(_:)``).
     @inline(never)
     static func finish(_ start: UnsafePointer<UInt8>, end: UnsafePointer<UInt8>) -> Result {
