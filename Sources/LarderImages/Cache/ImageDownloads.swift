@@ -63,7 +63,8 @@ final class ImageDownloads {
             now: clock.now)
     }
 
-    /// Clears the recorded failure of a URL, because a client has stored the image of this URL.
+    /// Clears the recorded failure of a URL, because the origin has responded to a download of the URL or a client has
+    /// stored its image.
     func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
 
     // MARK: Waiting
