@@ -13,7 +13,7 @@ package struct SchemaOptions: Sendable {
 
     /// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
     package struct Limits: Sendable {
-        /// The maximum depth of subschemas that are evaluated within each other.
+        /// The maximum nesting depth of subschemas during evaluation.
         package var depth = 512
         /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each
         /// value in the document.

@@ -1,7 +1,7 @@
 /// Finds schemas that apply themselves again to the value that they are applied to, such as `{"$ref": "#"}`.
 ///
-/// Only keywords that always apply are followed. A cycle through `then`, `else`, a dependency or a dynamic reference is
-/// stopped by the depth limit of the validation.
+/// Follows only the keywords whose subschemas are always evaluated. A cycle through `then`, `else`, a dependency or a
+/// dynamic reference is stopped by the depth limit of the validation.
 enum EndlessReferences {
     static func check(_ program: SchemaProgram, _ registry: SchemaRegistry) throws(SchemaError) {
         enum State { case new, open, done }

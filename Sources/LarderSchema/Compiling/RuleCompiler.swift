@@ -1,6 +1,6 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// The compilation of the keywords for each type.
+/// Compiles the keywords that apply to values of one type, such as strings or arrays.
 extension SchemaCompiler {
     mutating func values(_ keywords: KeywordReader) throws(SchemaError) -> PoolRange {
         var rules: [ValueRule] = []

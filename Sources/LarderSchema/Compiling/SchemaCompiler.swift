@@ -14,7 +14,7 @@ struct SchemaCompiler {
 
     private static let maxNodes = 1_000_000
 
-    /// - Parameter assertsFormats: whether `format` is asserted; nil if the dialect decides
+    /// - Parameter assertsFormats: whether a violation of `format` makes a value invalid; nil if the dialect decides
     init(registry: SchemaRegistry, assertsFormats: Bool?) {
         self.registry = registry
         self.assertsFormats = assertsFormats
@@ -93,7 +93,8 @@ struct SchemaCompiler {
         return node
     }
 
-    /// Compiles subschemas that do not apply to values, such as definitions, to find errors in them.
+    /// Compiles all subschemas of a schema, including those that are not used, such as definitions without a reference.
+    /// This finds the errors in them.
     private mutating func compileUnused(_ location: SchemaLocation, _ dialect: Dialect) throws(SchemaError) {
         for (name, value) in location.value.members {
             guard let position = SubschemaPosition.of(name, dialect) else { continue }
@@ -214,7 +215,7 @@ struct SchemaCompiler {
         return program.patterns.count - 1
     }
 
-    /// Whether `format` is asserted in a dialect.
+    /// Whether a violation of `format` makes a value invalid in a dialect.
     func assertsFormats(_ dialect: Dialect) -> Bool {
         assertsFormats ?? dialect.vocabularies.contains(.formatAssertion)
     }

@@ -3,7 +3,7 @@
 /// The documents and resources of a schema, and the targets of references.
 struct SchemaRegistry {
     struct Document {
-        /// The URI that the document was loaded from; empty for the main document if it has none.
+        /// The URI that the document was loaded from; empty for a main document without a URI.
         var uri: String
         var root: JSONValue
     }
@@ -199,7 +199,8 @@ struct SchemaRegistry {
 extension SchemaRegistry {
     /// Finds the target of a reference, and loads the document with the target if necessary.
     ///
-    /// - Parameter place: the location of the keyword, in the resource that the reference is relative to
+    /// - Parameter place: the location of the keyword that contains the reference. The reference is relative to the
+    ///   resource of this location.
     mutating func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
         guard let relative = URIReference(reference) else {
             throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")

@@ -1,4 +1,5 @@
-/// The formats that can be asserted. Other names of formats are ignored, as the specification requires.
+/// The formats that are checked if a schema asserts `format`. Other format names are ignored, as the specification
+/// requires.
 ///
 /// The format `regex` is a pattern that this module supports.
 enum Format: String, CaseIterable, Sendable {

@@ -3,7 +3,7 @@ extension ECMAPattern {
     /// The meaning of an escape.
     enum Escape {
         case scalar(Unicode.Scalar)
-        /// The content of a class in PCRE2's syntax.
+        /// A set of characters, written as the content of a character class in PCRE2's syntax.
         case set(String, isNegated: Bool)
         /// Half of a surrogate pair. It matches nothing, because valid text does not contain it.
         case nothing

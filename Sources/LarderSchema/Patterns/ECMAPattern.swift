@@ -36,7 +36,7 @@ struct ECMAPattern {
         index + distance < text.count ? text[index + distance] : nil
     }
 
-    /// Skips `prefix` if the rest of the pattern begins with it.
+    /// Skips `prefix` if the rest of the pattern begins with it. Returns whether it did.
     mutating func skip(_ prefix: String) -> Bool {
         let scalars = Array(prefix.unicodeScalars)
         guard text[index...].starts(with: scalars) else { return false }

@@ -92,7 +92,7 @@ extension UnsafePointer<RuleTables> {
         UnsafeBufferPointer(start: pointee.indexes + Int(range.start), count: Int(range.count))
     }
 
-    /// Returns the UTF-8 text of the name with an index.
+    /// Returns the UTF-8 text of the name with an index in `names`.
     @inline(__always)
     func name(_ index: Int32) -> UnsafeBufferPointer<UInt8> {
         let text = pointee.names[Int(index)]

@@ -42,7 +42,7 @@ struct ArrayRule: Sendable {
     var minItems = 0
     var maxItems = Int.max
     var isUnique = false
-    /// Whether elements that match `contains` count as evaluated.
+    /// Whether elements that match `contains` count as evaluated for `unevaluatedItems`.
     var containsEvaluates = true
 
     var hasElementRules: Bool { !prefix.isEmpty || !items.isNone || !contains.isNone }
@@ -80,6 +80,6 @@ struct ValueRule: Sendable {
     var acceptsFalse = false
     var strings = NameSet()
     var numbers = PoolRange()
-    /// The permitted arrays and objects, as indexes of `SchemaProgram.constants`.
+    /// The permitted arrays and objects, as indexes in `SchemaProgram.constants`.
     var containers = PoolRange()
 }

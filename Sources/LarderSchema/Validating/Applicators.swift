@@ -1,6 +1,7 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// Keywords that apply subschemas to the same value as the schema with the keyword.
+/// Evaluates the keywords that apply subschemas to the value itself, such as `allOf` and `$ref`, not to a part of the
+/// value as the schema with the keyword.
 extension Validator {
     mutating func apply(_ range: PoolRange, _ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         var isValid = true
@@ -78,7 +79,8 @@ extension Validator {
         return isValid
     }
 
-    /// Evaluates a schema without recording violations.
+    /// Evaluates a schema without recording violations. `temporary` is the index of the tracker to use; negative for
+    /// none.
     private mutating func test(_ node: Int, _ value: ValueCursor, _ kind: UInt8, tracker temporary: Int) -> Bool {
         let (wasCollecting, outer) = (collecting, tracker)
         collecting = false

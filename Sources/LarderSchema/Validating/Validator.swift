@@ -2,8 +2,8 @@
 
 /// One validation of a value.
 ///
-/// It runs in one of two modes. Without `tracing` it stops at the first violation and records nothing. With `tracing` it
-/// finds all violations and their paths.
+/// A validation runs in one of two modes. Without `tracing` it stops at the first violation and records nothing. With
+/// `tracing` it finds all violations and their paths.
 ///
 /// Methods that change nothing are `mutating` too, because the compiler would copy the structure for nonmutating
 /// methods.
@@ -139,7 +139,7 @@ struct Validator: ~Copyable {
         return stop(depth < limits.depth ? .steps : .depth, index, .reference, value)
     }
 
-    /// Counts the work of visiting the members or elements of a value.
+    /// Counts the work of visiting the members or elements of a value as steps of the validation.
     @inline(__always)
     mutating func count(_ work: Int) { steps -= work }
 

@@ -13,7 +13,7 @@ struct DecimalNumber: Sendable, Hashable {
     private var digitCount: Int
 
     private static let headDigits = 19
-    /// The maximum number of significant digits of a divisor.
+    /// The maximum number of significant digits of the value of `multipleOf`.
     static let maxDivisorDigits = headDigits
     /// Exponents are limited to this magnitude, so that computing with them cannot overflow. A text of less than 4 GiB
     /// can exceed the limit only with an explicit exponent, such as `1e9999999999999999999`.

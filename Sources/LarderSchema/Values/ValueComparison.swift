@@ -116,7 +116,7 @@ extension ValueComparison {
             var elements = value.elements
             while let element = elements.next() { hasher.combine(hash(element, depth: depth + 1)) }
         case JSONValue.Kind.object.rawValue:
-            // A sum, because the order of members does not count.
+            // The hashes of the members are added, so that the result does not depend on their order.
             var sum = 0
             var members = value.members
             while let (name, value) = members.next() {
