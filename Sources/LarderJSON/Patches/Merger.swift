@@ -1,8 +1,8 @@
 /// Applies a sequence of JSON Merge Patches (RFC 7396) in one pass, without recursion.
 ///
-/// At each path it folds the layers that have a value there, lowest first: null removes the value so far, an object
-/// merges into an object, and any other value replaces the value so far. The outcome is nothing, a scalar or array of
-/// one layer, or one or more objects to merge.
+/// Each of these documents is a layer. At each path the merger folds the layers that have a value there, lowest first:
+/// null removes the value so far, an object merges into an object, and any other value replaces the value so far. The
+/// outcome is nothing, a scalar or array of one layer, or one or more objects to merge.
 struct Merger {
     /// A value of one layer.
     private struct Source {

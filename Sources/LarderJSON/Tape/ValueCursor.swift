@@ -97,8 +97,8 @@
     /// The hash of a name in UTF-8. It does not resist deliberate collisions.
     public static func hash(ofName name: UnsafeRawBufferPointer) -> UInt32 { NameHash.exact(name) }
 
-    /// Returns the member of an object that has a name in UTF-8; nil if there is none. Must not be called for other
-    /// kinds. Takes time proportional to the number of members.
+    /// Returns the member of an object that has a name in UTF-8; nil if there is none. Must not be called for a value
+    /// that is not an object. Takes time proportional to the number of members.
     public func member(_ name: UnsafeBufferPointer<UInt8>) -> (name: ValueCursor, value: ValueCursor)? {
         let hash = NameHash.exact(UnsafeRawBufferPointer(name))
         var members = members
@@ -108,7 +108,7 @@
         return nil
     }
 
-    /// The elements of an array, in order; must not be called for other kinds.
+    /// The elements of an array, in order. Must not be called for a value that is not an array.
     @inlinable @inline(__always)
     public var elements: Elements { Elements(text: text, node: node + 1, end: node + Int(node.pointee.span)) }
 
@@ -132,7 +132,8 @@
         }
     }
 
-    /// The members of an object, each name once and with its last value; must not be called for other kinds.
+    /// The members of an object, each name once and with its last value. Must not be called for a value that is not an
+    /// object.
     @inlinable @inline(__always)
     public var members: Members {
         let end = node + Int(node.pointee.span) - (node.pointee.has(Node.Flag.indexed) ? 1 : 0)

@@ -47,8 +47,8 @@ enum Comparison {
             if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
             switch a.kind {
             case Node.Kind.string:
-                // The bytes of short strings were compared above, and they differ. If neither string has escapes, the
-                // strings therefore differ.
+                // The bytes of strings of at most `bytewise` bytes were compared above, and they differ. If neither
+                // string has escapes, the strings therefore differ.
                 guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
                     Names.equal(a, left.text, b, right.text)
                 else { return false }

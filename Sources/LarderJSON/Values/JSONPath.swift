@@ -219,7 +219,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension JSONValue.Kind {
-    /// The name of the kind, with its article.
+    /// The name of the kind with an indefinite article, such as `an object`; `null` has no article.
     package var article: String {
         switch self {
         case .null: "null"

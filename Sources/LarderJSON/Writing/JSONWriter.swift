@@ -255,7 +255,8 @@ extension JSONWriter {
         text.withUTF8Buffer { quote(UnsafeRawBufferPointer($0), isName: isName) }
     }
 
-    /// The maximum number of bytes that ``write(_:comma:into:)`` writes for a name.
+    /// The maximum number of bytes that ``write(_:comma:into:)`` writes for a name, including quotation marks, comma
+    /// and colon.
     @inline(__always)
     private static func room(forName name: StaticString) -> Int { name.utf8CodeUnitCount + PlainText.frameCount }
 
