@@ -29,13 +29,14 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
     public final class Conflict: Sendable, Hashable {
-        /// The current revision.
+        /// The current revision of the namespace.
         public let revision: Int
-        /// The current epoch.
+        /// The epoch of ``revision``.
         public let epoch: String
         /// The path of the value that differs; nil if the revision or the epoch differs.
         public let path: JSONPath?
-        /// The value at ``path`` in the snapshot ``revision``; nil if it has no value there, or if the peer may not read it.
+        /// The value at ``path`` in the snapshot ``revision``; nil if there is no value at the path, or if the peer may
+        /// not read the value.
         public let value: JSONValue?
 
         public init(revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil) {

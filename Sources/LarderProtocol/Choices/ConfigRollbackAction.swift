@@ -1,8 +1,8 @@
 extension ConfigRollback {
     /// The action of a `config.rollback` request: roll back, or end a rollback.
     public enum Action: Sendable, Equatable {
-        /// Roll back to a revision. `hold` decides when a document from the source takes effect again; nil for the
-        /// agent's default.
+        /// Roll back to a revision. `hold` decides when documents from the namespace's source take effect again; nil
+        /// for the agent's default.
         case goBack(to: Int, hold: Hold? = nil)
         /// End the rollback and resolve the current layers again.
         case release
