@@ -31,8 +31,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     }
 
     /// Logs an event now or as part of a combined line.
-    /// - Parameter update: returns the entry with the event added. Its argument is the entry so far, or nil for the
-    ///   first event of a line. The closure is called before this method returns, and must not call the log.
+    /// - Parameter update: adds the event to the entry that is passed to the closure. The entry is nil for the first
+    ///   event of a line. The closure is called before this method returns, and must not call the log.
     /// - Returns: whether a line was logged now
     @discardableResult
     package func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {

@@ -22,7 +22,7 @@ enum PlainText {
         return end + (colon ? 2 : 1)
     }
 
-    /// Copies `text`. Returns false if a character in `text` must be escaped; the output is then incomplete.
+    /// Copies `text`. Returns false if a character in `text` must be escaped.
     @inline(__always)
     private static func copy(_ text: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer) -> Bool {
         let count = text.count

@@ -69,7 +69,8 @@ struct OutboundQueue {
     private var retryDelay = Self.minRetryDelay
     /// Whether a write failed because the peer has disconnected. Later output is dropped.
     private(set) var isBroken = false
-    /// Whether the connection is in the list of the stall monitor.
+    /// Whether the connection is in the list of the ``StallMonitor``, which closes connections whose clients do not
+    /// read.
     var isMonitored = false
 
     var isPending: Bool { !pieces.isEmpty }

@@ -53,8 +53,8 @@ struct ReplyWriter {
     func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
         let isCommitted = request.lifetime == .committed
         switch request.denial.map({ .failure($0) }) ?? result {
-        // If the batch is full, an error replaces the result, because the client can send the request again. The result
-        // of a committed change is always sent.
+        // If the replies of the batch have reached their size limit, an error replaces the result, because the client
+        // can send the request again. The result of a committed change is always sent.
         case .success where !isCommitted && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
         case .success(let value):

@@ -26,7 +26,8 @@ struct RequestReader {
 
     private enum Peer { case open, halfClosed, hungUp }
     private enum Input { case open, ended, finished }
-    /// The steps that must wait until the other connections of the loop have been served.
+    /// The steps that must wait until the other connections of the loop have been served: none, only reading, or every
+    /// step.
     private enum Deferral { case nothing, reading, everything }
 
     /// The maximum number of bytes of one read, except within a long line. This maximum also limits how much input one

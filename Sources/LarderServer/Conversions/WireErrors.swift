@@ -6,7 +6,8 @@ import LarderProtocol
 import LarderUpstream
 
 extension WireError {
-    /// Converts an error of a change. A conflict gets the current state of the namespace.
+    /// Converts the error of a configuration change. If the error is a conflict, the result contains the current state
+    /// of the namespace.
     init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
         guard error.code == .conflict else {
             self.init(error)

@@ -60,14 +60,14 @@ extension WireDigest {
 }
 
 extension WireImage {
-    /// The image of a reply to `image.get`.
+    /// Converts an image of the cache, for the reply to `image.get`.
     init(_ image: CachedImage) {
         self.init(
             digest: WireDigest(image.digest), mediaType: image.type.mediaType, width: image.width, height: image.height,
             bytes: image.bytes, details: WireImageDetails(image.details))
     }
 
-    /// The image of a row in the index.
+    /// Converts a row of the cache's index, which describes one cached image.
     init(_ row: ImageRow) {
         self.init(
             digest: WireDigest(row.digest), mediaType: row.header.type.mediaType, width: row.header.width,
@@ -104,7 +104,7 @@ extension ImageRow {
 }
 
 extension ImageList.Entry {
-    /// The list entry for a row of the index.
+    /// Converts a row of the cache's index to an entry in the result of `image.list`.
     init(_ row: ImageRow, now: Int) {
         let (url, cacheKey) = row.lookup
         self.init(
@@ -116,7 +116,7 @@ extension ImageList.Entry {
 }
 
 extension ImagePeek.Result {
-    /// The result of an `image.peek`, from the cache's explanation.
+    /// Converts the cache's explanation of how it would answer a request for an image to the result of `image.peek`.
     init(_ explanation: ImageExplanation, _ cache: ImageCache, explains: Bool, now: Int) {
         let held = explanation.row.map { row in
             ImagePeek.Held(
@@ -139,7 +139,7 @@ extension ImagePeek.Result {
             rules: explains ? rules + Self.flight(explanation) : nil)
     }
 
-    /// A rule that describes the download in progress, if there is one.
+    /// Returns a rule that describes the queued or running download of the image; empty if there is no such download.
     private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
         guard let flight = explanation.flight else { return [] }
         let state = flight.isQueued ? "queued" : "in progress, with \(flight.receivedBytes) bytes received"

@@ -12,7 +12,7 @@ struct PrefetchJob: Sendable {
         var bytes: Int
         var total: Int
 
-        /// The progress for the notification.
+        /// The progress as the notification `image.progress`, for the client that sent `request`.
         func wire(for request: RequestID) -> ImageProgress {
             ImageProgress(request: request, done: done, failed: failed, bytes: bytes, total: total)
         }

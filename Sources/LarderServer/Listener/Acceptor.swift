@@ -85,7 +85,7 @@ private final class Listener: EpollTarget {
     private var isWatching = false
     /// A spare descriptor. It is closed to accept and refuse a connection when the agent has run out of descriptors.
     private var reserve = Listener.openReserve()
-    /// The timer that ends the pause.
+    /// The timer that ends a pause in accepting.
     private var retry: Scheduled<Void>?
 
     init(_ socket: CInt, _ loops: [EpollLoop], _ loads: [LoopLoad], _ handler: Acceptor.Handler) {

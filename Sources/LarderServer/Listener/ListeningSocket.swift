@@ -117,8 +117,8 @@ package final class ListeningSocket: Sendable {
             AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { throw failure("create a socket for", path) }
         do throws(ServerError) {
-            // bind(2) gives the file the mode of the descriptor, narrowed by the umask. So the file never has wider
-            // permissions.
+            // bind(2) gives the file the mode of the descriptor, narrowed by the umask. So the file never has more
+            // permissions than `mode`.
             guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
             guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw failure("bind", path) }
             // Adds the bits that the umask removed at bind(2).

@@ -1,7 +1,7 @@
 import LarderEventLoop
 import NIOCore
 
-/// An event loop that serves connections. Tests use implementations whose time they control.
+/// An event loop that serves connections. Tests use implementations with a clock that the tests control.
 protocol ServerEventLoop: EventLoop {
     /// The number of the current iteration; nil if each event counts as an iteration of its own.
     var iteration: Int? { get }
@@ -10,9 +10,9 @@ protocol ServerEventLoop: EventLoop {
     func deferWork(_ work: @escaping () -> Void)
 
     /// Creates an executor whose tasks run on the loop.
-    /// - Parameter runsInPlace: called on the loop when the step of another task that runs on the loop makes a task of
-    ///   the executor ready. If it returns true, the ready task continues immediately, within the step of the other
-    ///   task; otherwise after the work that is already queued.
+    /// - Parameter runsInPlace: called on the loop when a task that is running on the loop makes a task of the executor
+    ///   ready. If the closure returns true, the ready task continues immediately, before the running task proceeds;
+    ///   otherwise it continues after the work that is already queued.
     func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
 }
 
