@@ -1,14 +1,14 @@
 import LarderJSON
 
-/// A simple model of JSON values. Tests compare the values of the module with it.
+/// A simple representation of JSON values, with which tests compare the values of `LarderJSON`.
 indirect enum Model: Equatable {
     case null
     case bool(Bool)
     case number(String)
-    /// UTF-8, escapes resolved.
+    /// The bytes of the string in UTF-8, with its escapes resolved.
     case string([UInt8])
     case array([Model])
-    /// Each name once, in the order of first appearance.
+    /// Contains each name once, in the order in which the names first occur.
     case object([Member])
 
     struct Member: Equatable {
@@ -16,7 +16,7 @@ indirect enum Model: Equatable {
         var value: Model
     }
 
-    /// The model of a value, read through the accessors of the module.
+    /// The model of a value, created from the results of the accessors of `JSONValue`.
     init(_ value: JSONValue) {
         switch value.kind {
         case .null: self = .null
@@ -50,7 +50,7 @@ indirect enum Model: Equatable {
         }
     }
 
-    /// The pseudocode of RFC 7396, section 2.
+    /// Applies a merge patch, as the pseudocode of RFC 7396, section 2, does.
     static func mergePatch(_ target: Model?, _ patch: Model) -> Model {
         guard case .object(let changes) = patch else { return patch }
         var result: [Member] = target?.members ?? []

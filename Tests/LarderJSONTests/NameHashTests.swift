@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Fast hash of names")
 struct NameHashTests {
-    @Test("a name in a document and a separate name have the same hash, at every length")
+    @Test("a name of any length has the same hash within a document as on its own")
     func bothWays() {
         for count in 0...40 {
             let name = (0..<count).map { UInt8(truncatingIfNeeded: 33 &+ $0 &* 7) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Name index")
 struct NameIndexTests {
-    @Test("each name has its position in the list, and other names have none")
+    @Test("an index returns the position of each name in its list, and nil for other names")
     func positions() {
         let names = ["config.get", "", "größe", "config.set", "config.ge", "onfig.get"]
         let index = NameIndex(names)
@@ -19,7 +19,7 @@ struct NameIndexTests {
         }
     }
 
-    @Test("only a string matches a name, with or without escapes")
+    @Test("a string matches a name after its escapes are resolved; values of other kinds match no name")
     func values() throws {
         let index = NameIndex(["limit", "1", "null"])
         #expect(index.position(of: try JSONValue(parsing: #""\u006cimi\u0074""#)) == 0)
@@ -33,7 +33,9 @@ struct NameIndexTests {
         #expect(NameIndex([]).position(of: "") == nil)
     }
 
-    @Test("an index agrees with a dictionary", arguments: [1, 2, 3, 8, 100, 1000] as [Int])
+    @Test(
+        "an index returns the same positions as a dictionary of the names",
+        arguments: [1, 2, 3, 8, 100, 1000] as [Int])
     func random(count: Int) {
         var random = SeededGenerator(seed: UInt64(count))
         var names: [String] = []
@@ -73,7 +75,7 @@ struct MembersTests {
         }
     }
 
-    @Test("the name lengths of an object include the length of each name")
+    @Test("nameLengths of an object includes the length of each of its names")
     func lengths() throws {
         for seed in 0..<200 as Range<UInt64> {
             var generator = Generator(seed: seed)
@@ -83,7 +85,7 @@ struct MembersTests {
         }
         #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
         #expect(JSONValue.emptyObject.nameLengths == 0)
-        // An object with a name table reports every length.
+        // For an object with a name table, nameLengths includes all lengths.
         let repeated = "{" + Array(repeating: #""a":0"#, count: 61).joined(separator: ",") + "}"
         #expect(try JSONValue(parsing: repeated).nameLengths == .max)
     }

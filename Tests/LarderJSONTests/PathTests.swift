@@ -110,7 +110,7 @@ struct PathTests {
         #expect(Set([JSONPath(["a", "b"]), JSONPath(["a", "b"]), JSONPath(["ab"])]).count == 2)
     }
 
-    @Test("paths are equal in dotted and pointer form", arguments: ["a.b", "/a/b"])
+    @Test("a path in dotted form equals the same path in pointer form", arguments: ["a.b", "/a/b"])
     func writtenForms(text: String) throws {
         let path = try JSONPath(parsing: text)
         #expect(path == JSONPath(["a", "b"]))
@@ -122,7 +122,7 @@ struct PathTests {
         #expect(path != JSONPath([]))
     }
 
-    @Test("very long names are compared to their end")
+    @Test("paths with very long names are equal only if the names are equal to their end")
     func longNames() {
         let name = String(repeating: "x", count: 100_000)
         let other = name.prefix(50_000) + "y" + name.dropFirst(50_001)
@@ -143,7 +143,7 @@ struct PathTests {
         #expect(error?.reason == "it has more than 2 segments")
     }
 
-    @Test("a path of a hundred thousand segments is followed")
+    @Test("the value at a path of a hundred thousand segments is found")
     func longPath() throws {
         let depth = 100_000
         let text = String(repeating: "[", count: depth) + "7" + String(repeating: "]", count: depth)

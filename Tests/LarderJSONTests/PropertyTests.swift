@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Properties of random documents")
 struct PropertyTests {
-    @Test("a document and its compact form agree with the reference parser", arguments: 0..<12)
+    @Test("a document and its compact form have the value that the reference parser reads", arguments: 0..<12)
     func parsing(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.whitespace = [0, 5, 40][Int(seed % 3)]
@@ -44,7 +44,8 @@ struct PropertyTests {
     @Test("the detached copy of each part of a document is equal to the part, also after a merge", arguments: 600..<612)
     func detached(seed: UInt64) throws {
         var generator = Generator(seed: seed)
-        // Parts with white space or duplicate members are written and parsed again. Other parts are copied with their tape.
+        // `detached()` writes and parses parts with white space or duplicate members again. It copies other parts
+        // together with their tape (the parsed nodes).
         generator.whitespace = seed % 2 == 0 ? 0 : 10
         generator.duplicates = seed % 4 < 2 ? 0 : 5
         generator.wide = 10
@@ -90,7 +91,9 @@ struct PropertyTests {
         }
     }
 
-    @Test("merging layers together has the same result as applying them in order", arguments: 400..<412)
+    @Test(
+        "merging several layers in one call has the same result as applying them one by one, in order",
+        arguments: 400..<412)
     func merge(seed: UInt64) throws {
         var generator = Generator(seed: seed)
         generator.nulls = 25

@@ -32,7 +32,7 @@ struct WriterTests {
                 + #""dynamic":[1, 2],"b":false,"v":{"k":null}}"#)
     }
 
-    @Test("absent members are omitted")
+    @Test("a member whose value is nil is omitted, and one whose value is JSON null is written")
     func optionals() {
         let value = JSONValue.building { writer in
             writer.beginObject()
@@ -125,7 +125,7 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[\(text),\(text)]")
     }
 
-    @Test("no comma is written before unframed bytes")
+    @Test("rawUnframed writes no comma before its bytes")
     func unframed() {
         var writer = JSONWriter()
         writer.beginArray()
@@ -136,7 +136,7 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[1,2,3]")
     }
 
-    @Test("a writer after removeAll writes like a new one")
+    @Test("after removeAll, a writer has no bytes and writes the next value like a new writer")
     func removeAll() {
         var writer = JSONWriter(reservingCapacity: 4)
         writer.beginArray()

@@ -8,7 +8,7 @@ struct MemoryTests {
 
     private func storage(_ value: JSONValue) -> ObjectIdentifier { ObjectIdentifier(value.document) }
 
-    @Test("the memory of a document is reused when none of its values is referenced")
+    @Test("a parser reuses the memory of its last document if no value of that document is referenced")
     func reuse() throws {
         var parser = JSONParser()
         func parse() throws -> ObjectIdentifier { storage(try small.withUnsafeBytes { try parser.parse($0) }) }
@@ -16,7 +16,7 @@ struct MemoryTests {
         for _ in 0..<10 { #expect(try parse() == first) }
     }
 
-    @Test("the memory of a document is not reused while one of its values is referenced")
+    @Test("a parser does not reuse the memory of its last document while a value of that document is referenced")
     func referencedValues() throws {
         var parser = JSONParser()
         let retained = try small.withUnsafeBytes { try parser.parse($0)["params"] }
@@ -25,7 +25,7 @@ struct MemoryTests {
         #expect(retained?["path"]?.string == "search.limit")
     }
 
-    @Test("a copy of a parser does not share its memory")
+    @Test("a parser and its copy parse into separate memory")
     func copies() throws {
         var parser = JSONParser()
         _ = try small.withUnsafeBytes { try parser.parse($0) }
@@ -35,7 +35,7 @@ struct MemoryTests {
         #expect(storage(first) != storage(second))
     }
 
-    @Test("the memory of a large document is released when the next one is parsed")
+    @Test("a parser releases the memory of a large document when it parses the next document")
     func largeDocuments() throws {
         var parser = JSONParser()
         let large = Array("[\(String(repeating: "0,", count: 1_000_000))0]".utf8)
@@ -59,7 +59,7 @@ struct MemoryTests {
         #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)
         let many = try JSONValue(parsing: "[" + Array(repeating: "1", count: 50_000).joined(separator: ",") + "]")
         #expect(many.documentMemory > 200_000)
-        // A part retains the whole document.
+        // A value retains the whole document, so each value reports the memory of the whole document.
         #expect(many.elements.first { _ in true }?.documentMemory == many.documentMemory)
     }
 }

@@ -44,7 +44,7 @@ struct ParserErrorTests {
         #expect(error?.reason.contains("\n") == false)
     }
 
-    @Test("the reason names a byte order mark or UTF-16")
+    @Test("the error for a text with a byte order mark or in UTF-16 names that as the reason")
     func byteOrderMarks() {
         for (bytes, name) in [
             ([0xEF, 0xBB, 0xBF, 0x7B, 0x7D], "byte order mark"), ([0xFF, 0xFE, 0x7B, 0], "UTF-16"),

@@ -38,7 +38,7 @@ struct ParserTests {
         #expect(value.compactText == "[\(text)]")
     }
 
-    @Test("int returns only integers that are in range")
+    @Test("int is nil for a number out of range or with a fraction or exponent")
     func integers() throws {
         let cases: [(String, Int?)] = [
             ("0", 0), ("-0", 0), ("7", 7), ("-12", -12), ("9223372036854775807", .max), ("-9223372036854775808", .min),
@@ -48,7 +48,7 @@ struct ParserTests {
         for (text, expected) in cases { #expect(try JSONValue(parsing: text).int == expected, "\(text)") }
     }
 
-    @Test("double is the nearest value, or nil if out of range")
+    @Test("double is the Double nearest to the number, or nil if the number is out of range")
     func doubles() throws {
         let cases: [(String, Double?)] = [
             ("0", 0), ("0.1", 0.1), ("1e3", 1000), ("-2.5E-1", -0.25), ("1e400", nil), ("-1e400", nil), ("1e-400", 0),
@@ -78,7 +78,7 @@ struct ParserTests {
         #expect(wrong == [])
     }
 
-    @Test("strings of every length around the word size keep all bytes")
+    @Test("strings of 0 to 70 characters, with an escape or a non-ASCII character at any position, keep all bytes")
     func stringLengths() throws {
         for length in 0..<70 {
             for special in ["", "é", "\\n", "😀", "\u{7F}"] {

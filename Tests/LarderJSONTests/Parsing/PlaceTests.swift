@@ -34,7 +34,7 @@ struct PlaceTests {
         return [place.line, place.depth]
     }
 
-    @Test("the line of a member is that of its name, or of the last of several equal names")
+    @Test("the line of a member is that of its name; if the name occurs several times, the last one counts")
     func members() throws {
         #expect(try place("search") == [2, 1])
         #expect(try place("search.limit") == [3, 2])
@@ -50,7 +50,7 @@ struct PlaceTests {
         #expect(try place("/search/a.b/2/0") == [8, 4])
     }
 
-    @Test("a path without a value has the line of its longest prefix with a value")
+    @Test("the line of a path that has no value is that of its longest prefix that has a value")
     func missing() throws {
         #expect(try place("") == [1, 0])
         #expect(try place("none") == [1, 0])

@@ -7,7 +7,7 @@ struct ReferenceParser {
     private let maximumDepth: Int
     private var at = 0
 
-    /// The value of a JSON text; nil if `bytes` are not a valid one.
+    /// The value of the JSON text `bytes`; nil if `bytes` are not valid JSON.
     static func parse(_ bytes: [UInt8], maximumDepth: Int = 128) -> Model? {
         var parser = ReferenceParser(bytes: bytes, maximumDepth: maximumDepth)
         do {

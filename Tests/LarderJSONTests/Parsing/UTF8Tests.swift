@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Validation of UTF-8")
 struct UTF8Tests {
-    /// Whether the parser and the standard library agree on a string of these bytes.
+    /// Whether the parser and the standard library read the same string from these bytes, or both reject them.
     private func agrees(_ bytes: [UInt8], _ parser: inout JSONParser) -> Bool {
         let expected = String(validating: bytes, as: UTF8.self)
         let document: [UInt8] = [0x22] + bytes + [0x22]
@@ -23,7 +23,7 @@ struct UTF8Tests {
         #expect(wrong == [])
     }
 
-    @Test("the parser agrees with the standard library on both sides of every boundary of RFC 3629")
+    @Test("the parser agrees with the standard library on bytes just inside and outside every range of RFC 3629")
     func everyBoundary() {
         let leads: [UInt8] = [
             0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8,

@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Composition of merge patches into at most two patches")
 struct ComposedPatchTests {
-    @Test("if a later patch has an object where an earlier one has a scalar or null, the path is removed first")
+    @Test("if a later patch has an object where an earlier one has a scalar or null, a first patch removes the member")
     func replacement() throws {
         let composed = ComposedPatch([["o": 5, "p": .null, "q": [1]], ["o": ["b": 2], "p": ["b": 2], "q": 1]])
         #expect(composed.removals?.compactText == #"{"o":null,"p":null}"#)
         #expect(composed.patch.compactText == #"{"o":{"b":2},"p":{"b":2},"q":1}"#)
     }
 
-    @Test("patches that a single patch can express need no removals")
+    @Test("a composition has no patch with removals if a single patch has the effect of all patches")
     func single() {
         let composed = ComposedPatch([["o": ["a": 1]], ["o": ["b": .null]], ["n": ["x": ["y": 1]]]])
         #expect(composed.removals == nil)

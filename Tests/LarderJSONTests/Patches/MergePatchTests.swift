@@ -96,7 +96,7 @@ struct MergePatchTests {
     }
 
     @Test(
-        "the difference is nil if a patch would have to create a null member",
+        "the difference is nil if the new value has a new null member, which no patch can create",
         arguments: [
             ("{}", #"{"a":null}"#), (#"{"a":1}"#, #"{"a":null}"#), ("1", #"{"a":null}"#),
             ("{}", #"{"a":{"b":null}}"#), (#"{"a":1}"#, #"{"a":{"b":null}}"#), (#"{"a":{}}"#, #"{"a":{"b":null}}"#),

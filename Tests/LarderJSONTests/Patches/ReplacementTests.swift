@@ -26,7 +26,7 @@ struct ReplacementTests {
         #expect(result?["f"]?.bool == false)
     }
 
-    @Test("the last of several replacements at one path wins")
+    @Test("if several replacements have the same path, the last one counts")
     func samePlace() throws {
         let result = try Self.replacing(#"{"a":1,"b":2}"#, [(["b"], 3), (["a"], "x"), (["b"], 4), (["a"], "yy")])
         #expect(result?.compactText == #"{"a":"yy","b":4}"#)
@@ -40,20 +40,20 @@ struct ReplacementTests {
     }
 
     @Test(
-        "containers, missing values, array elements and null are not replaced",
+        "replacing returns nil for a path to a container, an array element, null or a missing value",
         arguments: [[], ["a"], ["list"], ["list", "0"], ["n"], ["missing"], ["s", "x"], ["a", "b", "c"]])
     func refusals(path: [String]) throws {
         #expect(try Self.replacing(#"{"a":{"b":1},"list":[1],"n":null,"s":"t"}"#, [(path, 2)]) == nil)
     }
 
     @Test(
-        "containers and null are not accepted as replacements",
+        "replacing returns nil if the new value is a container or null",
         arguments: [JSONValue.null, [1], ["x": 1], .emptyObject])
     func containers(value: JSONValue) throws {
         #expect(try Self.replacing(#"{"a":1}"#, [(["a"], value)]) == nil)
     }
 
-    @Test("replacing is refused in parts of documents, and in documents with spaces or duplicate names")
+    @Test("replacing returns nil for a part of a document, and for a document with spaces or duplicate names")
     func whole() throws {
         #expect(try JSONValue(parsing: #"{"a":{"b":1}}"#)["a"]?.replacing([.init(at: ["b"], by: 2)]) == nil)
         #expect(try Self.replacing(#"{"a": 1}"#, [(["a"], 2)]) == nil)
@@ -61,14 +61,14 @@ struct ReplacementTests {
     }
 
     @Test(
-        "replacements have the same result as merge patches, even with name tables", arguments: 0..<200 as Range<UInt64>
-    )
+        "replacements have the same result as the equivalent merge patches, even in objects with name tables",
+        arguments: 0..<200 as Range<UInt64>)
     func anyDocument(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let scalars: [JSONValue] = [
             0, -12345678, "", "text", "a longer text with \"quotes\" and \u{1F34E}", true, false, 1.5,
         ]
-        // Includes objects with enough members for a name table.
+        // Some of the objects have enough members (40) for a name table.
         func object(_ depth: Int) -> JSONValue {
             .object(
                 (0..<[1, 3, 40].randomElement(using: &generator)!).map { index in
@@ -97,7 +97,7 @@ struct ReplacementTests {
         for path in all {
             #expect(result.value(at: JSONPath(path))?.compactText == expected.value(at: JSONPath(path))?.compactText)
         }
-        // Later operations use the tape of the result.
+        // These operations read the tape (the parsed nodes) of the result instead of its text.
         #expect(
             MergePatch.apply(["name 0": "other"], to: result) == MergePatch.apply(["name 0": "other"], to: expected))
         #expect(result.replacing(replacements)?.compactText == expected.compactText)
