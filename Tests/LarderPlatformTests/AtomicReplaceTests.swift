@@ -43,7 +43,7 @@ struct AtomicReplaceTests {
         }
     }
 
-    @Test("an existing temporary file is removed, and symbolic links are not followed")
+    @Test("symbolic links at the path and at the temporary path are replaced, and their target is unchanged")
     func existingTemporary() throws {
         try withTemporaryDirectory { directory in
             let (path, target) = (directory + "/file", directory + "/target")

@@ -30,7 +30,7 @@ struct BlockingWorkTests {
         await threads.finish()
     }
 
-    @Test("a body runs and its error is thrown, even after the threads have ended")
+    @Test("a body runs and its error is thrown, even after the threads of the pool have ended")
     func stopped() async throws {
         let threads = start(1)
         let work = BlockingWork(threads)
@@ -45,7 +45,7 @@ struct BlockingWorkTests {
         #expect(await BlockingWork(NIOThreadPool(numberOfThreads: 1)).run { 7 } == 7)
     }
 
-    @Test("all submitted work is done when the threads have ended", arguments: [1, 4])
+    @Test("all submitted work is done when finish returns", arguments: [1, 4])
     func finish(_ count: Int) async {
         let threads = start(count)
         let gate = DispatchSemaphore(value: 0)
@@ -64,14 +64,15 @@ struct BlockingWorkTests {
                 }
             }
         }
-        // These bodies are still queued when the pool is shut down. The last ones unblock the threads.
+        // All threads are blocked, so these bodies are still queued when the pool is shut down. The bodies that are
+        // submitted last unblock the threads.
         for _ in 0..<1000 { threads.submit { _ in done.withLock { $0 += 1 } } }
         for _ in 0..<count { threads.submit { _ in gate.signal() } }
         await threads.finish()
         #expect(done.withLock { $0 } == 1000 + count)
     }
 
-    @Test("work starts in order of submission, and blocked work does not delay other threads")
+    @Test("work starts in the order of its submission, and a blocked thread does not delay work on other threads")
     func order() async {
         let threads = start(2)
         let work = BlockingWork(threads)

@@ -48,7 +48,7 @@ struct FileLockTests {
         }
     }
 
-    /// The text of the lock's holder; nil if the lock is free.
+    /// The text that the holder of the lock wrote into the file; nil if the lock is free.
     private func holder(_ path: String) -> String? {
         do throws(FileLock.Failure) {
             _ = try FileLock(openFile(path))

@@ -47,7 +47,7 @@ struct FileTests {
         }
     }
 
-    @Test("a failed write throws the error number, whose description is that of the system")
+    @Test("a failed write throws its error number; the description of that error is the text of the system")
     func failure() {
         #expect(throws: Errno(number: EBADF)) { try write("x", to: -1) }
         #expect(Errno(number: ENOENT).description == "No such file or directory")

@@ -4,7 +4,8 @@ import Testing
 
 @Suite("Rate-limited log")
 struct RateLimitedLogTests {
-    /// A log whose entries are lists of numbers, and the lines that it writes.
+    /// A rate-limited log and the lines that it has written. Each event is a number, and combined events are a list of
+    /// numbers.
     private final class Fixture {
         let clock = ManualClock()
         let log: RateLimitedLog<String, [Int]>
@@ -18,7 +19,7 @@ struct RateLimitedLogTests {
             }
         }
 
-        // Otherwise the timers of the log would sleep until the end of all tests.
+        // Ends the timers of the log. Otherwise they would sleep until the end of all tests.
         deinit { log.reset() }
 
         var nextLine: String? { get async { await lines.next(isolation: #isolation) } }
@@ -28,7 +29,7 @@ struct RateLimitedLogTests {
             log.add(key) { $0 = ($0 ?? []) + [number] }
         }
 
-        /// Waits until all timers sleep, then advances the clock to the end of the interval.
+        /// Waits until this number of timers sleep, then advances the clock to the end of their interval.
         func endInterval(of timers: Int = 1) async {
             await clock.waitForSleepers(timers)
             clock.advance(by: .seconds(10))
@@ -48,7 +49,7 @@ struct RateLimitedLogTests {
         #expect(await fixture.nextLine == "a [5] 1")
     }
 
-    @Test("after an interval without events, the next one is written at once")
+    @Test("after an interval without events, the next event is written at once")
     func quiet() async {
         let fixture = Fixture()
         fixture.add(1)
@@ -58,7 +59,7 @@ struct RateLimitedLogTests {
         #expect(await fixture.nextLine == "a [2] 1")
     }
 
-    @Test("each key has its own lines")
+    @Test("events with different keys are limited separately and written in separate lines")
     func keys() async {
         let fixture = Fixture()
         for number in 1...3 { fixture.add(number) }
@@ -69,7 +70,7 @@ struct RateLimitedLogTests {
         #expect(await fixture.nextLine == "a [2, 3] 2")
     }
 
-    @Test("a burst is written line by line, and a combined line counts as part of the next burst")
+    @Test("each event of a burst is written in its own line; a combined line counts towards the next burst")
     func burst() async {
         let fixture = Fixture(burst: 3)
         for number in 1...5 { #expect(fixture.add(number) == (number <= 3)) }

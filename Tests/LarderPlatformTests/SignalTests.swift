@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Signals")
 struct SignalTests {
-    @Test("a raised signal does not wake the receiver again until the receiver takes it")
+    @Test("a signal that is raised repeatedly wakes the receiver only once until the receiver takes the signal")
     func coalesced() {
         let wakeUps = Atomic<Int>(0)
         let signal = Signal { _ in wakeUps.add(1, ordering: .relaxed) }
@@ -17,7 +17,7 @@ struct SignalTests {
         #expect(wakeUps.load(ordering: .relaxed) == 2)
     }
 
-    @Test("the stream of a signal combines wake-ups and ends when the signal finishes")
+    @Test("the stream of a signal delivers several raises as one element, and ends when the signal finishes")
     func stream() async {
         let (signal, wakeUps) = Signal.makeStream()
         signal.raise()
