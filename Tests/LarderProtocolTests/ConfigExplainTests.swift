@@ -49,7 +49,7 @@ struct ConfigExplainTests {
                 + #""winner":null,"lock":{"path":"a","settings":null},"layers":[]}"#)
     }
 
-    @Test("a null value is read as null, not as missing")
+    @Test("if the member `value` of a result is null, the value is JSON null, not missing")
     func null() throws {
         let result = try read(
             #"{"path":"a","namespace":"n","revision":1,"epoch":"e","exists":true,"value":null,"winner":null,"layers":[]}"#

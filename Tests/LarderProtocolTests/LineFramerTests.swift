@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Line framing")
 struct LineFramerTests {
-    /// An output of a framer.
+    /// A line that the framer returns, or its report of a line that is too long.
     private enum Found: Equatable {
         case line([UInt8])
         case tooLong
@@ -92,7 +92,7 @@ struct LineFramerTests {
         #expect(framer.pendingBytes == 0)
     }
 
-    @Test("each call returns one line, and the next call continues after it")
+    @Test("each call of `next` returns one line, and the following call continues after that line")
     func oneAtATime() {
         var framer = LineFramer()
         let input = Array("one\ntwo\nthree\n".utf8)

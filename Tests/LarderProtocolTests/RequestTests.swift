@@ -16,7 +16,7 @@ struct RequestTests {
 
     @Test("null params count as omitted")
     func nullParameters() throws {
-        // Some libraries send null.
+        // Some JSON-RPC libraries send null for a method without parameters.
         #expect(try request(#"{"id":1,"method":"m","params":null}"#).params == nil)
     }
 
@@ -33,7 +33,7 @@ struct RequestTests {
     }
 
     @Test(
-        "an invalid request is rejected with a reason, and with its id if it has a valid one",
+        "an invalid request is rejected with a reason, and with the id of the request if that id is valid",
         arguments: [
             ("1", "null", "JSON object"), (#""x""#, "null", "JSON object"), ("{}", "null", "\"method\" is missing"),
             (#"{"id":7}"#, "7", "\"method\" is missing"), (#"{"id":7,"method":1}"#, "7", "must be a string"),
@@ -118,7 +118,7 @@ struct ParameterTests {
         #expect(error.detail.contains("\"ttlMilliseconds\" is 0; it must be from 1"))
     }
 
-    @Test("every method accepts the largest revision and rejects a larger one")
+    @Test("every parameter that is a revision accepts the largest revision and rejects a larger number")
     func largestRevision() throws {
         func read(_ revision: String) -> [String?] {
             let readers: [(JSONValue) throws -> Void] = [
@@ -201,7 +201,7 @@ struct WireErrorTests {
         }
     }
 
-    @Test("an error of a newer agent keeps its number and texts")
+    @Test("an error with a code that only newer agents know keeps its number, name and detail")
     func unknown() throws {
         let value = try JSONValue(
             parsing: #"{"code":99,"message":"New","data":{"name":"brandNew","retryable":true,"detail":"d"}}"#)
@@ -216,7 +216,7 @@ struct WireErrorTests {
 @Suite("Encoding of events")
 struct ConfigEventTests {
     @Test(
-        "the head and body of an event form one notification that is decoded to the same event",
+        "the head and the body of an event together form one notification, which decodes to that event",
         arguments: [
             ConfigEvent.Content.snapshot(["a": 1], .initial), .snapshot(nil, .change), .snapshot(.null, .gap),
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
@@ -238,7 +238,7 @@ struct ConfigEventTests {
                 return writer.bytes
             }
             let line = written(body[...])
-            // A large body is written separately.
+            // A large body is not copied behind the head, but sent in a separate write.
             #expect(written([]) + body == line)
             #expect(line.last == UInt8(ascii: "\n"))
             #expect(line.dropLast().contains(UInt8(ascii: "\n")) == false)

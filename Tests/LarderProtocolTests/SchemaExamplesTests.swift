@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Generated types and the examples of the schemas")
 struct SchemaExamplesTests {
-    /// A method with type-erased parameters and result.
+    /// The name of a method, with functions that decode its parameters or its result and encode them again.
     private struct Method: Sendable {
         let name: String
         let parameters: @Sendable (JSONValue) throws -> JSONValue
@@ -37,18 +37,19 @@ struct SchemaExamplesTests {
             })
     }
 
-    @Test("each schema has a generated type, and each type has a schema")
+    @Test("each schema of a method has a generated type, and each generated method type has a schema")
     func complete() throws {
         #expect(Set(Self.methods.map(\.name)) == Set(try Self.schemas().keys))
     }
 
-    @Test("each example survives decoding and encoding")
+    @Test("each example in the schemas survives decoding and encoding")
     func examples() throws {
         let schemas = try Self.schemas()
         for method in Self.methods {
             for example in schemas[method.name]?["examples"]?.elements ?? JSONValue.array([]).elements {
                 let (params, result) = (try #require(example["params"]), try #require(example["result"]))
-                // Paths are written as JSON Pointers and defaults are omitted, so only the second round trip is exact.
+                // Parameters are written with paths as JSON Pointers and without defaults. The first round trip can
+                // therefore change their text, but the second one cannot.
                 let written = try method.parameters(params)
                 #expect(try method.parameters(written).compactText == written.compactText, "\(method.name)")
                 #expect(try method.result(result).compactText == result.compactText, "\(method.name)")
@@ -59,7 +60,7 @@ struct SchemaExamplesTests {
 
 @Suite("Requirements of methods")
 struct RequirementTests {
-    @Test("a method requires a right in the namespace of its parameters")
+    @Test("a method requires a right in the namespace that its parameters name")
     func namespace() {
         #expect(ConfigGet.requirement(ConfigGet.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
         #expect(
@@ -73,14 +74,14 @@ struct RequirementTests {
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
     }
 
-    @Test("a report about all namespaces requires the right in at least one namespace")
+    @Test("a report about all namespaces requires the right `read` in at least one namespace")
     func anywhere() {
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .anywhere(.read))
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
         #expect(AgentStats.requirement(NoParameters()) == .anywhere(.read))
     }
 
-    @Test("other methods require a right for the whole agent, a right for an image URL, or none")
+    @Test("a method without a namespace requires a right for the whole agent, a right for an image URL, or none")
     func general() {
         #expect(AgentPing.requirement(NoParameters()) == .nothing)
         #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))

@@ -46,7 +46,7 @@ struct CachedImageTests {
             "{}", #"{"prefix":""}"#, #"{"prefix":1}"#, #"{"url":"https://a","prefix":"https://a"}"#,
             #"{"cacheKey":"k","prefix":"https://a"}"#, #"{"prefix":"https://a","dryRun":1}"#,
         ] { #expect(refusal { try Parameters.read(text) }?.code == .invalidParams, "\(text)") }
-        // Older agents do not send `images`.
+        // Older agents do not send `images`, the number of removed images.
         let old = try ImageRemove.Result(from: JSONValue(parsing: #"{"removed":true,"bytes":5}"#))
         #expect(old == ImageRemove.Result(removed: true, images: 1, bytes: 5))
     }

@@ -38,7 +38,7 @@ struct ImageGetTests {
     }
 
     @Test(
-        "the error for an invalid value names its member",
+        "the error for a missing or invalid parameter names that parameter",
         arguments: [
             (#"{}"#, "url"), (#"{"url":""}"#, "url"), (#"{"url":7}"#, "url"), (#"{"url":null}"#, "url"),
             (#"{"url":"u","policy":"cache"}"#, "policy"), (#"{"url":"u","policy":1}"#, "policy"),
@@ -95,7 +95,7 @@ struct ImageGetTests {
         #expect(result.image.mediaType == "image/jxl")
     }
 
-    @Test("a digest is read in upper or lower case, with or without prefix, and written in one form")
+    @Test("a digest is read in either case, with or without `sha256:`, and written in lower case with `sha256:`")
     func digests() {
         for text in [someDigest, "sha256:" + someDigest, someDigest.uppercased()] {
             #expect(WireDigest(text)?.hex == someDigest)

@@ -70,7 +70,9 @@ struct ImagePrefetchTests {
         #expect(later.failures.first?.error.code.isRetryable == false)
     }
 
-    @Test("progress repeats the original text of the request's id", arguments: ["7", "7.0", #""a""#, "null"])
+    @Test(
+        "a progress notification has the id of its request in its original notation",
+        arguments: ["7", "7.0", #""a""#, "null"])
     func progress(id: String) throws {
         let request = try #require(RequestID(JSONValue(parsing: id)))
         let progress = ImageProgress(request: request, done: 1, failed: 2, bytes: 3, total: 4)
@@ -83,7 +85,7 @@ struct ImagePrefetchTests {
     }
 
     @Test(
-        "invalid progress is rejected",
+        "an invalid progress notification is rejected",
         arguments: [
             #"{}"#, #"{"request":[],"done":1,"failed":2,"bytes":3,"total":4}"#, #"[]"#,
             #"{"request":1,"done":-1,"failed":2,"bytes":3,"total":4}"#, #"{"request":1,"done":1,"failed":2,"bytes":3}"#,
