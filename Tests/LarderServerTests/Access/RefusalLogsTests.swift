@@ -100,7 +100,7 @@ struct RefusalLogsTests {
         #expect(taken[1].fields["limit"] == "7")
     }
 
-    @Test("the log counts refusals by a limit per user, separately for each user and limit")
+    @Test("refusals because of a per-user limit are logged with their number, separately for each user and limit")
     func usage() {
         let (lines, log) = logs()
         let error = WireError(.limitExceeded, "too much")

@@ -51,7 +51,7 @@ struct RightsTests {
     }
 
     @Test(
-        "`access` of a namespace replaces the general `access`; `administer` is kept if the namespace grants any right")
+        "`access` of a namespace replaces the general rights except `administer`, unless `access` grants no right")
     func namespaces() {
         let rules = Self.rules(
             Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])
@@ -94,7 +94,8 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // An invalid name: the error has no right and no namespace, so the refusal is not logged.
+            // No namespace can have this name. The error for it has no right and no namespace, so the refusal is not
+            // logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
             #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
@@ -103,7 +104,8 @@ struct RightsTests {
 
     private typealias Probe = (line: String, right: Right?, namespace: String?)
 
-    /// Valid requests: those in `chosen`, and the first example in the schema of each other method.
+    /// Valid requests for all methods: those in `chosen`, and for each method that `chosen` lacks the first example in
+    /// its schema.
     private static func requests() throws -> [Probe] {
         let known = Set(chosen.map { $0.line.split(separator: "\"")[0] })
         return try chosen + AllMethods.types.filter { !known.contains(Substring($0.name)) }.map { try probe($0) }
@@ -158,7 +160,7 @@ struct RightsTests {
         return line.hasPrefix("\"config.apply") || line.hasPrefix("\"config.increment") ? [.read] : []
     }
 
-    @Test("each method requires exactly its rights, alone and in a batch, and has no effect without them")
+    @Test("each method requires exactly its rights, as a single request or in a batch, and has no effect without them")
     func everyMethod() async throws {
         let named = Set(try Self.requests().map { $0.line.split(separator: "\"")[0] })
         #expect(named == Set(MethodRegistry.agent.names.map { Substring($0) }))
@@ -171,13 +173,13 @@ struct RightsTests {
 
     private func tryEveryMethod(with given: Rights) async throws {
         var limits = ConnectionLimits()
-        // Permitted requests may stay in flight while they wait for a task.
+        // The test must not reach this limit: permitted requests may stay in flight while they wait for a task.
         limits.requestsInFlightPerConnection = 1000
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
         ) { client, context in
             for (number, (line, needed, namespace)) in try Self.requests().enumerated() {
-                // image.put requires two rights.
+                // image.put requires `images` and `push`. A peer that has only `images` lacks `push`.
                 let needsPush = line.hasPrefix("\"image.put\"") && given.contains(.images)
                 let right = needsPush ? .push : needed
                 let versions = context.namespaces.all.map(\.publication.version)
@@ -190,7 +192,8 @@ struct RightsTests {
                 let missing = ([right].compactMap(\.self) + further).first { !given.contains($0) }
                 let isLacking = missing != nil
                 if isLacking {
-                    // The agent sends denials immediately.
+                    // Denials do not wait for a task, so the replies to the request and to the batch have arrived. The
+                    // notification gets no reply.
                     #expect(replies.count == 2, "\(line) with \(given.list)")
                     // If the peer has no rights, no request may have changed anything.
                     if given.isEmpty { #expect(context.namespaces.all.map(\.publication.version) == versions) }

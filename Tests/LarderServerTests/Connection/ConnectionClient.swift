@@ -19,7 +19,7 @@ final class ConnectionClient: Sendable {
 
     struct NoSocket: Error {}
 
-    /// Creates a socket pair and starts a connection on the other end.
+    /// Creates a socket pair, keeps one end for the client, and starts a connection on the other end.
     init(_ connect: @escaping @Sendable (any ServerEventLoop, CInt) throws -> ConnectionProbe) async throws {
         var ends: [CInt] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -60,7 +60,7 @@ final class ConnectionClient: Sendable {
     }
 
     /// Sends text and runs the connection for one time slice.
-    /// - Returns: the number of requests served so far
+    /// - Returns: the number of requests that the connection has served since its start
     func sendAndServeOneSlice(_ text: String) async throws -> Int {
         let bytes = Array(text.utf8)
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
@@ -74,7 +74,8 @@ final class ConnectionClient: Sendable {
     }
 
     /// Runs the connection until it has no deferred work.
-    /// - Returns: the number of requests served before each time slice and after the last
+    /// - Returns: the number of requests that the connection has served since its start, before each time slice and
+    ///   after the last one
     @discardableResult
     func serveAllSlices() async throws -> [Int] {
         let observer = SliceObserver(connection, eventLoop)
@@ -120,8 +121,8 @@ final class ConnectionClient: Sendable {
         try await end()
     }
 
-    /// Sends text and closes the socket, as the end of a process does. If the client has unread output, the kernel
-    /// reports ECONNRESET to the connection.
+    /// Sends text and closes the socket, as the kernel does when a process ends. If the client has not read all output
+    /// of the connection, the kernel reports ECONNRESET to the connection.
     func sendAndExit(_ text: String) async throws {
         let bytes = Array(text.utf8)
         let null = open("/dev/null", O_RDONLY | O_CLOEXEC)

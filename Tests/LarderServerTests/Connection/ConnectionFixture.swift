@@ -11,10 +11,10 @@ import NIOPosix
 @testable import LarderServer
 
 extension PeerCredentials {
-    /// A user who has only the rights that the rules grant.
+    /// A user who has only the rights that the access rules grant.
     static var stranger: PeerCredentials { PeerCredentials(descriptor: -1) }
 
-    /// The user who runs the tests, who has every right.
+    /// The user who runs the tests. This is the agent's own user, who has every right.
     static var own: PeerCredentials {
         var peer = stranger
         peer.uid = Int(geteuid())
@@ -34,7 +34,7 @@ extension MethodRegistry {
         add(name, handler)
     }
 
-    /// Adds `slow`, which takes longer than a time slice.
+    /// Adds the method `slow`, which takes longer than a time slice and calls `served` before it replies.
     mutating func addSlow(_ served: @escaping () -> Void = {}) {
         add("slow") { (writer) throws(WireError) in
             let end = NIODeadline.now() + .milliseconds(1)
@@ -96,7 +96,8 @@ enum ConnectionFixture {
         return try result.get()
     }
 
-    /// Passes the methods to the event loop. Unchecked because their closures are called only on the loop.
+    /// Passes the methods to the event loop. The closures of the methods are not sendable, but are called only on the
+    /// loop.
     private struct UncheckedMethods: @unchecked Sendable {
         let table: MethodRegistry
     }

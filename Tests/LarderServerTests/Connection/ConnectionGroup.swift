@@ -12,10 +12,11 @@ final class ConnectionGroup {
     private(set) var ends: [CInt] = []
     private let loop: LoopContext
     private let (limits, room): (ConnectionLimits, CInt)
-    /// Whether each connection was open when a client last called `inspect`.
+    /// Whether each connection was open when a client last called the method `inspect`.
     var wereOpen: [Bool] = []
 
-    /// - Parameter room: the size of each client's send buffer in bytes.
+    /// - Parameter room: the size in bytes of the send buffer of each connection, which holds the output that its
+    ///   client has not read.
     init(
         _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: ConnectionLimits = ConnectionLimits(),
         room: CInt = 4096

@@ -3,13 +3,13 @@ import NIOCore
 
 @testable import LarderServer
 
-/// Gives tests access to the internal state of a connection. Other fixtures access it only through this type. Used only
-/// on the event loop.
+/// Gives tests access to the internal state of a connection. Other fixtures access that state only through this type.
+/// Used only on the event loop.
 struct ConnectionProbe {
     let connection: Connection
 
     /// Starts a connection on a socket.
-    /// - Parameter limit: the maximum number of connections of the registry.
+    /// - Parameter limit: the maximum number of connections in the registry of the loop.
     static func start(
         _ socket: CInt, on loop: LoopContext, peer: PeerCredentials = .own,
         limits: ConnectionLimits = ConnectionLimits(), limit: Int = 1

@@ -44,7 +44,7 @@ struct ConnectionTests {
         let given = ends[1]
         let lines = (1...5).map { "{\"id\":\($0),\"method\":\"agent.ping\"}\n" }
         let replies = try await ConnectionFixture.with { client, _ in
-            // Each line carries descriptors. One recvmsg(2) does not return bytes of two such lines.
+            // Each line carries a descriptor, so one recvmsg(2) returns bytes of only one of these lines.
             try await client.send(lines, passing: given)
             return try await client.output()
         }
@@ -75,7 +75,7 @@ struct ConnectionTests {
         #expect(replies.last?["result"]?["pong"]?.bool == true)
     }
 
-    @Test("a batch over the limit is rejected as a whole")
+    @Test("a batch of more than 64 requests is rejected as a whole")
     func batchLimit() async throws {
         let request = #"{"id":1,"method":"agent.ping"}"#
         let allowed = Array(repeating: request, count: 64).joined(separator: ",")
@@ -101,7 +101,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "once a batch is answered, its bytes no longer count for the user, even if a notification completed the batch"
+        "once a batch is answered, its bytes no longer count as queued, even if a notification completed the batch"
     )
     func usageOfBatch() async throws {
         try await ConnectionFixture.with { client, context in
@@ -136,7 +136,7 @@ struct ConnectionTests {
             let wait = #"{"id":1,"method":"config.wait","params":{"path":"never","exists":true}}"#
             let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
             try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
-            // The values that were read count as queued, although the reply has not been sent.
+            // The two values that were read count as queued bytes, although the batch has not been answered.
             #expect(!client.usage.exceedsQueuedBytes(ConnectionLimits()))
             var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 199_999
@@ -191,7 +191,7 @@ struct ConnectionTests {
                 try await client.sendAndDisconnect(first + "\n" + last)
             }
             #expect(try await client.isClosed)
-            // This deadline is reached only if the value is never published.
+            // Ends the wait for the value if the value is never published.
             let deadline = Task {
                 try await Task.sleep(for: .seconds(60))
                 next.cancel()
@@ -205,7 +205,8 @@ struct ConnectionTests {
     func cancellationByLastLine() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
-            // A task creates the file of a large snapshot. The reply with the file cannot be sent before the loop runs.
+            // A task creates the file of a large snapshot, and a later loop iteration sends the reply with the file.
+            // Both lines are served before that, so the first request is still pending when it is cancelled.
             let text = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
             _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
             let open = #"{"id":1,"method":"config.open"}"#

@@ -94,7 +94,7 @@ struct LinuxShimsTests {
             #expect(text == nil)
             #expect(error == EMSGSIZE)
             #expect(descriptors.isEmpty)
-            // The read returns end of file, so every copy of the writing end is closed.
+            // The read returns end of file only if every copy of the writing end is closed.
             #expect(receive(reading) == "")
             close(reading)
         }
@@ -170,7 +170,7 @@ struct LinuxShimsTests {
             for name in ["a", String(repeating: "n", count: 40)] { close(creat("\(path)/\(name)", 0o600)) }
             for name in ["a", String(repeating: "n", count: 40)] { unlink("\(path)/\(name)") }
             rmdir(path)
-            // Misaligned by one byte, so that parsing cannot rely on the alignment of the buffer.
+            // The records start at offset 1 of the buffer, so a parser that relies on their alignment would fail.
             var buffer = [UInt8](repeating: 0, count: 4097)
             let count = buffer.withUnsafeMutableBytes { read(watcher, $0.baseAddress.map { $0 + 1 }, 4096) }
             try #require(count > 0)

@@ -41,7 +41,7 @@ struct OutboundQueueTests {
         }
     }
 
-    /// An output queue with a socket.
+    /// An output queue and the writer for the socket that receives its output.
     private struct Output {
         let writer: SocketWriter
         var queue = OutboundQueue()
@@ -71,7 +71,7 @@ struct OutboundQueueTests {
         }
     }
 
-    @Test("a client that does not read has at most four descriptors in flight")
+    @Test("at most four descriptors are in flight to a client that does not read")
     func descriptorsInFlight() throws {
         let ends = try Ends()
         let file = PassedFile(try SealedFile(byteCount: 1, name: "test") { _ in })
@@ -81,7 +81,7 @@ struct OutboundQueueTests {
             let isWritten = output.write(line, passing: file, then: number % 2 == 0 ? ByteBuffer(bytes: line) : nil)
             #expect(isWritten == (number <= OutboundQueue.maxDescriptorsInFlight))
         }
-        // Output without a descriptor is queued after the descriptor.
+        // Output without a descriptor is queued, too, behind the descriptors that are queued.
         let isWritten = output.write(line, passing: nil, then: nil)
         #expect(!isWritten)
         output.resume()

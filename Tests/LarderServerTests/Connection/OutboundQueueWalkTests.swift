@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Output queue without a socket")
 struct OutboundQueueWalkTests {
-    /// A socket that accepts `room` bytes.
+    /// A simulated socket that accepts `room` more bytes.
     private struct Socket {
         var room = 0
         /// The accepted bytes, and the offsets of the bytes that came with a descriptor.

@@ -7,20 +7,21 @@ import Testing
 
 @Suite("Reading requests")
 struct RequestReaderTests {
-    /// Drives a reader as a connection does. The sizes of reads, and when the gate for requests closes, are random.
+    /// Drives a reader as a connection does. The sizes of reads are random, and so are the times at which the gate
+    /// closes. While the gate is closed, no request may start.
     private struct Driver {
         enum End: CaseIterable { case open, halfClosed, disconnected }
 
         var generator: SeededGenerator
         var reader = RequestReader(maximumLineBytes: 20_000)
-        /// Bytes that have not arrived yet, and bytes in the socket.
+        /// The bytes that have not arrived at the socket yet, and the bytes in the socket that have not been read.
         var (coming, arrived): (ArraySlice<UInt8>, ArraySlice<UInt8>)
         let end: End
         var hasEnded = false
         var isGateOpen = true
         var served: [[UInt8]] = []
         var isClosed = false
-        /// Whether the reader waits only for further input.
+        /// Whether the reader waits for input although all input has arrived and been read.
         var isIdle = false
 
         init(_ input: [UInt8], _ end: End, seed: Int) {
@@ -112,7 +113,7 @@ struct RequestReaderTests {
     }
 
     @Test(
-        "every line is served once and in order, however input, gate and time slices interleave",
+        "every line is served once and in order, whenever input arrives, the gate closes or a time slice ends",
         arguments: 0..<60)
     func interleavings(seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed) + 1000)
@@ -131,7 +132,8 @@ struct RequestReaderTests {
             let hasLast = input.last == 0x0A || end != .open
             let expected = hasLast ? lines : Array(lines.dropLast())
             switch end {
-            // Requests of a disconnected peer that would have to wait are not served.
+            // If the peer has disconnected, the first request that would have to wait is not served, nor are the
+            // requests after it.
             case .disconnected:
                 #expect(driver.isClosed && driver.served == Array(expected.prefix(driver.served.count)))
             case .open, .halfClosed: #expect(!driver.isClosed && driver.served == expected)
@@ -142,7 +144,7 @@ struct RequestReaderTests {
     }
 
     @Test(
-        "the reader waits while the gate is closed, the rest of the input is deferred or a line is being served"
+        "the reader waits while no request may start, the rest of the input is deferred or a line is being served"
     )
     func waits() {
         var reader = RequestReader(maximumLineBytes: 64)
@@ -163,7 +165,7 @@ struct RequestReaderTests {
         #expect(reader.nextAction(isGateOpen: true) == .deferRest)
     }
 
-    @Test("the backlog is served before more input is read, and dropped when the reader stops")
+    @Test("the input that was read but not served comes before further input, and is dropped when the reader stops")
     func backlog() {
         var reader = RequestReader(maximumLineBytes: 64)
         reader.keep(ByteBuffer(string: "a\n"), isGateOpen: false)

@@ -15,7 +15,8 @@ struct SharedIterationTests {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")
-        // The loop receives no events while it runs this closure. It then finds all events at once, in this order.
+        // The loop receives no events while it runs this closure. One later iteration finds the events of all four
+        // clients, in this order.
         let group = try await loop.submit {
             let group = try ConnectionGroup(4, on: loop, context)
             // The time slice begins with the request of the first client and ends during that request.
@@ -55,7 +56,7 @@ struct SharedIterationTests {
             }
             group.send(#"{"id":1,"method":"inspect"}"#, by: count)
             #expect(group.connections.filter(\.isOutputPending).count == count)
-            // After this time the next sweep is due, and all clients that do not read are stalled.
+            // After this time all clients that do not read are stalled, and the next search for stalled clients is due.
             let due = NIODeadline.now() + .milliseconds(20)
             while NIODeadline.now() < due {}
             return NIOLoopBound(group, eventLoop: loop)

@@ -14,7 +14,7 @@ struct TimeSliceTests {
         func add() { count.add(1, ordering: .relaxed) }
     }
 
-    /// The agent's methods, and `slow`, which takes longer than a time slice. Counts the calls of `slow`.
+    /// The agent's methods, and `slow`, which takes longer than a time slice. `served` counts the calls of `slow`.
     private func methods(_ served: Count) -> MethodRegistry {
         var table = MethodRegistry.agent
         table.addSlow(served.add)
@@ -34,7 +34,8 @@ struct TimeSliceTests {
             while replies.count < requests {
                 counts += try await client.serveAllSlices()
                 #expect(zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 8192 / lines[0].utf8.count + 1 })
-                // The connection continues when the client has read replies, so that there is room for more.
+                // The connection pauses while the socket has no room for replies, and continues when the client has
+                // read some.
                 let more = try await client.output()
                 if more.isEmpty { break }
                 replies += more
@@ -44,7 +45,7 @@ struct TimeSliceTests {
         }
     }
 
-    @Test("long requests are served at most two per time slice, in order")
+    @Test("at most two long requests are served per time slice, in order")
     func longRequests() async throws {
         let served = Count()
         try await ConnectionFixture.with(methods(served)) { client, _ in
@@ -56,7 +57,7 @@ struct TimeSliceTests {
         }
     }
 
-    @Test("a batch is served in time slices and answered with one line; later lines are served after it")
+    @Test("a batch is served in several time slices and answered with one line; then the next line is served")
     func batch() async throws {
         let served = Count()
         try await ConnectionFixture.with(methods(served)) { client, _ in

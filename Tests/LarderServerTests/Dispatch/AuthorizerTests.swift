@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Authorizer")
 struct AuthorizerTests {
-    /// Rights for the whole agent, and in the namespace "own".
+    /// The rights of a peer to whom the settings grant `general`, and in the namespace "own" only `own` unless that is
+    /// nil.
     private static func rights(_ general: [Right], own: [Right]? = nil, of peer: PeerCredentials = .stranger)
         -> PeerRights
     {
@@ -41,7 +42,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("`access` of a namespace replaces the general `access`; a right in any namespace satisfies `anywhere`")
+    @Test("`access` of a namespace replaces the general one; a right in one namespace meets the requirement `anywhere`")
     func ownAccess() async throws {
         try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
             let rights = Self.rights([], own: [.read])
@@ -62,7 +63,7 @@ struct AuthorizerTests {
         }
     }
 
-    @Test("only trusted peers and the users and groups of an origin may have its images")
+    @Test("the images of an origin are available only to trusted peers and to the users and groups of the origin")
     func origin() async throws {
         let origin = try ImageOrigin("http://h", users: [4711], groups: [7, 8])
         func peer(user: Int, group: Int = 1, others: [UInt32] = []) -> PeerCredentials {

@@ -66,7 +66,7 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("large replies are cached separately, up to a total size")
+    @Test("large replies are cached up to a total size")
     func large() throws {
         var cache = ReplyCache()
         let publication = Self.publication()
@@ -79,7 +79,7 @@ struct ReplyCacheTests {
             found += 1
         }
         #expect(1...4 ~= found)
-        // A reply that is larger than the total size is not cached.
+        // A single reply that is larger than this total size is not cached.
         try keep(reply + reply + reply + reply + "x", in: &cache, of: publication, for: Self.line("whole"))
         #expect(try cached(in: &cache, line: Self.line("whole")) == nil)
         publication.publish(Self.snapshot(2), status: Self.status)
@@ -87,7 +87,7 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("isRepeated is true if the last request line in the same slot was equal except for its id")
+    @Test("isRepeated is true if the last line in the same slot of the cache was equal except for its id")
     func repetition() throws {
         var cache = ReplyCache()
         func isRepeated(_ line: String) throws -> Bool {
@@ -128,7 +128,7 @@ struct ReplyCacheTests {
             try keep("}", in: &cache, of: publication)
             publication.end()
             #expect(try cached(in: &cache) == nil)
-            // A request that found the namespace before its removal stores its reply after the removal.
+            // Simulates a request that found the namespace before its removal and stores its reply after the removal.
             try keep("}", in: &cache, of: publication)
             #expect(try cached(in: &cache) == nil)
         }

@@ -8,7 +8,8 @@ struct RequestCacheTests {
         try Array(line.utf8).withUnsafeBytes { try body(try #require(RequestTemplate($0))) }
     }
 
-    /// The cached value of a request line, and the bytes that were stored with it. Nil if none is cached.
+    /// The cached value of a request line, and the bytes that were stored with the value. Nil if the line has no cached
+    /// value.
     private func value(of line: String, in cache: RequestCache<Int>) throws -> String? {
         try with(line) { template in
             guard let entry = cache.occupant(of: template), entry.matches(template) else { return nil }
@@ -25,7 +26,7 @@ struct RequestCacheTests {
         #expect(try value(of: #"{"id":1, "method":"m"}"#, in: cache) == nil)
     }
 
-    @Test("a value replaces the value of another template in the same slot, and removed values are not found")
+    @Test("storing a value replaces that of another line in the same slot, and removed values are not found")
     func replaced() throws {
         var cache = RequestCache<Int>(slots: 1)
         let (first, second) = (#"{"id":1,"method":"m"}"#, #"{"id":1,"method":"n"}"#)

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Request templates")
 struct RequestTemplateTests {
-    /// The three parts of a line (the text before the id, the id, the text after it), and whether the parsed message
-    /// confirms the id. Nil if the line has no template.
+    /// The template of a line (the text before the id, the id, the text after it), and whether the parsed message has
+    /// its id at that position. Nil if the line has no template.
     private func parts(_ line: String) -> [String]? {
         Array(line.utf8).withUnsafeBytes { bytes in
             guard let template = RequestTemplate(bytes) else { return nil }
@@ -34,7 +34,7 @@ struct RequestTemplateTests {
     func split(line: String, expected: [String]) { #expect(parts(line) == expected) }
 
     @Test(
-        "a member that only looks like the id of the message is not confirmed",
+        "text that only looks like the id of the message is not confirmed as the id",
         arguments: [
             #"{"params":{"id":1},"id":2}"#, #"{"id":1,"id":2}"#, #"{"id":1,"\u0069d":2}"#, #"{"id":1.5}"#,
             #"{"id":1e3}"#,
@@ -61,7 +61,7 @@ struct RequestTemplateTests {
         let replies = try await ConnectionFixture.exchange(lines.joined(separator: "\n"))
         let ids = try replies.map { try JSONValue(parsing: $0)["id"]?.compactText ?? "none" }
         #expect(ids == ["1", "2", "\"x\"", "null", "1.0", #""\u0041""#, "3", "4", "null", "7", "7"])
-        // The replies are equal except for the id.
+        // The ends of the two replies, after the id, are equal.
         #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
     }
 

@@ -6,8 +6,8 @@ import NIOPosix
 
 @testable import LarderServer
 
-/// The client side of a connection. Reads and writes block a dedicated thread pool, because the connection needs the
-/// few threads of the task pool.
+/// The client side of a connection. Reads and writes block threads of a dedicated pool, because the agent side of the
+/// connection needs the few threads of the task pool.
 final class ImageClient: Sendable {
     private static let threads: NIOThreadPool = {
         let pool = NIOThreadPool(numberOfThreads: 16)
@@ -27,7 +27,7 @@ final class ImageClient: Sendable {
         try await Self.threads.runIfActive { try self.write(lines) }
     }
 
-    /// Sends a line or a part of it, and descriptors with its first byte.
+    /// Sends a line or a part of a line, and passes descriptors with the first byte.
     func send(_ text: String, passing descriptors: [CInt]) async throws {
         try await Self.threads.runIfActive { [socket] in
             let bytes = Array(text.utf8)

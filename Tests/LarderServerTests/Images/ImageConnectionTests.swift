@@ -41,10 +41,10 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("an image that arrives after its client has disconnected gets no reference from that client")
+    @Test("an image that arrives after a client has disconnected is not leased to that client")
     func disconnected() async throws {
         try await ImageFixture.with { fixture, client in
-            // Another client keeps the download alive.
+            // Another client waits for the same image, so the download continues when the first client disconnects.
             let other = try await fixture.connect()
             fixture.gate.shut()
             try await client.send(ImageClient.request(url))
@@ -103,7 +103,7 @@ struct ImageConnectionTests {
     }
 
     @Test(
-        "a client that reads late gets every reply with its descriptor",
+        "a client that reads late gets every reply, and every descriptor if it accepts descriptors",
         arguments: [true, false])
     func fullSocket(takesDescriptors: Bool) async throws {
         try await ImageFixture.with { _, client in
@@ -112,7 +112,8 @@ struct ImageConnectionTests {
             let lines = (0..<count).map { id in
                 ImageClient.request(url, id % 3 == 0 ? #","as":"descriptor""# : "", id: id)
             }
-            // Send and read concurrently: the agent stops reading while its output is pending.
+            // Send and read concurrently: the agent reads no more requests while its replies are unread, so the client
+            // cannot send everything first.
             async let sending: Void = client.send(lines.joined(separator: "\n"))
             let (replies, files) = try await client.read(count, takesDescriptors: takesDescriptors)
             try await sending
@@ -124,7 +125,7 @@ struct ImageConnectionTests {
             #expect(plain == plain.sorted())
             let passing = replies.filter { $0["result"]?["descriptor"]?.bool == true }
             #expect(passing.count == ids.count - plain.count && passing.allSatisfy { ($0["id"]?.int ?? 1) % 3 == 0 })
-            // recvmsg(2) stops before the next byte that carries descriptors, so none is lost.
+            // recvmsg(2) stops before the next byte that carries descriptors, so no descriptor is lost.
             if takesDescriptors { #expect(files.count == passing.count) }
         }
     }
@@ -179,7 +180,7 @@ struct ImageConnectionTests {
     func hits() async throws {
         try await ImageFixture.with { fixture, client in
             _ = try await client.get(url)
-            // All lines arrive at once, before the file for the first one is open.
+            // All lines arrive at once, before the file for the first request is open.
             let lines = (1...4).map { ImageClient.request(url, #","as":"descriptor""#, id: $0) }
             try await client.send(lines.joined(separator: "\n"))
             let (replies, files) = try await client.read(4)
@@ -201,7 +202,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("images of an origin with a credential are limited to the users in the settings")
+    @Test("only the users and groups that the settings list get images of an origin with a credential")
     func rights() async throws {
         let origin = try ImageOrigin(
             "http://h", credential: ImageCredential { () throws(ImageError) in [("X-Key", "k")] }, users: [4711],
@@ -253,7 +254,7 @@ struct ImageConnectionTests {
     }
 
     @Test(
-        "an image that arrives after its user was removed from the origin's users is denied",
+        "a request is denied if its user is removed from the origin's users before the image arrives",
         arguments: ["", #","as":"descriptor""#])
     func removedUser(_ delivery: String) async throws {
         try await withRemoval(during: ImageClient.request(url, delivery)) { fixture, reply, files in
@@ -305,7 +306,7 @@ struct ImageConnectionTests {
         }
     }
 
-    @Test("removed users of an origin are denied before the cache enforces its new limits")
+    @Test("users who were removed from an origin are denied even before the cache enforces its new limits")
     func reloadedRights() async throws {
         var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
         origin.users = [4711]
@@ -317,7 +318,7 @@ struct ImageConnectionTests {
             let before = fixture.images.settingsVersion
             var settings = fixture.settings
             settings.origins[0].users = []
-            // The first step of a reload. The cache enforces its limits later.
+            // This is the first step of a reload. The cache enforces its new limits only in a later step.
             fixture.images.cache.catalog.update(settings)
             #expect(fixture.images.settingsVersion > before)
             let later = try await client.get(url)

@@ -54,7 +54,7 @@ final class ImageFixture: Sendable {
             for continuation in waiting { continuation.resume() }
         }
 
-        /// Returns once the origin has received a request.
+        /// Returns once the origin has received at least one request since the start of the test.
         func waitForRequest() async {
             await withCheckedContinuation { continuation in
                 let isThere = state.withLock { state in
@@ -175,7 +175,7 @@ final class ImageFixture: Sendable {
         do { return try EpollLoop(name: "images") } catch { fatalError("\(error)") }
     }()
 
-    /// The number of references to the image of a URL, including the reference from its row in the index.
+    /// The number of references to the image of a URL, including the reference from the row of the image in the index.
     func references(to url: String) throws -> Int {
         let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
         return store.blobs.withTable { $0.entries[image.digest]?.references ?? 0 }

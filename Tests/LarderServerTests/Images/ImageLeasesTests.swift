@@ -41,7 +41,7 @@ struct ImageLeasesTests {
         #expect(leases.release(1) == (false, nil))
     }
 
-    @Test("at the maximum number of leases, only blobs that have a lease get one")
+    @Test("at the maximum number of leases, only a blob that already has a lease can be leased")
     func limit() throws {
         var leases = ImageLeases()
         for number in 0..<ImageLeases.max { _ = leases.take(try digest(number), until: .distantFuture) }

@@ -117,7 +117,7 @@ struct ImagePutConnectionTests {
         }
     }
 
-    @Test("a put fails in a batch, with both a descriptor and inline bytes, and with neither")
+    @Test("a put fails if it is in a batch, has both a descriptor and inline bytes, or has neither")
     func misplaced() async throws {
         try await with(ImageFixture.png) { _, client, file in
             let batch = "[" + Self.request("a").dropLast() + "]\n"

@@ -22,7 +22,7 @@ struct PrefetchProgressTests {
             report.note(progress(step))
             loop.advanceTime(by: .milliseconds(10))
         }
-        // The steps take 490 ms: notifications at 0, 100, 200, 300 and 400 ms.
+        // The steps take 490 ms. Notifications are sent after 0, 100, 200, 300 and 400 ms.
         #expect(sent.count == 5 && sent == sent.sorted())
         report.end(with: progress(100))
         #expect(sent.last == 100 && sent.count == 6)
@@ -31,7 +31,7 @@ struct PrefetchProgressTests {
         #expect(sent.count == 6)
     }
 
-    @Test("only final progress is sent while output is pending; when the output has drained, the newest is sent")
+    @Test("while output is pending, only the final progress is sent; afterwards the newest progress is sent")
     func output() {
         let loop = EmbeddedEventLoop()
         var (sent, isPending): ([Int], Bool) = ([], true)

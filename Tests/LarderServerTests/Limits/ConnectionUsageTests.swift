@@ -7,8 +7,8 @@ import Testing
 
 @Suite("Resources that a connection uses")
 struct ConnectionUsageTests {
-    /// Limits with `queuedBytesPerUser` at 100,000. Above it, requests and values of more than 65,536 bytes are
-    /// refused.
+    /// Limits with a `queuedBytesPerUser` of 100,000. If the connections of a user have more queued bytes, requests and
+    /// values of more than 65,536 bytes are refused.
     private static let limits: ConnectionLimits = {
         var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
@@ -38,12 +38,12 @@ struct ConnectionUsageTests {
         return try await reply(id, from: client)
     }
 
-    /// Whether all counts of a user are exactly zero.
+    /// Whether the queued bytes, subscriptions and requests in flight of a user are all zero.
     private static func isUnused(_ usage: UserUsage) -> Bool {
         var (none, less) = (limits, limits)
         (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
         (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
-        /// Whether exactly one place can be taken. As the limit is 1, no place is in use then.
+        /// Whether `take` succeeds exactly once. Because the limit is 1, nothing was in use before if so.
         func isZero(_ take: () throws(WireError) -> Void, _ release: () -> Void) -> Bool {
             guard (try? take()) != nil else { return false }
             defer { release() }
@@ -56,7 +56,7 @@ struct ConnectionUsageTests {
             && isZero({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
     }
 
-    @Test("the replies of an incomplete batch count for the user until the batch is answered")
+    @Test("the replies of an incomplete batch count as queued bytes until the batch is answered")
     func batch() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in
             try await client.send(Self.set(70_000, at: "a"))
@@ -66,7 +66,8 @@ struct ConnectionUsageTests {
             try await client.send("[\(get),\(wait),\(get),\(get)]\n")
             let refused = try await Self.call("large", "config.get", #"{"path":"a"}"#, client)
             #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
-            // Later reads in the batch are refused, too. The batch is complete when the wait is cancelled.
+            // The last read in the batch is refused, too, because the values of the first two reads are queued. The
+            // batch is complete when the wait is cancelled.
             try await client.send(#"{"method":"request.cancel","params":{"id":"wait"}}"# + "\n")
             var replies: JSONValue?
             while replies == nil {
@@ -84,7 +85,7 @@ struct ConnectionUsageTests {
     }
 
     @Test(
-        "the line of a batch counts while its requests wait; over the limit, the requests are refused",
+        "the line of a batch counts as queued while its requests wait; over the limit, the requests are refused",
         arguments: [false, true])
     func waitingBatch(isOverLimit: Bool) async throws {
         var limits = Self.limits
@@ -109,7 +110,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test("long paths of subscriptions count until the subscriptions end")
+    @Test("long paths of subscriptions count as queued bytes until the subscriptions end")
     func paths() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in
             let long = String(repeating: "x", count: 60_000)
@@ -125,7 +126,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    @Test("the list of a prefetch counts until the prefetch ends; over the limit, another large list is refused")
+    @Test("the list of a prefetch counts as queued bytes until its end; over the limit, a large list is refused")
     func prefetch() async throws {
         try await ImageFixture.with(limits: Self.limits) { fixture, client in
             fixture.gate.shut()

@@ -34,7 +34,7 @@ struct UserUsageTests {
         #expect(refusal.detail.contains("limits.connectionsPerUser"))
     }
 
-    @Test("the default of connectionsPerUser is a quarter of all connections, and at least 1")
+    @Test("the default of connectionsPerUser is a quarter of the setting `connections`, and at least 1")
     func quarter() {
         var limits = ConnectionLimits()
         #expect(limits.effectiveConnectionsPerUser == 4096)
@@ -42,7 +42,7 @@ struct UserUsageTests {
         #expect(limits.effectiveConnectionsPerUser == 1)
     }
 
-    @Test("subscriptions and requests in flight are limited per user, and do not count after they have ended")
+    @Test("the subscriptions and requests in flight of a user are limited until they end, except for the agent's user")
     func places() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))

@@ -83,7 +83,7 @@ struct AcceptorTests {
         try await acceptor.start(socket, greeter(loops, acceptor))
         await acceptor.pause()
         let waiting = try connectOnly(path)
-        // After these calls, every accepted connection has been counted.
+        // When these calls return, each loop has counted the connections that were accepted for it.
         for load in acceptor.loads { try await load.eventLoop.submit {}.get() }
         #expect(acceptor.loads.map(\.connections) == [0, 0])
         await acceptor.resume()

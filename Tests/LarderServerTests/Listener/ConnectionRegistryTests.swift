@@ -46,7 +46,7 @@ struct ConnectionRegistryTests {
         // Waits on a separate thread, because blocking a thread of the task pool could block the tasks under test.
         let isDone = await withCheckedContinuation { done in
             Thread.detachNewThread {
-                // Long enough even if other tests keep all threads of the task pool busy.
+                // Ten minutes are enough even if other tests keep all threads of the task pool busy.
                 let deadline = DispatchTime.now() + 600
                 done.resume(returning: (0..<2).allSatisfy { _ in ended.wait(timeout: deadline) == .success })
             }

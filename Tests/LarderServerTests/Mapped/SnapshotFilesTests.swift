@@ -42,11 +42,11 @@ struct SnapshotFilesTests {
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
         let second = try #require(try files.immediateFile(publication))
         #expect(try Self.mapped(second).int(at: "a") == 2 && Self.mapped(second).revision == 2)
-        // A client keeps its descriptor of the previous file.
+        // A client may keep its descriptor of the previous file, whose content must not change.
         #expect(try Self.mapped(first).int(at: "a") == 1)
     }
 
-    @Test("a large snapshot file is created by a task, shared by all waiters, and not older than the request")
+    @Test("a large snapshot file is created by a task, shared by all requests that wait, and not older than these")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
         #expect(try files.immediateFile(publication) == nil)

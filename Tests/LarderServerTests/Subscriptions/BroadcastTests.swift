@@ -44,7 +44,7 @@ struct BroadcastTests {
             status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
         let channel = SnapshotChannel(publication, on: connection.loop.eventLoop)
         let topics = (0..<count).map { channel.topic(JSONPath(["p\($0)"])) }
-        // Retains removed subscriptions, because their identities are compared.
+        // Retains removed subscriptions, so that a new subscription cannot have the identity of a removed one.
         var all: [Subscription] = []
         func join(_ topic: Topic) {
             let subscription = Subscription(id: 0, connection: connection, topic: topic, mode: .snapshot)

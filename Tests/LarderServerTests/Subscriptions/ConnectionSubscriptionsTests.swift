@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Subscriptions of a connection")
 struct ConnectionSubscriptionsTests {
-    @Test("ids are not reused, and each lagging subscription is returned once unless it was removed")
+    @Test("subscription ids are not reused, and each subscription that lags is returned once unless it was removed")
     func randomWalk() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }

@@ -49,7 +49,8 @@ struct PublicationSliceTests {
         }.get()
     }
 
-    /// Publishes on the loop and returns the value of `count` after the first time slice of the delivery, in an array.
+    /// Publishes the snapshots on the loop. Returns an array of one element: the value of `count` after the first time
+    /// slice of the delivery.
     private func publish(
         _ snapshots: [ConfigSnapshot], by publication: ConfigPublication, on loop: EpollLoop,
         _ count: @escaping @Sendable () -> Int
@@ -67,7 +68,7 @@ struct PublicationSliceTests {
         return try await loop.submit { result.value.values }.get()
     }
 
-    @Test("many subscriptions are served in time slices, in order and with correct skip counts")
+    @Test("many subscriptions are served in time slices, with increasing revisions and correct skip counts")
     func subscriptions() async throws {
         let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
@@ -109,7 +110,7 @@ struct PublicationSliceTests {
         for client in try received() {
             for subscription in client.values {
                 #expect(zip(subscription.revisions, subscription.revisions.dropFirst()).allSatisfy { $0 < $1 })
-                // The first event has the snapshot that was current when the client subscribed.
+                // The first event does not count: it has the snapshot that was current when the client subscribed.
                 #expect(subscription.revisions.count - 1 + subscription.skipped == last - first + 1)
             }
         }

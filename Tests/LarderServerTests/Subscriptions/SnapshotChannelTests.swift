@@ -21,7 +21,7 @@ struct SnapshotChannelTests {
         ConfigSnapshot(value: ["a": .int(revision)], revision: revision, publishedAt: 0)
     }
 
-    /// Runs `body` with an event loop, its hub and a topic of each publication.
+    /// Runs `body` with an event loop, the subscription hub of the loop, and one topic for each publication.
     private static func with(
         _ publications: [ConfigPublication],
         _ body: (EpollLoop, NIOLoopBound<(SubscriptionHub, [Topic])>) async throws -> Void
@@ -44,7 +44,8 @@ struct SnapshotChannelTests {
     func noOtherThread() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in
-            // A delivery that takes a step on another thread would be late for some of these revisions.
+            // If any step of the delivery ran on another thread, some of these revisions would arrive after the
+            // submitted work.
             for revision in 1...2000 {
                 publication.publish(Self.snapshot(revision), status: Self.status)
                 let seen = try await loop.submit { bound.value.1[0].channel.snapshot.revision }.get()
@@ -53,7 +54,7 @@ struct SnapshotChannelTests {
         }
     }
 
-    @Test("a task that prefers the loop consumes a stream entirely on the loop")
+    @Test("a task whose preferred executor is the loop consumes a stream of snapshots entirely on the loop")
     func onTheLoop() async throws {
         let publication = Self.publication()
         let loop = try EpollLoop(name: "channel")
@@ -125,7 +126,8 @@ struct SnapshotChannelTests {
             var previous = 0
             while !isDone.load(ordering: .acquiring) {
                 let revision = try await loop.submit { () -> Int in
-                    // The channel of the second hub stops before or after it has consumed its first snapshot.
+                    // A second hub starts a channel and stops it at once, before or after the channel has consumed its
+                    // first snapshot.
                     let hub = SubscriptionHub(eventLoop: loop)
                     hub.removeUnused(hub.topic(JSONPath(["b"]), of: publication))
                     return bound.value.1[0].channel.snapshot.revision
@@ -139,7 +141,7 @@ struct SnapshotChannelTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a channel that delivered a snapshot in place, inside `publish`, delivers no more once it is removed")
+    @Test("a removed channel delivers no more snapshots, even if it has delivered one inside `publish` before")
     func stoppedInPlace() async throws {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in

@@ -14,7 +14,7 @@ struct SnapshotWaitTests {
         #"{"id":\#(id),"method":"config.wait","params":{\#(params)}}"# + "\n"
     }
 
-    @Test("a condition checks the value at its path, or the revision and epoch")
+    @Test("a condition of config.wait checks the value at its path, or the revision and epoch of the snapshot")
     func conditions() async throws {
         try await ConnectionFixture.with { _, context in
             let namespace = try #require(context.namespaces["default"])
@@ -37,7 +37,7 @@ struct SnapshotWaitTests {
         }
     }
 
-    @Test("a wait fails when its timeout ends, not earlier, and then no longer counts as pending")
+    @Test("a config.wait gets an error when its timeout ends, not earlier, and later requests are still served")
     func timeout() async throws {
         try await ConnectionFixture.with { client, _ in
             try await client.send(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))

@@ -57,8 +57,8 @@ struct TopicTests {
         #expect(channel == nil)
     }
 
-    /// The revision of a channel directly after `publish` of revision 8 on its loop, and its revision a loop iteration
-    /// later.
+    /// Publishes revision 8 on the loop of a channel. Returns the revision of the channel when `publish` returns (7
+    /// before the delivery), and its revision a loop iteration later.
     private static func revisions(topics: Int, value: JSONValue = 2, byTask: Bool) async throws -> [Int] {
         let loop = try EpollLoop(name: "hub")
         defer { loop.stop() }
@@ -97,7 +97,7 @@ struct TopicTests {
         #expect(try await Self.revisions(topics: 1, value: text, byTask: true) == [7, 8])
     }
 
-    @Test("topics advance only after other work on the loop ends, because that work may be writing to clients")
+    @Test("if work on the loop publishes, topics advance only after it ends: it may be writing to clients")
     func advanceAfterOtherWork() async throws {
         #expect(try await Self.revisions(topics: 1, byTask: false) == [7, 8])
     }
