@@ -63,7 +63,7 @@ struct ImageSettingsTests {
         #expect(origin?.hasCredential == true)
     }
 
-    @Test("one image may fill a small cache")
+    @Test("in a small cache, an image may by default be as large as the whole cache")
     func smallCache() throws {
         #expect(try images("maximumBytes: 1000000").space.bytesPerImage == 1_000_000)
     }

@@ -114,7 +114,7 @@ struct SettingsJSON5Tests {
         #expect(error?.description == "2:8: the text is not UTF-8 from here on; save the file as UTF-8")
     }
 
-    @Test("nesting is limited, also in values of unknown members")
+    @Test("the depth of nesting is limited, even in the values of unknown members")
     func nesting() {
         let text = "{a:" + String(repeating: "[", count: 100_000)
         let error = #expect(throws: SettingsError.self) { try settings(text) }

@@ -55,7 +55,7 @@ struct SettingsPageTests {
     }
 }
 
-/// The entries of the page, keyed by the full name of the setting.
+/// The entries of the manual page larder.json(5), keyed by the full name of the setting.
 private struct SettingsPage {
     private(set) var entries: [String: String] = [:]
 
@@ -88,9 +88,10 @@ private struct SettingsPage {
     }
 }
 
-/// The settings that the agent reads. The error for an unknown member lists them.
+/// The settings that the agent reads, taken from the error for an unknown member, which lists the known members.
 private enum KnownSettings {
-    /// Objects whose members have arbitrary names: the placeholder on the page and a valid name.
+    /// The objects whose members have arbitrary names. For each, the placeholder that the page uses for such a name,
+    /// and a valid name.
     private static let placeholders = [
         "namespaces": ("NAME", "a"), "images.origins": ("ORIGIN", "https://img.example.org"),
     ]

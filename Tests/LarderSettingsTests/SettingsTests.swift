@@ -189,7 +189,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "unless versionRequired is set, a version is required once one was seen, or always if versionPath is set",
+        "without versionRequired, versions are required always if versionPath is set, otherwise once one was seen",
         arguments: [
             ("", .onceSeen), ("versionPath: null", .onceSeen), ("versionPath: '/version'", .always),
             ("versionRequired: true", .always), ("versionRequired: false", .never),
