@@ -42,7 +42,7 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "a number is read as the nearest Double, and any other value as nil",
+        "a number is read as the nearest Double; a number out of range or another value is read as nil",
         arguments: [
             ("0.1", 0.1), ("-0", -0.0), ("1e3", 1000), ("12345678901234567890.5", 12345678901234567890.5),
             ("1e999", nil), ("\"1\"", nil), ("null", nil), ("[1]", nil),
@@ -51,7 +51,7 @@ struct SnapshotFileTests {
         #expect(try Self.mapped(#"{"n":\#(text)}"#).double(at: "n") == value)
     }
 
-    @Test("the file has the text of the document without duplicate members and white space")
+    @Test("the snapshot file has the text of the document, but without duplicate members and white space")
     func compactText() throws {
         let snapshot = try Self.mapped(#"{ "a" : 1, "b": {"c":[1, 2] , "c":3}, "a":{"d":true} }"#)
         #expect(try snapshot.value()?.compactText == #"{"a":{"d":true},"b":{"c":3}}"#)
@@ -70,7 +70,7 @@ struct SnapshotFileTests {
     }
 
     @Test(
-        "a path without a value finds nothing",
+        "a search for an invalid path, or for one that has no value, finds nothing",
         arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
     func missing(path: String) throws {
         #expect(try Self.mapped(Self.document).withText(at: path) { $0 == nil })
@@ -106,7 +106,8 @@ struct SnapshotFileTests {
             }
             if iteration % 5 == 0 {
                 changed.removeLast(Int.random(in: 0...changed.count))
-                // The header gets the new length, so that the check of the length passes.
+                // The length in the header is changed to the new length, so that the reader does not reject the file at
+                // once.
                 if changed.count >= SnapshotFileLayout.headerBytes {
                     withUnsafeBytes(of: UInt64(changed.count).littleEndian) {
                         changed.replaceSubrange(24..<32, with: $0)
