@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// A Unix datagram socket in a temporary directory, like the one of a service manager or of journald.
+/// A Unix datagram socket that receives messages in place of a service manager or journald.
 final class DatagramReceiver {
     let path: String
     private let directory: TemporaryDirectory
@@ -13,7 +13,7 @@ final class DatagramReceiver {
         descriptor = try DatagramReceiver.bound(to: path)
     }
 
-    /// Listens on an abstract socket (unix(7)). The path begins with `@`.
+    /// Listens on an abstract socket (unix(7)). ``path`` begins with `@`, as NOTIFY_SOCKET does for such a socket.
     init(abstractName: String) throws {
         directory = try TemporaryDirectory()
         path = "@" + abstractName

@@ -67,7 +67,7 @@ struct JournalTests {
         #expect(Logger.Level.allCases.map(JournalLogHandler.priority) == [7, 7, 6, 5, 4, 3, 2])
     }
 
-    @Test("JOURNAL_STREAM matches only the device and inode of the stream")
+    @Test("JOURNAL_STREAM matches a descriptor only if it names the device and inode of that descriptor")
     func journalStream() throws {
         let (reading, writing) = try pipe()
         defer {
@@ -102,9 +102,10 @@ struct JournalTests {
         }
     }
 
-    /// The socket of journald has a fixed path, so the inner run mounts a separate /run.
+    /// The socket of journald has a fixed path in /run. The test therefore runs itself again in a mount namespace with
+    /// a separate /run.
     @Test(
-        "an entry is sent to journald in the native protocol, or as text if that fails",
+        "an entry is sent to journald in the native protocol, or to standard error as text if that fails",
         .enabled(if: Rerun.succeeds(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/run"])))
     func nativeProtocol() throws {
         guard Rerun.isInside else {
@@ -117,7 +118,7 @@ struct JournalTests {
             return
         }
         try FileManager.default.createDirectory(atPath: "/run/systemd/journal", withIntermediateDirectories: true)
-        // The socket has no listener, so the entry must be written to standard error.
+        // The socket exists, but no process listens on it, so the entry must be written to standard error.
         close(try listeningSocket(at: "/run/systemd/journal/socket"))
         let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
         handler.log(event: Self.event("refused\n<0>by journald", .warning))

@@ -14,14 +14,15 @@ struct Rerun {
     private let process = Process()
     private let output = Pipe()
 
-    /// Starts `command` with additional arguments, which run the tests that match `filter`.
+    /// Starts `command`. Its additional arguments are the command line of this test program, restricted to the tests
+    /// that match `filter`.
     ///
     /// - Parameter passing: returns the arguments that make `command` pass an environment variable, given as `NAME=VALUE`, to
     ///   its program. Needed only for commands that clear the environment
     init(_ filter: String, through command: [String], passing: (String) -> [String] = { _ in [] }) throws {
         let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // The options of sanitizers apply to both runs.
+        // The sanitizer options of this process must apply to the inner run, too.
         let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in name.hasSuffix("SAN_OPTIONS") }
         let assignments = ["\(Rerun.marker)=1"] + sanitizers.map { "\($0)=\($1)" }
         process.arguments =

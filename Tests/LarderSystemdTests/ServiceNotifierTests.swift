@@ -3,7 +3,7 @@ import LarderSystemd
 import TestSupport
 import Testing
 
-/// Each test runs in a separate process, because the environment belongs to the whole process.
+/// Each test runs in a separate process, because it sets environment variables, which apply to a whole process.
 @Suite("Notifications to the service manager")
 struct ServiceNotifierTests {
     @Test("each message arrives at the socket of the manager in the specified form")
@@ -26,7 +26,7 @@ struct ServiceNotifierTests {
         }
     }
 
-    @Test("a reload notification has the monotonic time of its start")
+    @Test("a reload notification has the monotonic time at which the reload starts")
     func reloading() async {
         await #expect(processExitsWith: .success) {
             let manager = try DatagramReceiver()
@@ -68,7 +68,7 @@ struct ServiceNotifierTests {
     @Test("a notification to a full socket fails and does not block")
     func fullSocket() async {
         await #expect(processExitsWith: .success) {
-            // Ends the process if a call blocks.
+            // Ends the process after a minute if a call blocks.
             alarm(60)
             let manager = try DatagramReceiver()
             setenv("NOTIFY_SOCKET", manager.path, 1)
@@ -115,7 +115,7 @@ struct ServiceNotifierTests {
 
 @Suite("Watchdog")
 struct WatchdogTests {
-    @Test("the interval is the one that the manager sets, and nil in processes that are not watched")
+    @Test("the watchdog interval is the one that the manager sets, and nil in processes that it does not watch")
     func interval() async {
         await #expect(processExitsWith: .success) {
             unsetenv("WATCHDOG_USEC")

@@ -4,8 +4,9 @@ import LarderSystemd
 import TestSupport
 import Testing
 
-/// Descriptors are passed from number 3 on, which a pipe of the test library may occupy in the child process. So the
-/// bodies that use these descriptors print their results, and the parent compares them.
+/// systemd passes descriptors with the numbers from 3 on. In the child process of an exit test, a pipe that the test
+/// library needs may have such a number. The tests that replace these descriptors therefore print their results, and
+/// the parent process compares them.
 @Suite("Socket activation")
 struct SocketActivationTests {
     @Test("a process without passed sockets finds no sockets")
@@ -18,7 +19,7 @@ struct SocketActivationTests {
         }
     }
 
-    @Test("environment variables for another process are ignored")
+    @Test("LISTEN_FDS is ignored if LISTEN_PID names another process")
     func otherProcess() async {
         await #expect(processExitsWith: .success) {
             setenv("LISTEN_PID", "1", 1)
