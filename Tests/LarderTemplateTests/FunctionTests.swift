@@ -32,7 +32,7 @@ struct FunctionTests {
         #expect(try render("{{#\(call)}}{{/\(call)}}{{^\(call)}}{{/\(call)}}", value) == "")
     }
 
-    @Test("functions that are called without an argument apply to the position in the innermost list")
+    @Test("functions that are called without an argument, such as index(), use the position in the innermost list")
     func positions() throws {
         let value: JSONValue = ["l": [["a": [true]], ["a": [false]], ["a": []]], "o": ["x": 1]]
         #expect(

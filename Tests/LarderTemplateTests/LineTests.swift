@@ -26,7 +26,7 @@ struct LineTests {
     }
 
     @Test(
-        "a line with other content is kept",
+        "a line that contains text, a value or more than one tag is kept",
         arguments: [
             (" | {{#yes}}\t|\t{{/yes}} | \n", " | \t|\t | \n"),
             (" {{#yes}}YES{{/yes}}\n {{#yes}}x{{/yes}}\n", " YES\n x\n"),

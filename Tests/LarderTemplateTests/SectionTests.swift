@@ -5,7 +5,7 @@ import Testing
 @Suite("Template sections")
 struct SectionTests {
     @Test(
-        "false, null, a missing value or an empty list skips a section and renders an inverted one",
+        "if a value is false, null, missing or an empty list, only an inverted section of that name is rendered",
         arguments: [
             ("false", false), ("null", false), ("[]", false), ("0", true), (#""""#, true), ("{}", true),
             ("[null]", true),
@@ -26,13 +26,13 @@ struct SectionTests {
         #expect(try render("{{#.}}({{#.}}{{.}}{{/.}}){{/.}}", nested) == "(12)(3)")
     }
 
-    @Test("an inverted section, or one with a Boolean function, keeps the innermost value")
+    @Test("an inverted section, or a section with a Boolean function, does not change the innermost value")
     func noScope() throws {
         let value: JSONValue = ["a": ["b": [], "n": 1]]
         #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
     }
 
-    @Test("in a section over true or a scalar, true or the scalar is the innermost value")
+    @Test("in a section over true, a number or a string, that value is the innermost value")
     func scalars() throws {
         #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
     }
