@@ -12,7 +12,7 @@ import Testing
 
 @Suite("HTTP clients with an address guard", .timeLimit(.minutes(5)))
 struct AddressGuardClientsTests {
-    /// Returns the lists of addresses in order, and then the last one repeatedly.
+    /// A resolver that returns the given lists of addresses, one per lookup, and then the last list repeatedly.
     private final class ScriptedResolver: HostResolver {
         private let answers: Mutex<[[String]]>
         private let names = Mutex<[String]>([])
@@ -98,7 +98,8 @@ struct AddressGuardClientsTests {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.trustRoots = .file(nginx.directory + "/server.pem")
         configuration.tlsConfiguration = tls
-        // TLS fails for the other name, and retries of the connection would last until the deadline.
+        // The request for the other host name fails in TLS. The client would otherwise retry the connection until the
+        // deadline.
         configuration.connectionPool.retryConnectionEstablishment = false
         let clients = try clients(ScriptedResolver(["127.0.0.1"]), configuration: configuration)
         let good = try await answer("https://pinned.example:\(nginx.port)/", clients)
@@ -146,7 +147,7 @@ struct AddressGuardClientsTests {
         await clients.shutdown()
     }
 
-    @Test("a request to a host name without addresses fails to connect; after the shutdown every request fails")
+    @Test("a request to a host name without addresses fails; after the shutdown of the clients every request fails")
     func unknown() async throws {
         let clients = try clients(ScriptedResolver([]))
         let error = await #expect(throws: UpstreamError.self) { try await get("http://nowhere.example/", clients) }

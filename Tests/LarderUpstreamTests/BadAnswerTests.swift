@@ -123,7 +123,7 @@ struct BadAnswerTests {
         #expect(error.code == .status)
     }
 
-    @Test("Retry-After can be seconds, or a date that is relative to the origin's Date")
+    @Test("Retry-After can be a number of seconds, or a date, from which the Date of the response is subtracted")
     func retryAfter() async throws {
         let seconds = try await failure { _, _ in
             [.send("HTTP/1.1 503 X\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n")]

@@ -44,7 +44,7 @@ struct StreamTests {
         server.stop()
     }
 
-    @Test("small pieces are collected into blocks, and an error is thrown after the bytes before it are delivered")
+    @Test("small pieces are collected into blocks; the bytes before an error are delivered before it is thrown")
     func blocks() async throws {
         let pieces = (0..<1000).map { _ in Self.chunk("x") }.joined()
         let server = try RawOrigin.listening { number, _ in
@@ -225,7 +225,8 @@ struct StreamTests {
                 let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
                 for _ in 0..<20 {
                     group.addTask {
-                        // If a stream fails, the loop below waits for it until the time limit of the test.
+                        // Errors are ignored here. If a stream fails, the loop below waits for its text until the time
+                        // limit of the test.
                         try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                             _, body throws(UpstreamError) in
                             _ = try await Self.text(&body, to: ";")

@@ -10,8 +10,8 @@ struct TLSTests {
         return TLSOptions.PEM(path: path, bytes: Array(try Data(contentsOf: URL(filePath: path))))
     }
 
-    /// Starts nginx with a certificate of the authority `ours`. Its directory also has the authority `other`, and a
-    /// client certificate of each authority.
+    /// Starts nginx with a server certificate that the authority `ours` has signed. The directory of nginx also
+    /// contains the authority `other`, and a client certificate signed by each authority.
     private static func server(_ lines: String = "") throws -> Nginx {
         let nginx = try Nginx(lines, tls: true, http2: true) { directory in
             let certificates = Certificates(directory: directory)
@@ -53,7 +53,7 @@ struct TLSTests {
                 if works {
                     _ = try await fetcher.fetch(request).requireDocument()
                 } else {
-                    // nginx completes the handshake and responds with status 400.
+                    // Without a valid client certificate, nginx completes the handshake and responds with status 400.
                     let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
                     #expect(error?.status == 400)
                 }

@@ -23,7 +23,7 @@ struct TimeoutTests {
         #expect(error.code == .timeout)
     }
 
-    @Test("a trickling origin does not extend the total time limit")
+    @Test("an origin that keeps sending single bytes does not extend the total time limit")
     func trickle() async throws {
         let limits = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(200))
         let error = try await failure({ $0.timeouts = limits }) { _, _ in

@@ -2,13 +2,13 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// Simulates many hosts that poll one origin, on a virtual clock, and counts the requests in each second. The hosts run
-/// the `PollPlan` of the agent.
+/// Simulates, on a virtual clock, many hosts that poll one origin, and counts the requests in each second. The hosts
+/// run the `PollPlan` of the agent.
 struct Fleet {
     /// The response of the origin to a request.
     enum Answer {
         case document
-        /// An immediate error, with the value of `Retry-After`; nil for none.
+        /// An error response without delay. `retryAfter`: the value of its `Retry-After`; nil if the response has none.
         case refusal(retryAfter: Duration?)
         /// No response. The host gives up after its timeout.
         case silence
@@ -17,7 +17,7 @@ struct Fleet {
     private struct Host {
         var plan: PollPlan
         var hasDocument: Bool
-        /// When the host sends its next request, or stops waiting for the response to the current one.
+        /// When the host sends its next request or, if `isWaiting`, stops waiting for the response to its last one.
         var due = Duration.zero
         var isWaiting = false
         var lastAnswer: Duration?
@@ -34,7 +34,8 @@ struct Fleet {
     private var calendar: [[Int]] = []
 
     private static let timeout = Duration.seconds(10)
-    /// The wall-clock time of the start, in 2023. It is not 0, because schedules are computed from time 0.
+    /// The wall-clock time of the start, in 2023. It is not 0, because polling schedules count their intervals from
+    /// time 0 (1970).
     private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
@@ -62,13 +63,13 @@ struct Fleet {
 
     /// Runs the simulation until `end`.
     ///
-    /// - Parameter origin: returns the response, given the time of the request and the number of earlier requests in the
-    ///   second
+    /// - Parameter origin: returns the response, given the time of the request and the number of requests in the same
+    ///   second so far, including this one
     mutating func run(until end: Duration, origin: (Duration, Int) -> Answer) {
         for second in load.count..<Int(end / .seconds(1)) {
             load.append(0)
             guard second < calendar.count else { continue }
-            // A host may become due again in the same second. It is appended to the list.
+            // The list can grow during this loop: a host that is due again in the same second is appended.
             var next = 0
             while next < calendar[second].count {
                 handle(calendar[second][next], origin)
@@ -111,7 +112,8 @@ struct Fleet {
         calendar[second].append(index)
     }
 
-    /// The highest load over `width` seconds, from second `start` on, as a multiple of the mean.
+    /// The highest average load in a window of `width` seconds, as a multiple of the mean. The windows follow each
+    /// other from second `start` on.
     func peak(from start: Int, width: Int = 1) -> Double {
         let sums = stride(from: start, through: load.count - width, by: width).map {
             load[$0..<($0 + width)].reduce(0, +)
@@ -124,8 +126,8 @@ struct Fleet {
         Double(load[start...].reduce(0, +)) / Double(load.count - start) / mean
     }
 
-    /// The time of the least recent of the hosts' last successful requests. Nil if a host has never received a
-    /// document.
+    /// The time of the last successful request of the host whose last successful request is the oldest. Nil if a host
+    /// has never received a document.
     var oldestAnswer: Duration? {
         hosts.contains { $0.lastAnswer == nil } ? nil : hosts.compactMap(\.lastAnswer).min()
     }

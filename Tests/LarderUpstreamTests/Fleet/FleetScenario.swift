@@ -2,8 +2,9 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// A situation of a fleet, with limits on the requests in its busiest second. `contrib/fleet.sh` compiles this file,
-/// the fleets and the plans into a separate program.
+/// A situation of a fleet of hosts, such as an outage of their source, with limits on the requests in its busiest
+/// second. `contrib/fleet.sh` compiles this file, the simulations and the polling code of the agent into a separate
+/// program.
 struct FleetScenario: Sendable {
     /// The busiest second in one part of the scenario.
     struct Figure {
@@ -23,8 +24,8 @@ struct FleetScenario: Sendable {
 
         var ratio: Double { Double(peak) / mean }
 
-        /// Whether the peak is within the limit plus five standard deviations. The deviations matter only in small
-        /// fleets.
+        /// Whether the peak is within the limit plus five standard deviations, because the peak varies at random. In
+        /// large fleets the deviations are negligible.
         var isWithinLimit: Bool { Double(peak) <= limit * mean + 5 * (limit * mean).squareRoot() }
     }
 

@@ -10,8 +10,8 @@ struct FleetTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var interval = 60
-        /// The number of seconds over which the load is measured. With long intervals, too few hosts poll in one
-        /// second.
+        /// The number of seconds over which the load is averaged. With long intervals, too few hosts poll in one second
+        /// for a meaningful comparison with the mean.
         var width = 1
         /// The seconds in which hosts start.
         var boots = 0..<60
@@ -67,7 +67,7 @@ struct FleetTests {
             .random(from: .seconds(given.boots.lowerBound), to: .seconds(given.boots.upperBound), using: &generator)
         }
         let end = given.outage.upperBound
-        // All hosts have polled again after the longest wait of 300 s and one interval.
+        // By this time all hosts have polled again, because the longest wait is 300 s and one interval.
         let settled = end + 300 + given.interval
         fleet.run(until: .seconds(settled + given.interval)) { now, _ in
             given.outage.contains(Int(now.components.seconds)) ? given.answer(now) : .document

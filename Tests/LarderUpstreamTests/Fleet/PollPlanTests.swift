@@ -70,7 +70,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("after a first failure a host retries within half an interval, then only at scheduled times")
+    @Test("after a first failure a host that has a document retries within half an interval, then only on schedule")
     func failures() {
         var generator = SeededGenerator(seed: 3)
         for number in 0..<100 {
@@ -138,7 +138,7 @@ struct PollPlanTests {
 }
 
 extension Duration {
-    /// Returns the remainder of the division by `span`, which is never negative.
+    /// Returns the remainder of the division by `span`. The remainder is never negative.
     fileprivate func remainder(by span: Duration) -> Duration {
         let rest = wholeNanoseconds % span.wholeNanoseconds
         return .nanoseconds(rest < 0 ? rest + span.wholeNanoseconds : rest)

@@ -9,7 +9,7 @@ struct ReconnectPlanTests {
         ReconnectPlan(window: window, firstFetchWindow: .seconds(2), seed: "host-\(host)\u{0}http://o/events")
     }
 
-    @Test("after a connection that delivered a document, a host waits for its splay, which never changes")
+    @Test("after a connection that delivered a document, a host always waits for the same time, its splay")
     func stable() {
         var generator = SeededGenerator(seed: 1)
         for host in 0..<100 {

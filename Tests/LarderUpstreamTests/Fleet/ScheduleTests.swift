@@ -20,7 +20,8 @@ struct BackoffTests {
         }
         for (ceiling, waits) in zip(ceilings, waits) {
             #expect(waits.allSatisfy { $0 >= .seconds(1) && $0 <= ceiling })
-            // Full jitter uses the whole range: the extremes and the mean of 2,000 waits are within a twentieth of it.
+            // Full jitter uses the whole range: the shortest, longest and mean wait of 2,000 are within a twentieth of
+            // the range from its start, end and middle.
             let span = ceiling - .seconds(1)
             #expect(waits.min() ?? ceiling < .seconds(1) + span / 20)
             #expect(waits.max() ?? .zero > ceiling - span / 20)
@@ -73,12 +74,12 @@ struct BackoffTests {
 struct PollScheduleTests {
     private let minute = Duration.seconds(60)
 
-    @Test("the phase of a host is the same in every process and every version")
+    @Test("the phase of a host (its time within the interval) is the same in every process and every version")
     func stable() {
         #expect(PollSchedule(interval: minute, seed: "host-1|http://o/c").phase == .nanoseconds(53_175_902_703))
     }
 
-    @Test("hosts that differ in one character are spread evenly over the interval")
+    @Test("the phases of hosts whose names differ in few characters are spread evenly over the interval")
     func spread() {
         var buckets = Array(repeating: 0, count: 60)
         for host in 0..<6_000 {

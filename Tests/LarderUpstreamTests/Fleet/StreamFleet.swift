@@ -2,8 +2,8 @@ import TestSupport
 
 @testable import LarderUpstream
 
-/// Simulates many hosts that keep a connection to one source and also poll it, on a virtual clock. The hosts run the
-/// `PollPlan` and `ReconnectPlan` of the agent.
+/// Simulates, on a virtual clock, many hosts that keep a connection to one source and also poll the source. The hosts
+/// run the `PollPlan` and `ReconnectPlan` of the agent.
 struct StreamFleet {
     private enum Timer {
         case poll
@@ -29,7 +29,7 @@ struct StreamFleet {
     /// - Parameters:
     ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the
     ///     default
-    ///   - boot: when all hosts start, with a document to serve
+    ///   - boot: when all hosts start; each has a document from before the start
     init(
         count: Int, interval: Duration, window: Duration? = nil, hasOtherEndpoints: Bool = false,
         boot: Duration = .zero, seed: UInt64

@@ -26,7 +26,7 @@ struct StreamFleetTests {
         var fleet = StreamFleet(count: 10_000, interval: .seconds(300), boot: .seconds(given.boot), seed: seed)
         fleet.run(
             until: .seconds(2_400), outage: .seconds(600)..<(.seconds(1_200)), retryAfter: given.retryAfter)
-        // One connection and one poll in each interval.
+        // The mean load if each host connects once and polls once in each interval.
         let mean = 2 * Double(10_000) / 300
         #expect(Double(fleet.load[1_200...].max() ?? 0) <= 3 * mean, "seed \(seed)")
         #expect(fleet.areAllConnected, "seed \(seed)")
