@@ -11,7 +11,8 @@ struct IdleExitTests {
     /// - Parameters:
     ///   - clientLeaves: the time at which the only client disconnects; 0 for no client
     ///   - workUntil: the time until which work is due
-    ///   - returns: if not nil, the first attempt to stop accepting connections fails, because a client has just connected
+    ///   - returns: if not nil, the first attempt to stop accepting connections fails, because a client has just
+    ///     connected; the time itself has no effect
     /// - Returns: the time at which the agent exits, and the number of its attempts to stop accepting connections
     private func end(
         clientLeaves: Duration, workUntil: Duration = .zero, returns: Duration? = nil, log: LogRecorder = LogRecorder()

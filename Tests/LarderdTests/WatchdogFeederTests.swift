@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Watchdog feeder")
 struct WatchdogFeederTests {
-    /// A watchdog feeder with two probes, `a` and `b`. Records its notifications and requests. A probe in `blocked`
-    /// responds only when the test calls `answer`. Other probes respond immediately.
+    /// A watchdog feeder with two probes, `a` and `b`. Records the notifications to the watchdog and the requests to
+    /// the probes. A probe in `blocked` responds only when the test calls `answer`. Other probes respond immediately.
     private final class Agent {
         let loop = EmbeddedEventLoop()
         let log = LogRecorder()

@@ -52,7 +52,8 @@ struct AgreementTests {
         for (method, right) in inDocument {
             let rights = try #require(inTable[method])
             #expect(rights.contains(right ?? "none"), "\(method)")
-            // `config.refresh` needs another right for `force`. `image.put` needs two rights.
+            // Only two methods have more than one row in the table: `config.refresh` needs another right for `force`,
+            // and `image.put` needs two rights.
             #expect(rights.count == 1 || ["config.refresh", "image.put"].contains(method), "\(method)")
             let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
             try #require(section.count == 2)
@@ -97,7 +98,7 @@ struct ErrorOutline: Hashable {
 
 /// The methods, rights and errors in `Protocol/README.md`.
 enum Specification {
-    /// Returns the methods of section 9, each with the parameters of its table.
+    /// Returns the methods that section 9 describes, each with the parameters in the table of the method.
     static func methods() throws -> [MethodOutline] {
         let text = try Repository.text("README.md")
         let start = try #require(text.range(of: "\n## 9. Methods\n"))
@@ -115,7 +116,7 @@ enum Specification {
         }
     }
 
-    /// Returns, by method, the rights whose row in the table of rights names the method.
+    /// Returns the rights that each method needs: those whose row in the table of rights names the method.
     static func rights() throws -> [String: Set<String>] {
         let text = try Repository.text("README.md")
         let start = try #require(text.range(of: "\n| right | needed for |\n| --- | --- |\n"))
