@@ -133,14 +133,14 @@ package final class ChildProcess {
         return false
     }
 
-    /// Waits until the process ends. Detects this from the end of standard error, because poll(2) takes a timeout and
-    /// waitpid(2) does not.
+    /// Waits until the process ends. Waits with poll(2) for the end of standard error, because waitpid(2) takes no
+    /// timeout.
     package func waitForEnd(until deadline: Deadline = .usual) throws -> End {
         while true {
             if let end = pollEnd() { return end }
             if deadline.hasPassed { throw HarnessError.timeout("process \(pid) to end; its log:\n\(logText)") }
             // Waits briefly for the end of standard error, and then checks the process itself: another child that was
-            // started at the same time may have inherited the write end and keep it open.
+            // started at the same time may have inherited the write end of the pipe and keep it open.
             errors.waitBriefly()
         }
     }
@@ -236,7 +236,8 @@ package final class ChildProcess {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // Duplicates to numbers of at least 100, so that no dup2 overwrites a descriptor that a later dup2 copies.
+        // Duplicates the descriptors to numbers of at least 100, so that no dup2 in the child overwrites a descriptor
+        // that a later dup2 copies.
         let sources = streams.map { $0 < 0 ? $0 : fcntl($0, F_DUPFD_CLOEXEC, 100) }
         defer { for source in sources where source >= 0 { close(source) } }
         for (number, descriptor) in sources.enumerated() {

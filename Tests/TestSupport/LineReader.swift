@@ -38,7 +38,7 @@ package final class LineReader {
         return line
     }
 
-    /// Whether ``nextLine()`` returns a line.
+    /// Whether a complete line is buffered, so that ``nextLine()`` would return it.
     package var hasLine: Bool { lineEnd(from: searched) != nil }
 
     private func lineEnd(from start: Int) -> Int? {

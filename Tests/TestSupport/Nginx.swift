@@ -36,7 +36,8 @@ package final class Nginx {
     package static func start(
         in directory: String, configuration: (_ port: Int) -> String
     ) throws -> (process: ChildProcess, port: Int) {
-        // nginx does not accept port 0, and another process may take the free port before nginx does.
+        // nginx does not accept port 0, and another process may take the free port before nginx does. Therefore up to
+        // ten ports are tried.
         for _ in 0..<10 {
             let port = try LoopbackPort.free()
             if let process = try? start(in: directory, configuration: configuration(port)) { return (process, port) }
@@ -60,8 +61,8 @@ package final class Nginx {
         try text.write(toFile: "\(directory)/www/\(name)", atomically: true, encoding: .utf8)
     }
 
-    /// Waits for the next request and returns the status of its response, a space, and its `If-None-Match` (`-` if it
-    /// has none).
+    /// Waits for the next request and returns the status of the response, a space, and the `If-None-Match` of the
+    /// request (`-` if the request has none).
     package func access(until deadline: Deadline = .usual) throws -> String {
         guard let line = try process.output.line(until: deadline, "a request to reach nginx") else {
             throw HarnessError("nginx ended")

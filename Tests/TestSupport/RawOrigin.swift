@@ -54,7 +54,7 @@ package final class RawOrigin: Sendable {
 
     package enum Event: Sendable, Equatable {
         case request(Request)
-        /// A client closed a connection.
+        /// A client has closed a connection to the origin.
         case disconnected
     }
 
@@ -66,7 +66,7 @@ package final class RawOrigin: Sendable {
 
     private struct State {
         var script: Script
-        /// The next answers to requests for each path that has its own answers. The last answer is repeated.
+        /// The next answers for each path that has its own answers. The last answer for a path is repeated.
         var answers: [String: [Answer]] = [:]
         var requests: [Request] = []
         var connections: [ObjectIdentifier: Connection] = [:]
@@ -155,7 +155,8 @@ package final class RawOrigin: Sendable {
 
     // MARK: Answers
 
-    /// Changes the answer to all requests, including unanswered ones.
+    /// Changes the answer to all requests, including unanswered ones, except requests for paths that have their own
+    /// answers.
     package func answer(_ answer: Answer) {
         state.withLock { $0.script = { _, _ in answer } }
         performSteps()
