@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the agent with Redis and etcd on this machine. One load generator measures all servers in alternation, in one run.
-# Prints a table with each ratio of Larder to the peer, and whether the target is met.
+# Prints a table with the ratio of Larder to a peer for each figure, and whether that ratio meets its target.
 set -euo pipefail
 
 usage() {
@@ -156,7 +156,7 @@ rounds=5 seconds=1.5 blocks=10 publications=400
 if $quick; then rounds=3 seconds=0.5 blocks=5 publications=50; fi
 round=(--rounds "$rounds" --seconds "$seconds")
 
-# Memory first, because it is measured just after the start.
+# Memory first, because it must be measured just after the start of the servers.
 if wants memory; then
     measure idle idle "${both[@]}" --subscribers 10000
     measure idle-etcd idle "${etcd[@]}"

@@ -35,7 +35,7 @@ if [[ -n $deb ]]; then
     larderd=$(find "$work/package" -type f -name larderd -perm /111)
 fi
 [[ -x $larderd ]] || { echo "count-instructions: no program at \"$larderd\"; pass --larderd FILE" >&2 && exit 2; }
-# valgrind does not support the debugging information of every compiler, and does not need it.
+# Remove the debugging information: valgrind does not support that of every compiler, and does not need it.
 strip --strip-debug -o "$work/larderd" "$larderd"
 gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top/contrib/benchmarks/counting/allocations.c"
 python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"

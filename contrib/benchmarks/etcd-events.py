@@ -121,7 +121,7 @@ def times(etcd, agent, connection, watch, target, events, pause):
             ready, _, _ = select.select(list(waiting), [], [], 20)
             now = time.monotonic()
             if not ready:
-                # etcdctl may not have started its watch before the first puts.
+                # etcdctl may not have started its watch before the first puts, and then never reports their events.
                 if number < events // 10:
                     break
                 raise TimeoutError("an event did not arrive")

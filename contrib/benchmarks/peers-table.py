@@ -137,7 +137,7 @@ def reading(reports):
 def publishing(reports):
     section = "relaxed publication to the last subscriber"
     for count, size in PUBLICATIONS:
-        # The row with 10 subscribers is only for the slope.
+        # The row with 10 subscribers has no target. It is only needed for the cost per additional subscriber.
         target = at_most(1) if count != 10 else None
         yield from plain(reports, section, f"{count:,} × {size_text(size)}", "µs", f"publish-{count}-{size}",
                          "medianMicroseconds", target)

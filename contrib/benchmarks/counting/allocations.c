@@ -1,7 +1,7 @@
 // Counts the allocations of a program. The library is loaded with LD_PRELOAD; it counts each call of malloc(3) and related
 // functions and forwards it to glibc. The counts are in a file, which LARDER_ALLOCATIONS names and which is mapped into
-// memory, so that other processes can read them at any time. It has three 64-bit numbers: calls, requested bytes, and
-// allocated bytes.
+// memory, so that other processes can read them at any time. The file contains three 64-bit numbers: all calls, all
+// requested bytes, and the bytes that are allocated at present.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@ __attribute__((constructor)) static void map_counts(void) {
     close(file);
     if (place == MAP_FAILED) return;
     struct counts *shared = place;
-    // No other threads exist yet.
+    // No other threads exist yet, so no call is missed between these copies and the switch to the shared counts.
     atomic_store(&shared->calls, atomic_load(&before_start.calls));
     atomic_store(&shared->requested, atomic_load(&before_start.requested));
     atomic_store(&shared->allocated, atomic_load(&before_start.allocated));

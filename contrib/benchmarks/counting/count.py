@@ -30,8 +30,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from larder_client import AgentProcess, Connection, Died  # noqa: E402
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
-# The permitted difference from the recorded figure: a fraction of it, or an absolute value if that is more. Timers and
-# background threads cause smaller differences; another compiler may cause larger ones.
+# The permitted difference from the recorded figure: a fraction of that figure, or an absolute value if that is more. Timers
+# and background threads cause smaller differences; another compiler may cause larger ones.
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
 # Figures whose tolerance differs from TOLERANCE.
 TOLERANCE_OF = {
@@ -348,7 +348,7 @@ class Instructions:
         self.dumps = 0
 
     def control(self, *command):
-        # callgrind_control finds the pipes of vgdb only in their default directory.
+        # Runs vgdb directly, because callgrind_control finds the pipes of vgdb only in their default directory.
         return subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *command],
                               check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
 

@@ -1,12 +1,12 @@
-// A minimal server that shows the lower bound of each figure: an epoll loop that replies to lines.
+// A minimal server that shows the lower bound of each benchmark figure: an epoll loop that replies to lines.
 //
 //   floor SOCKET [JOURNAL]
 //
-// The server does not parse JSON. It answers every line with the reply to a `config.get` of the value that was set last,
-// and sends all replies to the lines of one read in one write. A line that contains "config.subscribe" also makes its
-// connection a subscriber. A line that contains "config.set" sends its value to every subscriber as an event. With JOURNAL,
-// the server first appends the "config.set" lines of all connections that one epoll_wait(2) returned to that file, with one
-// write and one fdatasync(2), which is the minimum cost of a durable publication.
+// The server does not parse JSON. It answers every line with the reply to a `config.get` of the value that was set last, and
+// sends all replies to the lines of one read in one write. A line that contains "config.subscribe" also makes its connection
+// a subscriber. A line that contains "config.set" sends its value to every subscriber as an event. With JOURNAL, the server
+// collects the "config.set" lines of all connections that one epoll_wait(2) reports. Before it replies, it appends these
+// lines to the file JOURNAL with one write and one fdatasync(2), which is the minimum cost of a durable publication.
 //
 // For benchmarks with trusted input only: a line longer than the buffer ends the connection.
 
@@ -78,7 +78,7 @@ static void publish(const char *line, size_t count) {
     const char *value = memmem(line, count, "\"value\":", 8);
     if (value == NULL) return;
     value += 8;
-    // The value runs to the end of the line: it is the last member of "params", which is the last of the request.
+    // The value runs to the end of the line: it is the last member of "params", which is the last member of the request.
     size_t rest = count - (size_t)(value - line);
     if (rest > 3) set_reply(value, rest - 3);
     size_t size = sizeof event_head - 1;
@@ -89,7 +89,8 @@ static void publish(const char *line, size_t count) {
         if (clients[fd].subscriber) send_all(fd, event, size);
 }
 
-// Puts the incomplete line of the connection and the bytes that have arrived into `input`. Returns the number of bytes.
+// Puts the incomplete line of the connection, followed by the bytes that have arrived, into `input`. Returns the number of
+// bytes in `input`.
 static size_t receive(int fd) {
     struct client *client = &clients[fd];
     if (client->partial_bytes > 0) memcpy(input, client->partial, client->partial_bytes);
@@ -115,7 +116,7 @@ static bool answer(int fd, size_t count) {
     for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
         size_t size = (size_t)(end + 1 - input) - start;
         const char *line = input + start;
-        // The method is in the first bytes, before a value of any length.
+        // Only the first 256 bytes are searched: they contain the method, which precedes the value.
         size_t method_bytes = size < 256 ? size : 256;
         start += size;
         if (memmem(line, method_bytes, "config.subscribe", 16) != NULL) clients[fd].subscriber = true;

@@ -1,6 +1,6 @@
 import LarderImages
 
-/// A cache with a capacity in bytes that stores no content.
+/// A simulated cache with a capacity in bytes. It records which objects are cached, but stores no content.
 protocol ReplayPolicy {
     static var name: String { get }
 
@@ -26,7 +26,7 @@ struct S3FIFOReplay: ReplayPolicy {
     }
 
     mutating func request(_ position: Int) -> Bool {
-        // The slot of an object is its number.
+        // `S3FIFO` identifies objects by slots. Here the slot of an object is the number of the object.
         let slot = trace.requests[position]
         guard !isCached[Int(slot)] else {
             queues.touch(slot)
@@ -38,7 +38,7 @@ struct S3FIFOReplay: ReplayPolicy {
             let slice = queues.nextVictims(limit: 64, bytes: queues.bytes + size - capacity) { _ in false }
             for victim in slice.victims { isCached[Int(victim)] = false }
         }
-        // A substitute for a hash: multiplication by an odd number gives each object different bits.
+        // A substitute for a hash: multiplication by an odd number gives each object a different fingerprint.
         queues.insert(slot, fingerprint: slot &* 0x9E37_79B1, size: size)
         isCached[Int(slot)] = true
         return false
@@ -52,9 +52,9 @@ struct LRUReplay: ReplayPolicy {
     private let trace: Trace
     private let capacity: Int
     private var bytes = 0
-    /// The position of the last request of each cached object; -1 if it is not cached.
+    /// The position in the trace of the last request for each object; -1 if the object is not cached.
     private var lastRequest: [Int]
-    /// No cached object was last requested before this position.
+    /// The last request for every cached object is at or after this position in the trace.
     private var oldest = 0
 
     init(_ trace: Trace, capacity: Int) {
@@ -94,9 +94,10 @@ struct BeladyReplay: ReplayPolicy {
     private let capacity: Int
     private let next: [Int]
     private var bytes = 0
-    /// The position of the next request of each cached object; -1 if it is not cached.
+    /// The position in the trace of the next request for each object; -1 if the object is not cached.
     private var nextRequest: [Int]
-    /// The positions of the next requests of cached objects, as a heap. Outdated entries are skipped.
+    /// The positions of the next requests for cached objects, as a heap. Entries that no longer agree with
+    /// ``nextRequest`` are skipped.
     private var furthest = MaxHeap()
 
     init(_ trace: Trace, capacity: Int) {

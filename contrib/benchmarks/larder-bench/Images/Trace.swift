@@ -46,7 +46,7 @@ struct Trace: Sendable {
         requests.append(object)
     }
 
-    /// Returns, for each request, the position of the next request for the same object; `Int.max` if it is the last.
+    /// Returns, for each request, the position of the next request for the same object; `Int.max` if there is none.
     func nextRequests() -> [Int] {
         var next = [Int](repeating: .max, count: requests.count)
         var last = [Int](repeating: .max, count: sizes.count)

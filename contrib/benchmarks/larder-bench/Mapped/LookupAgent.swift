@@ -12,7 +12,7 @@ final class LookupAgent: LookupMethod {
     private let namespace: String
     private let table: LookupTable
     private let requests: [PreparedBytes]
-    /// The path above the values. Other values of the namespace are not changed.
+    /// The path below which the benchmark sets its values. It changes no other values of the namespace.
     private static let root = "larderBenchMapped"
 
     init(socket: String, namespace: String, table: LookupTable) throws {
@@ -58,7 +58,7 @@ final class LookupAgent: LookupMethod {
         Array(#"{"id":1,"method":"\#(method)","params":{"namespace":"\#(namespace)"\#(params)}}"#.utf8) + [0x0A]
     }
 
-    /// Returns the JSON object that has the given text at each path.
+    /// Returns the text of the JSON object that has, at each given path, the value with the given JSON text.
     private static func object(_ members: [(path: Substring, text: String)]) -> String {
         var groups: [(name: Substring, members: [(path: Substring, text: String)])] = []
         for (path, text) in members {

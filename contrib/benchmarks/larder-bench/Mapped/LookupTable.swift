@@ -1,4 +1,4 @@
-/// Values under paths as they are typical of configurations, and a random order in which they are looked up.
+/// Values at paths that are typical of configurations, and a random order in which to look up the values.
 struct LookupTable {
     /// Paths such as `service12.pool7.setting3`.
     let paths: [String]

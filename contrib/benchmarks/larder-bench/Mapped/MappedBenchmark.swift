@@ -74,7 +74,7 @@ struct MappedBenchmark: ParsableCommand {
         let started = MonotonicClock.nanoseconds()
         var (lookups, now) = (0, started)
         repeat {
-            // Reading the clock takes as long as a lookup, so it is read once for many.
+            // Reading the clock can take as long as a lookup, so the clock is read only once for several lookups.
             for _ in 0..<method.lookupsPerClockReading {
                 try method.lookUp(table.order[lookups % table.order.count])
                 lookups += 1

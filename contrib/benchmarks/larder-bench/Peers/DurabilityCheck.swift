@@ -2,8 +2,9 @@ extension Peer {
     /// Checks that the server writes publications to disk as the measurement requires.
     ///
     /// A durable measurement requires Redis with `appendonly yes` and `appendfsync always`, or a namespace of the agent
-    /// with `durability: "full"`; otherwise the namespace must have `"relaxed"`. The floor server is not checked: its
-    /// durability is chosen when it is started.
+    /// with `durability: "full"`. Any other measurement requires Redis without one of these settings, or a namespace
+    /// with `durability: "relaxed"`; it is not possible with etcd. The floor server is not checked: its durability is
+    /// chosen when it is started.
     func checkDurability(_ control: ControlConnection, namespace: String, durable: Bool) throws(BenchError) {
         switch kind {
         case .floor:

@@ -3,8 +3,8 @@ import Foundation
 /// Requests to the JSON gateway of etcd over HTTP (etcd.io/docs/v3.4/dev-guide/api_grpc_gateway) on a Unix socket.
 enum EtcdRequest {
     /// Sets `key`. `value` must consist of base64 characters and is sent as base64 text without encoding it again, so
-    /// that it can be found in the messages to watchers. It is padded until it decodes to as many bytes as `value` has
-    /// characters.
+    /// that it can be found in the messages to watchers. The text is padded until it decodes to at least as many bytes
+    /// as `value` has characters.
     static func put(key: String, value: String) -> [UInt8] {
         let count = (value.utf8.count + 2) / 3 * 4
         let text = value + String(repeating: "x", count: count - value.utf8.count)

@@ -28,8 +28,8 @@ enum LarderRequest {
         line("image.get", id: id, [("url", url)])
     }
 
-    /// Whether a reply is an error. A reply has either `result` or `error`, whose name precedes everything inside it,
-    /// so the first of the two names decides.
+    /// Whether a reply is an error. A reply has either a member `result` or a member `error`. The content of that
+    /// member may contain the other name, so the name that occurs first in the reply decides.
     static func isError(_ reply: UnsafeRawBufferPointer) -> Bool {
         guard let error = ReplyText.offset(of: "\"error\":", in: reply) else { return false }
         guard let result = ReplyText.offset(of: "\"result\":", in: reply) else { return true }
@@ -43,7 +43,7 @@ enum LarderRequest {
     ) -> [UInt8] {
         var bytes = line(method, id: id, members)
         guard let (name, json) = last else { return bytes }
-        // Replaces the two closing braces and the LF.
+        // Removes the two closing braces and the LF, which are appended again after the last parameter.
         bytes.removeLast(3)
         if !members.isEmpty, bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
         return bytes + Array("\"\(name)\":".utf8) + json + Array("}}\n".utf8)

@@ -105,7 +105,7 @@ struct Peer: Sendable {
     ///
     /// Comparing these bytes with one `memcmp` distinguishes successful replies from errors and from replies to other
     /// requests.
-    /// - Returns: nil if the reply has no value.
+    /// - Returns: nil if the reply has no value, and always nil for etcd.
     func fixedPrefixLength(of reply: [UInt8]) -> Int? {
         switch kind {
         case .larder, .floor:

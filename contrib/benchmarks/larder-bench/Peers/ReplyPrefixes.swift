@@ -1,12 +1,13 @@
 import Glibc
 
-/// The prefixes of successful replies to the requests of a batch, each up to its value.
+/// The prefixes of successful replies to the requests of a batch. Each prefix ends before the value in the reply.
 ///
-/// They include the IDs, so a match also shows that the replies have the order of the requests.
+/// The prefixes of the agent's replies include the IDs, so a match also shows that the replies have the order of the
+/// requests.
 final class ReplyPrefixes {
     private let prefixes: [PreparedBytes]
 
-    /// Takes the prefixes from `replies` after it has checked that these are correct.
+    /// Checks that `replies` are correct, and takes the prefixes from them.
     /// - Throws: `.unexpected` if a reply does not contain `value`, or does not have the ID of its request.
     init(_ replies: [[UInt8]], of peer: Peer, value: String, firstID: Int) throws(BenchError) {
         var prefixes: [PreparedBytes] = []

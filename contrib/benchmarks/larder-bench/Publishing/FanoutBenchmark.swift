@@ -105,7 +105,7 @@ struct FanoutBenchmark: ParsableCommand {
             Report.Metric(
                 key: "replyMedianMicroseconds", title: "reply", value: Statistics.median(blocks.flatMap(\.reply))),
         ]
-        // The server processed the warm-up round of each block as well.
+        // The processor time of a block includes its warm-up round, so the events of that round count, too.
         let events = Double((last.count + blocks.count) * subscribers)
         return Report.Row(
             name: name,

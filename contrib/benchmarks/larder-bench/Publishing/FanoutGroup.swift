@@ -132,7 +132,7 @@ final class FanoutGroup {
     }
 
     /// Checks that every subscriber has the complete event of this round.
-    /// - Returns: the time at which the last event was complete if any was still incomplete; else nil.
+    /// - Returns: nil if all events were complete already; otherwise the time at which the last one became complete.
     private func checkEvents() throws(BenchError) -> UInt64? {
         guard unread > 0 else { return nil }
         for connection in subscriberGroup.connections { try readEvents(connection) }
@@ -153,7 +153,8 @@ final class FanoutGroup {
         }
     }
 
-    /// Whether an event contains the marker of this round. Checks the position in the previous event first.
+    /// Whether an event contains the marker of this round. Checks first the position at which the previous event had
+    /// its marker.
     private func carriesMarker(_ event: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { marker in
             guard let wanted = marker.baseAddress, let base = event.baseAddress else { return false }

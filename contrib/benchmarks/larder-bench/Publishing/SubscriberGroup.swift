@@ -23,7 +23,7 @@ final class SubscriberGroup {
         while missing > 0 {
             try loop.processEvents { (connection) throws(BenchError) in
                 try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
-                    // The reply is followed by the event of the first snapshot.
+                    // Ignores the event with the first snapshot, which follows the reply.
                     guard !isSubscribed[connection.index] else { return }
                     if let failure = peer.failure(in: reply) { throw failure }
                     isSubscribed[connection.index] = true

@@ -43,8 +43,8 @@ final class GetLoad {
         }
     }
 
-    /// Keeps all connections busy until `isDone(replies, nanoseconds)` is true. They already have
-    /// requests in flight when the measurement begins, and still have some when it ends.
+    /// Keeps all connections busy until `isDone(replies, nanoseconds)` is true. The connections already have requests
+    /// in flight when the measurement begins, and still have some when it ends.
     private func measure(
         on loop: EpollLoop, _ exchanges: inout [Exchange], until isDone: (Int, UInt64) -> Bool
     ) throws(BenchError) -> LoadOutcome {

@@ -48,7 +48,8 @@ struct Report: Sendable {
     /// Warnings about the validity of the results.
     var notes: [String] = []
 
-    /// The metric of the first server divided by that of the second.
+    /// The compared metric of the first server divided by that of the second; nil if no metric is compared or only one
+    /// server was measured.
     var ratio: Ratio? {
         guard let comparedMetric, rows.count >= 2 else { return nil }
         let quotients = zip(rows[0].samples, rows[1].samples).filter { $0.1 > 0 }.map { $0.0 / $0.1 }
@@ -87,8 +88,8 @@ extension Report.Row {
 }
 
 extension Report {
-    /// The share of the machine above which other processes invalidate a measurement. Below it, they may be kernel
-    /// threads that write to disk or close sockets for the server.
+    /// The share of the machine above which other processes invalidate a measurement. Below this share, the other
+    /// processes may be kernel threads that write to disk or close sockets for the server.
     private static let maxOthersShare = 0.1
 
     /// Returns the report with a warning if other processes used too much of the machine.

@@ -40,7 +40,7 @@ final class BlockingConnection {
     /// Waits for the reply line. Also returns the descriptor that came with it, which the caller must close;
     /// -1 without a descriptor.
     ///
-    /// The caller may change the memory of the line. The next call reuses it.
+    /// The caller may change the memory of the line. The next call reuses that memory.
     func line() throws(BenchError) -> (bytes: UnsafeMutableRawBufferPointer, descriptor: Int32) {
         var filled = 0
         var passed: Int32 = -1

@@ -36,7 +36,7 @@ final class Connection {
         try flush()
     }
 
-    /// Sends the remaining bytes as far as the socket accepts them.
+    /// Sends as many of the ``unsent`` bytes as the socket accepts now.
     @inline(__always)
     func flush() throws(BenchError) {
         while unsent.count > 0 {
@@ -106,7 +106,8 @@ final class Connection {
         carriedBytes = 0
     }
 
-    /// Copies an incomplete reply to the start of the buffer of this connection. It may already be in this buffer.
+    /// Copies an incomplete reply to the start of the buffer of this connection. The reply may already be in this
+    /// buffer.
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         if carry.count < bytes.count { grow(to: bytes.count * 2) }
         if let from = bytes.baseAddress, let to = carry.baseAddress, from != UnsafeRawPointer(to) {

@@ -35,7 +35,8 @@ final class EpollLoop {
         try control(LARDER_EPOLL_ADD, connection, LARDER_EPOLL_IN)
     }
 
-    /// Releases a connection. When its last owner closes the descriptor, the kernel stops watching it.
+    /// Releases a connection. The kernel stops watching the connection when the last owner releases it, which closes
+    /// the descriptor.
     func remove(_ connection: Connection) {
         connections[connection.index] = nil
     }

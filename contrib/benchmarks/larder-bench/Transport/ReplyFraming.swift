@@ -24,7 +24,7 @@ enum ReplyFraming: Sendable {
     }
 
     /// Finds the first reply in `bytes`.
-    /// - Parameter scanned: the number from an earlier `.partial` for the same bytes; 0 for new ones.
+    /// - Parameter scanned: the number in the last `.partial` result for this reply; 0 for a new reply.
     @inline(__always)
     func firstFrame(in bytes: UnsafeRawBufferPointer, scanned: Int = 0) -> Frame {
         switch self {

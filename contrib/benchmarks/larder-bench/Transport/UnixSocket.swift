@@ -7,7 +7,8 @@ enum UnixSocket {
 
     /// Connects to the listener at `path` with a non-blocking socket (unix(7)).
     ///
-    /// A full accept queue causes `EAGAIN` on such a socket. The call is then repeated every millisecond.
+    /// If the accept queue of the listener is full, connect(2) fails with `EAGAIN` on such a socket. It is then
+    /// repeated every millisecond.
     static func connect(to path: String) throws(BenchError) -> Int32 {
         let descriptor = socket(
             AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
