@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzzers: Larder's modules, optimized, with coverage and the address sanitizer, and one program that contains all
-# fuzzers, .build-fuzz/larder-fuzz. Only builds modules that have changed.
+# Builds the fuzzers: Larder's modules, optimized, with coverage and the address sanitizer, and the program
+# .build-fuzz/larder-fuzz, which contains all fuzzers. Builds only modules that have changed.
 #
 #   contrib/fuzz/build.sh          build the fuzzers; each one is a link to the program, .build-fuzz/NAME
 #   contrib/fuzz/build.sh --list   print the names of the fuzzers, one per line, without building
@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# The table in Fuzzers.swift has the names.
+# The names of the fuzzers are those in the table in Fuzzers.swift.
 mapfile -t fuzzers < <(grep -oE '"[a-z]+": fuzz' contrib/fuzz/Sources/Fuzzers.swift | cut -d '"' -f 2)
 [ "${#fuzzers[@]}" -gt 0 ] || { echo "no fuzzers found in contrib/fuzz/Sources/Fuzzers.swift" >&2; exit 1; }
 if [ "${1:-}" = --list ]; then
@@ -52,7 +52,8 @@ sources() { # TARGET...
   find "${@/#/Sources/}" -name '*.swift' | sort
 }
 
-# Build two modules at a time, in the order of their imports. LarderServer contains only the file that reads requests.
+# Build two modules at a time, in the order of their imports. Here the module LarderServer consists only of its file
+# RequestTemplate.swift.
 parallel() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
 platform() { module LarderPlatform "" $(sources LarderPlatform); }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the code that reads data from outside.
+# Fuzzes the code that reads data from clients, servers and files.
 #
 #   contrib/fuzz/run.sh                      run every fuzzer for 20 seconds, two at a time
 #   contrib/fuzz/run.sh --seconds 600        run every fuzzer for ten minutes

@@ -9,8 +9,8 @@ import Logging
 /// The input is the content of an archive: the body of a generation, a zero byte, and journal records, one per line.
 ///
 /// The fuzzer adds correct digests, because the reader would reject almost every input without them. It checks that
-/// decoded generations and records survive encoding, that the layers of each unwritten snapshot resolve to its digest,
-/// and that restoring the same files twice gives the same layers.
+/// decoded generations and records survive encoding, that the layers of each snapshot that is only in the journal have
+/// the digest of the snapshot, and that restoring the same files twice gives the same layers.
 @Sendable
 func fuzzArchive(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)

@@ -2,10 +2,11 @@ import LarderJSON
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
 
-/// Damages a valid archive: each six bytes of the input choose a file, a position and a change.
+/// Damages a valid archive. Every six bytes of the input choose a file, a position in the file, and a change at the
+/// position.
 ///
-/// The fuzzer checks that each restored snapshot was published, with its original value, that an undamaged archive is
-/// restored completely, and that no revision could be assigned twice.
+/// The fuzzer checks that each restored snapshot is one that was published and has its original value, that an
+/// undamaged archive is restored completely, and that no revision could be assigned twice.
 @Sendable
 func fuzzDamage(_ input: UnsafeRawBufferPointer) {
     let files = MemoryFiles(PublishedArchive.files)
@@ -48,8 +49,8 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
             "an undamaged archive is not restored completely")
     }
     // If restored layers differ from the published ones, the store publishes them under a new revision, which must be
-    // above the reserved revisions. The reservation is short: several changes can turn it into a valid older one.
-    // Inputs with more than one change to the reservation are therefore not checked.
+    // above the reserved revisions. The file with the reservation is short, so several changes can turn it into a valid
+    // file with a lower revision. Inputs with more than one change to the reservation are therefore not checked.
     if damaged.count < 2, reservations < 2 {
         require(
             restored.highestSeen >= PublishedArchive.bound,

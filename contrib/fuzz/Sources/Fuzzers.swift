@@ -9,7 +9,8 @@ private let fuzzers: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "patterns": fuzzPatterns,
 ]
 
-/// The fuzzer to run. Access is safe, because libFuzzer calls ``initialize(_:_:)``, which sets it, before all inputs.
+/// The fuzzer to run. Access needs no lock: libFuzzer calls ``initialize(_:_:)``, which sets this variable, before it
+/// passes the first input.
 nonisolated(unsafe) private var chosen: (@Sendable (UnsafeRawBufferPointer) -> Void)?
 
 /// Called by libFuzzer once, before all inputs.

@@ -142,8 +142,8 @@ private func checkComposition(_ target: JSONValue, _ first: JSONValue, _ second:
         "a composed patch differs from both patches in order")
 }
 
-/// Whether one patch can have the effect of both. It cannot if the second has an object where the first has another
-/// value.
+/// Whether one patch can have the effect of both patches in order. No patch can if the second patch has an object where
+/// the first has a value that is not an object.
 private func isComposable(_ first: PlainJSON, _ second: PlainJSON) -> Bool {
     guard case .object(let changes) = second else { return true }
     guard case .object = first else { return false }

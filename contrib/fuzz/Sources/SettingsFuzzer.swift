@@ -3,8 +3,8 @@ import LarderJSON
 
 /// The input is the text of a settings file or of a layer file *.json5.
 ///
-/// JSON is a subset of JSON5. The fuzzer checks that valid JSON has the same value as JSON5, except for duplicate
-/// names, which the JSON5 parser rejects.
+/// JSON is a subset of JSON5. The fuzzer checks that valid JSON has the same value when it is parsed as JSON5. JSON
+/// with duplicate names is an exception: the JSON5 parser rejects it.
 @Sendable
 func fuzzSettings(_ input: UnsafeRawBufferPointer) {
     guard let text = String(validating: input, as: UTF8.self) else { return }
@@ -22,7 +22,7 @@ func fuzzSettings(_ input: UnsafeRawBufferPointer) {
     }
 }
 
-/// Converts a JSON5 value. Numbers get the text that they have in `json` if both have the same value.
+/// Converts a JSON5 value. A number gets the text of the corresponding number in `json` if the two numbers are equal.
 private func plain(_ value: JSON5Value, like json: PlainJSON?) -> PlainJSON {
     switch value.content {
     case .null: return .null

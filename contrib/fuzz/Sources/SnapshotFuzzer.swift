@@ -1,10 +1,10 @@
 import LarderJSON
 @testable import LarderSnapshotFile
 
-/// The input is either a snapshot file, or JSON, a zero byte, and changes to the snapshot file of that JSON: four bytes
-/// each, an offset and a mask.
+/// The input is either a snapshot file, or JSON, a zero byte, and changes to the snapshot file of that JSON. A change
+/// has four bytes: an offset of three bytes, and a mask for the byte at the offset.
 ///
-/// The fuzzer checks that an unchanged file finds each value, and that the reader never reads beyond a file.
+/// The fuzzer checks that each value is found in an unchanged file, and that the reader never reads beyond a file.
 @Sendable
 func fuzzSnapshot(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)

@@ -1,8 +1,8 @@
 import LarderJSON
 import LarderTemplate
 
-/// The input is a template, a zero byte and JSON. Checks that text without tags is unchanged and that rendering is
-/// repeatable.
+/// The input is a template, a zero byte and JSON. Checks that a template without tags is rendered unchanged, and that
+/// rendering it again gives the same text.
 @Sendable
 func fuzzTemplate(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)
