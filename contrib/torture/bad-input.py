@@ -153,7 +153,7 @@ def malformed(path, count, generator):
             lines = [mutated(generator, seeds) + b"\n" for _ in range(min(100, count - tried))]
             tried += len(lines)
             lines.append(b'{"id":"the last","method":"agent.ping"}\n')
-            # Send on another thread: the agent would drop a client that does not read while it writes.
+            # Send on another thread: the agent would disconnect a client that sends without reading the replies.
             sender = threading.Thread(target=client.socket.sendall, args=(b"".join(lines),), daemon=True)
             sender.start()
             while True:

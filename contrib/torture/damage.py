@@ -92,7 +92,8 @@ def check(known, larderd, origin, directory):
     agent = larder_agent.Agent(
         larderd, settings=settings(known.directory), directory=directory)
     witness = Witness()
-    # Snapshots seen on the original remain valid. Those seen here are valid for this copy only.
+    # Snapshots that an agent has served from the original state remain valid. Those that it serves from this damaged copy
+    # are valid for this copy only.
     witness.seen, witness.newest = dict(known.witness.seen), known.witness.newest
     witness.known, witness.parts = known.witness.known, known.witness.parts
     assert feed.exists()

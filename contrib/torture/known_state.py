@@ -40,7 +40,7 @@ def png(number):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    # Pads the image by 700 bytes per number, so that images with higher numbers occupy more than one disk block.
+    # Pads image N by N times 700 bytes, so that images with higher numbers occupy more than one disk block.
     text = chunk(b"tEXt", b"note\0" + bytes(65 + (number + i) % 26 for i in range(number * 700)))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + text + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
@@ -161,7 +161,8 @@ class Witness:
     def judge(self, client, log):
         """Checks that the agent serves the newest value, or that the log reports damage and every member is a former value."""
         for namespace in NAMESPACES:
-            # If all is lost, the namespace is unavailable until its source, a file here, has been read.
+            # If the whole state of a namespace is lost, the namespace is unavailable until its source, which is a file here,
+            # has been read.
             reply = larder_agent.eventually(lambda: self.see(client, namespace), f"waiting for the namespace {namespace}")
             text = canonical(reply["value"])
             if text == self.newest[namespace]:
@@ -169,7 +170,8 @@ class Witness:
             if not any(word in log for word in ANNOUNCEMENTS):
                 self.problems.append(f"{namespace}: {text} is served, not {self.newest[namespace]}, without a report in the log")
             elif text not in self.known[namespace]:
-                # The agent also applies valid journal records after a gap. Then each member was acknowledged at some time.
+                # The agent also applies valid journal records after a gap. The value is then a new combination, but each
+                # member must have been acknowledged at some time.
                 for name, value in reply["value"].items():
                     if canonical(value) not in self.parts.get((namespace, name), ()):
                         self.problems.append(f"{namespace}: {name} is {canonical(value)}, which was never acknowledged")
@@ -209,7 +211,7 @@ class KnownState:
                     assert problem is None, problem
                 client.call("image.pin", url=origin.url(1))
                 self.witness.learn(client)
-            # Restart, so that there are older generations.
+            # Restart the agent, so that its state contains older generations.
             for step in range(2):
                 agent.restart()
                 with agent.connect() as client:

@@ -19,7 +19,7 @@ static lock_slow *real_lock;
 static unlock_slow *real_unlock;
 
 __attribute__((constructor)) static void find(void) {
-    // Null in programs that are not built with the sanitizer, such as a shell that starts one.
+    // Both are null in programs that are not built with the sanitizer, such as a shell that starts a sanitized program.
     acquired = (note *)dlsym(RTLD_DEFAULT, "__tsan_acquire");
     releasing = (note *)dlsym(RTLD_DEFAULT, "__tsan_release");
     real_lock = (lock_slow *)dlsym(RTLD_NEXT, "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");

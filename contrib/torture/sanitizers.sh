@@ -23,7 +23,8 @@ contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev pkg-config s
 
 work=$(mktemp -d -t larder-sanitizer.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-# Some tests start programs as other users, which load the library from this directory.
+# Some tests start programs as other users. These programs load the library from this directory, so other users must have
+# access to it.
 chmod 711 "$work"
 scratch=.build-$sanitizer
 # swiftc has no option for undefined behavior; clang, which compiles C code and headers and links the programs, has one.
@@ -33,7 +34,8 @@ case $sanitizer in
   address) flags+=(--sanitize=address) ;;
 esac
 swift build --build-tests "${flags[@]}" --scratch-path "$scratch"
-# Suppressions need function names. Tests start programs with other values of PATH, so the path must be absolute.
+# Suppressions need function names, which the symbolizer finds. Tests start programs with other values of PATH, so the path
+# must be absolute.
 symbolizer=$(command -v llvm-symbolizer || true)
 symbolizer=${symbolizer:+external_symbolizer_path=$symbolizer}
 

@@ -35,7 +35,7 @@ KINDS = {
     "truncate": WRITING, "allocate": WRITING, "unlink": READING, "close": READING, "read": READING, "list": ("EIO",),
     "stat": ("EIO",), "chmod": ("EIO",),
 }
-# The names of the system calls, for strace.
+# The system calls of each kind, for strace.
 SYSTEM_CALLS = {
     "write": "write,pwrite64,writev", "fsync": "fsync,fdatasync", "rename": "rename,renameat,renameat2",
     "open": "open,openat", "mkdir": "mkdir,mkdirat", "truncate": "ftruncate", "allocate": "fallocate",
@@ -44,7 +44,7 @@ SYSTEM_CALLS = {
 # Names of errors that a failing disk may cause, including failures during a refresh or a download.
 EXPECTED_ERRORS = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
 
-# A fault: call `number` of a kind fails with an error.
+# A fault: of all calls of a kind, the one with this number fails with an error.
 Fault = collections.namedtuple("Fault", "kind number error")
 # was_reached: whether the agent made the call that had to fail. failures: the failures that the agent reported.
 Result = collections.namedtuple("Result", "fault was_reached outcome problems description failures log_tail")
@@ -103,7 +103,8 @@ class Run:
             self.agent.kill()
         if self.agent.crashed():
             self.problems.append("the agent crashed")
-        # The agent must repeat interrupted calls without reporting a failure. SQLite does not repeat fsync(2).
+        # The agent must repeat interrupted calls without reporting a failure. SQLite does not repeat fsync(2), so faults in
+        # its files are permitted to cause a failure.
         if self.fault and self.fault.error == "EINTR" and self.failures and not any("sqlite" in hit for hit in self.hits()):
             self.problems.append(f"an interrupted call was not repeated: {self.failures}")
         return self
@@ -343,7 +344,7 @@ def check_coverage(options, origin, library):
                 kernel[kind] += found[1] in names.split(",")
     run.remove()
     shutil.rmtree(known.directory, ignore_errors=True)
-    # Both counts are those of the first start; the second one has neither strace nor faults.c.
+    # Both counts are those of the first start of the agent; the second start has neither strace nor faults.c.
     missed = {kind: (kernel[kind], counted[kind]) for kind in kernel if kind != "close" and kernel[kind] > counted[kind]}
     total = sum(kernel.values())
     if run.problems or not total:
