@@ -18,7 +18,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
     sudo=(sudo)
   fi
   log=$(mktemp)
-  # Packages must not start their services: the scripts start their own, on loopback.
+  # Packages must not start their services: the scripts that need the packages start servers themselves, on loopback.
   policy=/usr/sbin/policy-rc.d
   made_policy=no
   if [ ! -e "$policy" ]; then

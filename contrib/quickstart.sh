@@ -37,7 +37,7 @@ show() {
   printf '%s$ %s%s\n' "$bold" "$*" "$plain"
   eval "$*"
 }
-# expect WHAT ACTUAL EXPECTED
+# expect WHAT ACTUAL EXPECTED: exits with an error message about WHAT if ACTUAL is not EXPECTED.
 expect() {
   [ "$2" = "$3" ] && return
   printf '\nquickstart.sh: %s: expected %s, got %s\n' "$1" "$3" "$2" >&2

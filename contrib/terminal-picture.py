@@ -158,7 +158,7 @@ def transcript(session, port, directory, environment):
             continue
         command = line[2:].replace("35979", str(port))
         lines.append("$ " + command)
-        # The pause lets background commands print what this command causes.
+        # The pause gives background commands the time to print the output that this command causes.
         shell.stdin.write(f"{command}\nsleep 0.5\necho '{marker}'\n")
         shell.stdin.flush()
         while (output := shell.stdout.readline().rstrip("\n")) != marker:
