@@ -51,7 +51,7 @@ source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/La
 cd "$tree"
 current=$(dpkg-parsechangelog -S Version)
 if [ -n "$version" ] && [ "$version" != "$current" ]; then
-  # The time of the previous entry plus one second, so that the package does not depend on the clock.
+  # The time of the previous changelog entry plus one second, so that the package does not depend on the clock.
   moment=$(($(dpkg-parsechangelog -S Timestamp) + 1))
   {
     printf 'larder (%s) bookworm; urgency=medium\n\n  * Built as this version.\n\n -- %s  %s\n\n' \
@@ -64,7 +64,8 @@ elif [ "$source_version" != "$current" ]; then
   exit 1
 fi
 version=$(dpkg-parsechangelog -S Version)
-# Write the file only if its content changes, because everything that depends on it is then recompiled.
+# Write Version.swift only if its content changes, because a newer file causes everything that depends on it to be
+# recompiled.
 sed "s/^public let larderVersion = .*/public let larderVersion = \"$version\"/" \
   "$checkout/Sources/LarderProtocol/Version.swift" >../Version.swift
 cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.swift Sources/LarderProtocol/Version.swift

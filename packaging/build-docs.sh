@@ -22,7 +22,7 @@ done
 
 failures=
 for page in "$out"/man/*; do
-  # A page of one line refers to another page.
+  # A page of one line only refers to another page, so it is not checked.
   [ "$(wc -l <"$page")" -gt 1 ] || continue
   if command -v mandoc >/dev/null; then
     problems=$(mandoc -T lint -W warning "$page" 2>&1) || failures+="$problems"$'\n'

@@ -29,6 +29,6 @@ arguments=(
   -Xcc "-ffile-prefix-map=$PWD=." -Xcc -fstack-protector-strong -Xcc -D_FORTIFY_SOURCE=2 -Xcc -gline-tables-only
 )
 swift build "${arguments[@]}" --product larderd
-# The program is the command line if it is started by this name.
+# The program is the command line tool if it is started by the name larder.
 mkdir -p .build/names
 ln -sf ../release/larderd .build/names/larder

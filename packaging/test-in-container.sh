@@ -91,7 +91,7 @@ if [ -z "$deb" ]; then
   deb=$(echo "$work"/first/larder_*.deb)
 fi
 if [ -z "$upgrade" ]; then
-  # The upgrade needs another version, not another program.
+  # The upgrade needs a package with a higher version, but the program in it can be the same.
   upgrade=$work/larder_upgrade.deb
   dpkg-deb --raw-extract "$deb" "$work/second"
   sed -i 's/^Version: .*/&+upgrade/' "$work/second/DEBIAN/control"

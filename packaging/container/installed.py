@@ -85,7 +85,7 @@ def the_sizes_are_within_their_limits_and_ICU_is_not_included():
 
 @check
 def manual_pages_completions_schemas_and_examples_are_installed():
-    # Excludes dangling links.
+    # Symbolic links whose target is missing do not count as installed.
     present = [str(path) for path in files() if path.exists()]
     wanted = [r"man8/larderd\.8", r"man5/larder\.json\.5", r"man7/larder-protocol\.7", r"man1/larder\.1"]
     wanted += [rf"man1/larder-{verbs}\.1" for verbs in ("config", "render", "exec", "image", "doctor")]

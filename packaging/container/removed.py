@@ -32,7 +32,8 @@ def removing_the_package_keeps_state_and_settings():
 
 @check
 def purging_the_package_leaves_nothing():
-    # The drop-in is not part of the package and must be removed separately. Purging removes the files in /etc/larder.
+    # The systemd drop-in that configured.py wrote is not part of the package and must be removed separately. Purging removes
+    # the files in /etc/larder.
     Path(DROP_IN).unlink()
     os.rmdir(os.path.dirname(DROP_IN))
     run("systemctl", "daemon-reload")
@@ -44,7 +45,7 @@ def purging_the_package_leaves_nothing():
     if uid is not None:
         owned = run("find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-uid", str(uid), "-print", status=None).split()
         expect(not owned, f"files of the user remain: {', '.join(owned)}")
-    # systemd unloads units that no longer exist after a delay.
+    # After a delay, systemd unloads units that no longer exist.
     eventually(lambda: not units().strip(), "waiting for systemd to unload the units of the package")
     failed = run("systemctl", "list-units", "--failed", "--no-legend", "--plain", "larder*", status=None)
     expect(not failed.strip() and properties("larder.service", "LoadState")["LoadState"] == "not-found", failed)

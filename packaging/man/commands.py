@@ -103,7 +103,7 @@ def names(one):
 
 def value(one):
     """The placeholder for the value of an argument."""
-    # One positional argument can represent two consecutive ones.
+    # One positional argument of the parser can represent two consecutive ones. Its value name is then of the form `a> <b`.
     words = [argument(word) for word in one["valueName"].split("> <")]
     text = " ".join(f"Ar {word}" for word in words[-1:])
     if one["isRepeating"] and len(words) == 1:

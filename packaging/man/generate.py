@@ -50,7 +50,7 @@ class Pages:
         self.protocol = Protocol(HERE.parent.parent / "Protocol" / "openrpc.json")
         version = subprocess.run([larder, "--version"], check=True, stdout=subprocess.PIPE, text=True)
         self.constants = {"@version@": version.stdout.strip(), "@date@": day()}
-        # The page of each verb.
+        # The name of the page that describes each verb.
         self.pages = {}
 
     def page(self, name, text):

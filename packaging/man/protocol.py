@@ -85,7 +85,7 @@ class Protocol:
             return f"array of {self.kind(schema['items'])}"
         text = " or ".join(kinds)
         low, high = schema.get("minimum"), schema.get("maximum")
-        # A maximum of 2^53 - 1 is not worth mentioning.
+        # A maximum of 2^53 - 1 is omitted, because it is only the limit of exact integers in JSON.
         if low is not None and high is not None and high < 2**53 - 1:
             text += f" from {low} to {high}"
         return text
