@@ -7,7 +7,7 @@ import Testing
 struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
-    /// A part of the error's detail.
+    /// A text that the `detail` of the agent's error must contain.
     let message: String
     var error = "upstreamFailed"
 
@@ -61,8 +61,8 @@ extension Integration {
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // The timeout is short only in the case `silence`, in which it expires. In the other cases it is long,
-            // because the responses of a busy machine must arrive within it.
+            // `timeoutSeconds` is short only in the case `silence`, in which the timeout must expire. In the other
+            // cases, a busy machine must respond before the timeout.
             let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
@@ -133,7 +133,7 @@ extension Integration {
             }
         }
 
-        @Test("the namespace is stale while etcd restarts, and later puts arrive")
+        @Test("the namespace is stale while etcd is down, and puts after the restart of etcd are published")
         func restart() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -239,7 +239,7 @@ extension Integration {
         }
 
         @Test(
-            "another cluster at the same endpoint is accepted; the same cluster with an older state is rejected until forced"
+            "another cluster at the endpoint is accepted; an older state of the same cluster only by a forced refresh"
         )
         func restoredBackups() throws {
             try AgentHome.with { home in

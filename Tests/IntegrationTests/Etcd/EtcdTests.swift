@@ -136,7 +136,7 @@ extension Integration {
         }
 
         @Test(
-            "a key that is both a value and a parent is rejected, and the error names both keys, until one is deleted")
+            "if one key is the parent of another, the document is rejected with both names until one is deleted")
         func conflict() throws {
             try AgentHome.with { home in
                 let etcd = try EtcdServer.start(in: home.directory)
@@ -158,7 +158,7 @@ extension Integration {
         }
 
         @Test(
-            "a prefix without keys is rejected unless forced, and the forced empty document survives a restart"
+            "a refresh that finds no keys fails unless forced; the empty document of a forced one survives a restart"
         )
         func emptyPrefix() throws {
             try AgentHome.with { home in

@@ -83,7 +83,7 @@ struct ConfigTemplateTests {
         #expect(failure("{{#search}}{{tls.nope}}{{/search}}")?.message.contains("at search.tls.nope;") == true)
     }
 
-    @Test("a missing value is not an error if its name has a question mark")
+    @Test("a missing value is not an error if its name in the template ends with a question mark")
     func optional() throws {
         #expect(try render("<{{nope?}}{{search.nope?}}{{nope?.x}}{{nope.x?}}{{limit?}}>") == "<99>")
         #expect(try render("{{#search}}{{limit?}}{{nope?}}{{tls.nope?}}{{/search}}") == "20")

@@ -51,7 +51,9 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == .seconds(230))
     }
 
-    @Test("the program is not restarted if its variables are equal, or if a change is reverted before it takes effect")
+    @Test(
+        "the program is not restarted if its variables stay the same, or if a change is reverted before it takes effect"
+    )
     func unchanged() {
         var supervisor = supervisor()
         supervisor.changed(to: variables(0), now: .seconds(200))

@@ -210,7 +210,7 @@ extension Integration {
                 try agent.reload()
                 try set("2")
                 #expect(try line(larder) == "term")
-                // The program may first start with an intermediate document of the returned namespace.
+                // The program may first start with the value that the returned namespace had before this `set`.
                 while try line(larder) != "limit 2" {}
                 try renderer.waitForLog(": 2")
                 renderer.signal(SIGTERM)
@@ -227,7 +227,8 @@ extension Integration {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, "set", "limit", "1")
-                // Reports the TERM from larder, and exits only after a line on standard input.
+                // This program prints a line when it gets TERM from larder, and exits only after it has read a line
+                // from standard input.
                 let program = Self.program.replacing(
                     "def end(number, frame):",
                     with: "def end(number, frame):\n    say('asked')\n    sys.stdin.readline()")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// A home with an agent whose value `a` is 1, and a template of that value.
+/// A home with an agent whose value `a` is 1, and a template that contains only this value.
 private struct RenderFixture {
     private let home: AgentHome
     private let tests = Integration.RenderTests()
@@ -31,7 +31,7 @@ private struct RenderFixture {
         try tests.larder(home, ["render", "t", "app.conf"] + options)
     }
 
-    /// Starts to render the template to `app.conf`, and waits for a line of the log.
+    /// Starts to render the template to `app.conf`, and waits until larder has logged `line`.
     func startRender(_ options: [String], waitingFor line: String) throws -> ChildProcess {
         let larder = try ChildProcess(
             Products.commandLine, ["render", "t", "app.conf"] + options + ["--socket", home.socket],
@@ -61,14 +61,14 @@ private struct RenderFixture {
     /// The names of the rendered file and of hidden files beside it.
     func names() throws -> [String] { try tests.names(home) }
 
-    /// Removes the copies of the previous file.
+    /// Removes the copies of the previous `app.conf` that larder keeps in the same directory.
     func removeCopies() throws {
         for name in try names() where name.hasPrefix(".app.larder-") { unlink(path(name)) }
     }
 
     func makeFIFO(_ name: String) { mkfifo(path(name), 0o600) }
 
-    /// Ends the readers of a FIFO, and removes the FIFO.
+    /// Makes the readers of a FIFO reach the end of the file, and removes the FIFO.
     func removeFIFO(_ name: String) {
         close(open(path(name), O_RDWR | O_CLOEXEC))
         unlink(path(name))
@@ -77,7 +77,7 @@ private struct RenderFixture {
 
 /// Tests of `larder render` with a check or a command that fails.
 extension Integration.RenderTests {
-    @Test("a failed --exec restores the previous file, and the next call runs --exec again")
+    @Test("if the command of --exec fails, larder restores the previous file, and the next call runs the command again")
     func failedExec() throws {
         try RenderFixture.with { fixture in
             let first = try fixture.render("--exec", "cat {}; false")
@@ -208,7 +208,8 @@ extension Integration.RenderTests {
     }
 
     @Test(
-        "a signal before the check or command has succeeded restores the previous file", arguments: ["exec", "check"])
+        "if a signal ends larder before the check or command has succeeded, larder restores the previous file",
+        arguments: ["exec", "check"])
     func signalledInPlace(step: String) throws {
         try RenderFixture.with(previous: "old") { fixture in
             let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
@@ -324,7 +325,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("larder render removes the hidden files of its killed calls, but not those of running calls")
+    @Test("larder render removes the hidden files that killed calls left, but not those of running calls")
     func abandonedFiles() throws {
         try RenderFixture.with(previous: "old") { fixture in
             fixture.makeFIFO("wait")

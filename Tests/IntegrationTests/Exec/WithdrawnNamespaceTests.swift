@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    /// Runs commands as another user, which needs root. The user who runs the agent has all rights.
+    /// Runs commands as another user, because the user who runs the agent always has access. Requires root.
     @Suite("Commands that follow a namespace without access", .enabled(if: geteuid() == 0))
     struct WithdrawnNamespaceTests {
         private static let user = 4711
@@ -48,7 +48,7 @@ extension Integration {
         }
 
         @Test(
-            "if access is removed, exec and render with --watch retry until it returns, and watch ends with the error",
+            "if a user loses access, exec and render with --watch retry until access returns; watch ends with an error",
             arguments: [
                 // These settings remove the namespace, not only the access to it. The user gets the same error in both
                 // cases.

@@ -39,7 +39,7 @@ struct Ledger {
         }
 
         /// The number of the change that wrote this value.
-        /// - Throws: An error if the members do not match.
+        /// - Throws: An error if the members are not all derived from the same number.
         static func number(of value: JSONValue) throws -> Int {
             let number = try require(value["number"]?.int, "number in \(value)")
             guard value == Self.value(number) else { throw HarnessError("torn value: \(value)") }

@@ -14,7 +14,8 @@ struct Recorder: Sendable {
         return descriptor >= 0 ? descriptor : nil
     }
     private static let connections = Atomic<Int>(0)
-    /// The numbers of up to 1,000 lines that are in the file, by the bytes of the line, and the last number used.
+    /// `numbers` maps the bytes of up to 1,000 lines that are in the file to the numbers of these lines. `last` is the
+    /// last number that was assigned.
     private static let numbered = Mutex<(numbers: [[UInt8]: Int], last: Int)>(([:], 0))
 
     private let file: CInt

@@ -8,7 +8,8 @@ final class SubscriberGroup {
         var client: LineClient
         var sequence = 0
         var revision = 0
-        /// The revision of the first event minus the number of snapshots that the event skipped.
+        /// The revision of the first snapshot that counts in `accountedSnapshots`: the revision of the first event,
+        /// minus the number in its `skipped`.
         var firstRevision = 0
         /// The number of snapshots that were delivered to the subscriber or counted in the `skipped` of an event.
         var accountedSnapshots = 0

@@ -76,7 +76,7 @@ extension AgentProcess {
             let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")
             for thread in threads {
                 let text = try String(contentsOfFile: "/proc/\(pid)/task/\(thread)/stat", encoding: .utf8)
-                // The state follows the program name, which is in parentheses (proc_pid_stat(5)).
+                // The state of the thread follows the program name, which is in parentheses (proc_pid_stat(5)).
                 let state = text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
                 if state != "T" { throw HarnessError("thread \(thread) is not stopped: \(state ?? "?")") }
             }

@@ -160,8 +160,8 @@ extension Integration {
             return served
         }
 
-        /// Whether a reply serves an image. Throws if the file of the image does not have the right bytes, because the
-        /// lease keeps the file in place.
+        /// Whether a reply serves an image. Throws if the file of the image is missing or has wrong bytes. An eviction
+        /// is no excuse, because the lease of the client keeps the file in place.
         private static func isServedWhole(_ message: JSONValue) throws -> Bool {
             guard let result = message["result"], result["path"] != nil else {
                 let name = message["error"]?["data"]?["name"]?.string

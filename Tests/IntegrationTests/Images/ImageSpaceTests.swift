@@ -165,8 +165,8 @@ extension Integration {
                     #expect(served.source == "hit")
                     #expect(try served.isWhole(images[number]))
                 }
-                // One image could not be pinned. This request succeeds only if that image is cached, because then it
-                // can be evicted.
+                // The last image that the agent downloaded could not be pinned. The next request succeeds only if that
+                // image is cached, because it can then be evicted to make space.
                 do {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))

@@ -138,7 +138,7 @@ extension Integration {
         }
 
         @Test(
-            "without `access` and the group larder, an agent run by root logs how to create the group",
+            "if `access` is not set and no group larder exists, an agent run by root logs how to create the group",
             .enabled(if: geteuid() == 0 && getgrnam("larder") == nil))
         func missingGroup() throws {
             try AgentHome.with { home in

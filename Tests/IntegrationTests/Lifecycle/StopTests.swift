@@ -15,7 +15,9 @@ extension Integration {
             #expect(.now - began < Self.maxStopTime)
         }
 
-        @Test("every subscription gets an end event before the stop closes its connection, even after a half-close")
+        @Test(
+            "a stop sends each subscription an end event before it closes the connection, even a half-closed one"
+        )
         func endEvents() throws {
             try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
                 let agent = try home.start()
@@ -110,7 +112,7 @@ extension Integration {
             }
         }
 
-        @Test("SIGINT and SIGTERM stop the agent, even if another signal precedes them")
+        @Test("SIGINT and SIGTERM stop the agent, even if it has just received another signal")
         func signals() throws {
             try AgentHome.with { home in
                 for signals in [[SIGINT], [SIGTERM, SIGTERM], [SIGHUP, SIGTERM]] {

@@ -9,7 +9,7 @@ extension Integration {
     /// number from n to n - 1 has sold ticket n. `LARDER_TICKETS` sets the number of tickets at the start.
     @Suite("Tickets", .timeLimit(.minutes(20)))
     struct TicketTests {
-        /// How a client makes sure that no other one sells the same ticket.
+        /// How a client ensures that no other client sells the same ticket.
         enum Guard: String, CaseIterable {
             case ifValue, ifRevision, increment
         }
@@ -99,7 +99,7 @@ extension Integration {
             if sellers.contains(where: { !$0.isDone }) {
                 agent.kill()
                 for index in sellers.indices {
-                    // Count the replies that the agent sent before it was killed.
+                    // Handles the replies that the agent sent before it was killed.
                     for line in sellers[index].client.availableLines() {
                         try take(JSONValue(parsing: line), of: &sellers[index], &sales)
                     }
@@ -115,7 +115,7 @@ extension Integration {
                 LineClient.text(id: 0, "config.get", ["namespace": seller.namespace, "path": "left"]))
         }
 
-        /// Records the sale that a reply confirms, or the current revision and value that it reports.
+        /// Handles a reply: records the sale that the reply confirms, or else the revision and value that it contains.
         private func take(_ reply: JSONValue, of seller: inout Seller, _ sales: inout Sales) throws {
             let wasSale = seller.hasPendingSale
             seller.hasPendingSale = false
@@ -138,7 +138,8 @@ extension Integration {
                 return
             }
             seller.state = try (require(data["revision"], "revision"), require(data["epoch"], "epoch"))
-            // A conflict over the revision does not report the value. The seller reads it again if `ticket` is nil.
+            // The error of a condition on the revision does not contain the value. `ticket` is then nil, so the seller
+            // reads the value again.
             seller.ticket = data["value"]?.int
         }
 

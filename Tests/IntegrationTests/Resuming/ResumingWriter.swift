@@ -23,7 +23,7 @@ final class ResumingWriter {
         guard ExpectedConfig.text(of: try JSONValue(parsing: text)) == model.text(of: nil) else {
             throw HarnessError("the agent serves \(text) instead of \(model.text(of: nil) ?? "")")
         }
-        // Records the revision of the content, because a restart can change the revision and not the content.
+        // Records the revision of the content, because a restart can assign a new revision to the same content.
         try record(current)
         let status = try require(try call("config.status")["namespaces"]?[0], "status")
         guard status["digest"]?.string == "sha256:" + ExpectedConfig.digest(of: text),

@@ -273,7 +273,7 @@ extension Integration {
             }
         }
 
-        @Test("with a poll URL, the whole document is requested from that URL, at the start and after each connection")
+        @Test("with a poll URL, the whole document is requested from that URL, at the start and after each reconnect")
         func poll() throws {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }

@@ -34,7 +34,9 @@ extension Integration {
             }
         }
 
-        @Test("config.explain names version and URL (without query) of a value from HTTP, even in an experiment arm")
+        @Test(
+            "config.explain names version and URL (without query) of an HTTP value, even of one from an experiment arm"
+        )
         func http() throws {
             let document = #"{"version":"7","n":1,"arms":[{"name":"blue","percentage":100,"values":{"n":2}}]}"#
             let origin = try RawOrigin.listening(.status("200 OK", document))

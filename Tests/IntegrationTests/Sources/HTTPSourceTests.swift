@@ -35,14 +35,14 @@ extension Integration {
         }
 
         @Test(
-            "a query member or the Prefer header requests a long poll, which ends when the document changes",
+            "a query parameter or the Prefer header requests a long poll, which ends when the document changes",
             arguments: [false, true])
         func change(_ hasMember: Bool) throws {
             let path = hasMember ? "/config.json?wait=3000" : "/config.json"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            // Without the query member, a long poll has the same path as other requests, so the origin responds to it
-            // immediately.
+            // Without the query parameter, a long poll has the same path as other requests, so the origin responds to
+            // it immediately.
             if hasMember { origin.answer(.hang, to: path) }
             let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
             try AgentHome.with(settings: Self.settings(origin, more)) { home in
