@@ -14,7 +14,7 @@ struct ReportTests {
             comparedMetric: "rate")
     }
 
-    @Test("the ratio is the median of the rounds' ratios")
+    @Test("the ratio of two servers is the median of their ratios in the individual rounds")
     func ratio() {
         let ratio = report([10, 40, 90], [10, 20, 30]).ratio
         #expect(ratio?.median == 2)
@@ -22,7 +22,7 @@ struct ReportTests {
         #expect(ratio?.highest == 3)
     }
 
-    @Test("a report has no ratio if it has one server or a rate of 0")
+    @Test("a report has no ratio if it has only one server or if a rate is 0")
     func noRatio() {
         #expect(report([10, 40]).ratio == nil)
         #expect(report([10], [0]).ratio == nil)

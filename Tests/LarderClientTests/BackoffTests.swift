@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Backoff")
 struct BackoffTests {
-    @Test("the maximum delay doubles up to the cap, for any number of attempts")
+    @Test("the maximum delay doubles with each attempt up to the cap, and does not overflow")
     func bound() {
         let backoff = Backoff(base: .milliseconds(100), cap: .seconds(10), fraction: { 1 })
         #expect(backoff.delay(beforeAttempt: 0) == .milliseconds(100))

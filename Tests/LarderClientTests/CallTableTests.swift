@@ -11,7 +11,7 @@ struct CallTableTests {
             line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, caller: { _ in })
     }
 
-    @Test("requests are sent in order, up to the maximum in flight")
+    @Test("requests are sent in order, while fewer than the maximum number are in flight")
     func limit() {
         var table = CallTable(maximumInFlight: 2)
         for id in 1...3 { table.add(call(bytes: id), id) }

@@ -94,7 +94,9 @@ struct SnapshotReceiverTests {
         #expect(receiver.resumption == .init(revision: 4, epoch: "e1"))
     }
 
-    @Test("a patch with another base is rejected, and the next subscription requests the whole document")
+    @Test(
+        "a patch whose base is not the last received revision is rejected; the next subscription gets a whole document"
+    )
     func foreignPatch() throws {
         var receiver = SnapshotReceiver(mode: .patch)
         try receiver.receive(snapshot(1, 3, ["a": 1]))

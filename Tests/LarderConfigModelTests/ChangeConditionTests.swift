@@ -118,7 +118,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
     }
 
-    @Test("conditions in a batch are compared with the resolved document, for random changes")
+    @Test("after any random changes of a batch, a condition holds exactly if it matches the resolved document")
     func randomBatches() throws {
         var generator = SystemRandomNumberGenerator()
         let names = ["a", "b", "c"]
@@ -151,7 +151,7 @@ struct ChangeConditionTests {
 
     // MARK: Increments
 
-    @Test("increments add to the resolved value, including earlier increments of the batch, or to 0 for no value")
+    @Test("increments add to the resolved value, including earlier increments of the batch, or to 0 if no value exists")
     func increments() throws {
         var batch = batch(try core())
         let add = { (path: [String], step: CounterStep) in LayerChange.increment(path: path, step, by: nil) }
@@ -160,7 +160,7 @@ struct ChangeConditionTests {
         #expect(try batch.apply(add(["new", "count"], CounterStep(by: 1))).number == 1)
         #expect(batch.layers.resolved().value(at: JSONPath(["new", "count"])) == 1)
         #expect(batch.operations.count == 3)
-        // The causes of the two increments at `n` are equal.
+        // The two increments at `n` have equal causes, so the batch contains only one of them.
         #expect(batch.causes.map(\.path) == ["n", "new.count"].map { $0.split(separator: ".").map(String.init) })
     }
 

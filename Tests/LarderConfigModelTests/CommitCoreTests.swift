@@ -63,7 +63,9 @@ struct CommitCoreTests {
         }
     }
 
-    @Test("the current generation is the same object as in the history, until reservations are settled")
+    @Test(
+        "the current generation is the object in the history; after reservations are settled, it has the settled bound"
+    )
     func sharedGeneration() throws {
         let core = core()
         _ = try commit([set(["a"], 1)], to: core)

@@ -8,7 +8,7 @@ struct ResolvedDifferenceTests {
     private static let a = JSONValue.Replacement(at: ["a"], by: 1)
     private static let b = JSONValue.Replacement(at: ["b"], by: 2)
 
-    @Test("the sum of two differences has the replacements of both, or nil if one of the differences is `any`")
+    @Test("the replacements of a sum are those of both differences, or nil if one of the differences is `any`")
     func order() {
         let all: [(ResolvedDifference, paths: [[String]]?)] = [
             (.none, []), (.scalar(Self.a, differs: true), [["a"]]),

@@ -63,7 +63,9 @@ struct ScalarReplacementTests {
         #expect(replaced > 100)
     }
 
-    @Test("all concurrent readers of a digest get the digest of the text", arguments: [3, 3_000_000])
+    @Test(
+        "concurrent first readers of a snapshot's digest all get the digest of the snapshot's text",
+        arguments: [3, 3_000_000])
     func digest(length: Int) async {
         let value: JSONValue = ["a": .string(String(repeating: "x", count: length))]
         let digest = SnapshotDigest(of: value)

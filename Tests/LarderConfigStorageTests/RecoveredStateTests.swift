@@ -37,7 +37,7 @@ struct RecoveredStateTests {
         return reader
     }
 
-    @Test("records are replayed on the newest generation, and each with a matching digest becomes a snapshot")
+    @Test("records are replayed on the newest generation, and each record with a matching digest becomes a snapshot")
     func replay() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))
@@ -64,7 +64,7 @@ struct RecoveredStateTests {
         #expect(state.numbers.firstRevision(isCertain: true) == 1006)
     }
 
-    @Test("numbering continues far ahead of the revisions of another epoch")
+    @Test("in a new epoch, numbering continues far above the revisions of the previous epoch")
     func otherEpoch() {
         var state = RecoveredState()
         state.begin(with: Self.generation(3, sequence: 1))

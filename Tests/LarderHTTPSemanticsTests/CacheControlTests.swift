@@ -32,7 +32,7 @@ struct CacheControlTests {
         #expect(none == CacheControl(""))
     }
 
-    @Test("no-cache requires validation only without field names")
+    @Test("no-cache requires validation only if it lists no field names")
     func noCache() {
         #expect(!CacheControl("no-cache=\"Set-Cookie, Vary\"").requiresValidation)
         #expect(!CacheControl("no-cache=Set-Cookie").requiresValidation)

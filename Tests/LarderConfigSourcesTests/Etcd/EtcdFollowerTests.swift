@@ -56,7 +56,7 @@ struct EtcdFollowerTests {
         follower.watchEnded(error, number: follower.step.number, using: &generator)
     }
 
-    /// Reads these keys and begins a watch after their revision.
+    /// Lets the follower read these keys and begin a watch after the revision of the read.
     private mutating func startWatching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
         _ = begin()
         _ = read(keyspace)
@@ -375,7 +375,8 @@ private struct ModelCluster {
             for (index, event) in events.enumerated() where Bool.random(using: &random) || index == events.count - 1 {
                 message.events.append(event)
             }
-            // Each event that is not part of the message is sent before it, in a fragment of its own.
+            // The last message of a revision has some of its events. The other events precede this message, each in a
+            // fragment of its own.
             for event in events where !message.events.contains(event) {
                 var part = EtcdWatchMessage(header: message.header)
                 part.events = [event]

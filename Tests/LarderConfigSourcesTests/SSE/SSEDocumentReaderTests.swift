@@ -63,7 +63,7 @@ struct SSEDocumentReaderTests {
 struct SSEStreamStateTests {
     private let failure = ConfigError(.upstreamFailed, "broken")
 
-    /// A state with a connected consumer.
+    /// Returns the state of a stream with one consumer, whose connection is being established.
     private static func connected() -> (state: SSEStreamState, consumer: Int, signals: AsyncStream<Void>) {
         var state = SSEStreamState()
         let (signals, signal) = AsyncStream.makeStream(of: Void.self)
@@ -140,7 +140,7 @@ struct SSEStreamStateTests {
             state.deliver(SourceDocument(value: ["v": 6]), after: state.documents.count, for: consumer)?.signal != nil)
     }
 
-    @Test("a connection resumes only from the newest document, and the resumption counts as a delivery")
+    @Test("a connection resumes only from the newest document, and resuming counts as the delivery of a document")
     func requestBefore() {
         var (state, consumer, _) = Self.connected()
         let (mark, deliveries) = (state.documents.count, state.documents.deliveries)
@@ -196,7 +196,7 @@ struct SSEStreamStateTests {
         #expect(state.connecting(for: consumer) == nil)
     }
 
-    @Test("the connection of a previous consumer does not change the state")
+    @Test("events on the connection of a previous consumer do not change the state")
     func previous() {
         var (state, old, _) = Self.connected()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)

@@ -139,7 +139,7 @@ struct BrokenStateTests {
     }
 
     @Test(
-        "a last record whose first byte is zeroed counts as torn, one with two zeroed bytes as a refused change"
+        "a last record counts as torn if only its first byte is zero, and as a refused change if its first two are"
     )
     func firstByte() {
         func record(_ sequence: Int) -> [UInt8] {

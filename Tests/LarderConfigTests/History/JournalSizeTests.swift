@@ -135,7 +135,7 @@ struct JournalSizeTests {
         #expect(restored.revision == 6 && restored.highestPossiblyPublished == 0)
         #expect(restored.layers.resolved() == ["n": value(6)])
         files.failTruncations(with: nil)
-        // The next archive appends after record 6.
+        // The archive of the next start appends after record 6.
         let next = archive(fixture)
         _ = try next.restore()
         for sequence in 7...9 { try next.journal.append(record(sequence), afterGenerationWith: 5) }

@@ -30,7 +30,7 @@ struct RestartTests {
         }
     }
 
-    @Test("the peers of overrides and pushes are restored from the journal and from a generation")
+    @Test("the peers (clients) that made overrides and pushes are restored from the journal and from a generation")
     func peers() async throws {
         let fixture = StoreFixture.local()
         defer { fixture.remove() }

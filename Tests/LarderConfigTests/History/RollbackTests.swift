@@ -169,7 +169,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a layer that a rollback does not change stays live while other layers are held")
+    @Test("a rollback does not hold a layer that it leaves unchanged, so later changes of that layer have an effect")
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)

@@ -137,6 +137,6 @@ struct FileLayerRefresherTests {
 }
 
 extension FileLayerRefresher {
-    /// Returns after all earlier calls of this actor have begun.
+    /// Returns after all earlier calls to this actor have begun.
     fileprivate func waitForEarlierCalls() {}
 }

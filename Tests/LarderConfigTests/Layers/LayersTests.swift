@@ -134,7 +134,7 @@ struct LayersTests {
         await store.stop()
     }
 
-    @Test("if new settings make a document's experiments invalid, it stays in use without them and is fetched again")
+    @Test("if new settings make a document's experiments invalid, it is used without experiments and is fetched again")
     func invalidWithNewSettings() async throws {
         var fixture = StoreFixture()
         defer { fixture.remove() }
@@ -157,7 +157,7 @@ struct LayersTests {
         await next.stop()
     }
 
-    @Test("if new settings make a held document's experiments invalid, it stays in use without them")
+    @Test("if new settings make the experiments of a held document invalid, it is used without experiments")
     func heldAndInvalid() async throws {
         var fixture = StoreFixture.local()
         defer { fixture.remove() }

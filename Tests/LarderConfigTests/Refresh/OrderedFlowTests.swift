@@ -103,7 +103,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a refresh after a change signal does not share a running request")
+    @Test("a refresh that the source's change signal causes does not share a request that is already running")
     func changeSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
@@ -148,7 +148,7 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a refresh that follows a waiting change signal sends a separate request")
+    @Test("a client's refresh does not share the request of a queued change signal, but sends a separate one")
     func refreshBehindSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let signalled = Task { try await refresher.refreshAfterChange() }

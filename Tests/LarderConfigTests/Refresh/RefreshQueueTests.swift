@@ -196,9 +196,9 @@ struct RefreshQueueTests {
     }
 }
 
-/// Performs random events on a ``RefreshQueue`` and checks the guarantees to callers. The checks use the request of
-/// each caller and the events of each attempt, which are recorded independently of the decisions of the queue. The time
-/// is the number of events.
+/// Performs random events on a ``RefreshQueue``. Checks that each caller gets one result, from a fetch that is recent
+/// enough. The checks use the request of each caller and the events of each attempt, which are recorded independently
+/// of the decisions of the queue. Times are numbers of events since the start.
 private struct RefreshQueueWalk {
     private struct Caller {
         var occasion: FetchOccasion?
@@ -222,7 +222,7 @@ private struct RefreshQueueWalk {
     private var callers: [Int: Caller] = [:]
     /// The attempt whose task runs; nil if none runs.
     private var attempt: Attempt?
-    /// The occasion of a fetch that has to run again; nil for none. A push never runs again.
+    /// The occasion (the reason) of a fetch that has to run again; nil if no fetch has to. A push never runs again.
     private var rerun: FetchOccasion?
     /// The last caller that got a result.
     private var lastAnswered = 0
@@ -241,7 +241,8 @@ private struct RefreshQueueWalk {
 
     mutating func step() {
         now += 1
-        // With these odds no command is queued most of the time, so that callers often share the running command.
+        // With these probabilities, usually one command runs and none is queued. New callers therefore often share the
+        // running command.
         switch random(12) {
         case ..<4: add()
         case 4: leave()

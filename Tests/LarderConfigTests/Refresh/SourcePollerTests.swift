@@ -37,7 +37,7 @@ struct SourcePollerTests {
         }
     }
 
-    @Test("the poller follows its plan at the start, during an outage and afterwards")
+    @Test("the poller waits as long as PollPlan computes, at the start, during an outage and after it")
     func followsThePlan() async throws {
         let seed = SeededGenerator.randomSeed
         let clock = ManualClock()

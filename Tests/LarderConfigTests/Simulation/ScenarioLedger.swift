@@ -163,7 +163,8 @@ final class ScenarioLedger {
     func claimed(_ id: String) { claimed.insert(id) }
 
     /// Checks that each published document of a forced refresh was returned to the caller. Forced refreshes are not
-    /// shared, so a document without a caller belongs to a cancelled refresh.
+    /// shared. A document that no caller got therefore belongs to a cancelled refresh, and its publication is a
+    /// violation.
     func checkForced() {
         for id in published.subtracting(claimed).sorted() {
             if let document = documents[id], document.serial != nil, document.isForced {

@@ -131,7 +131,7 @@ struct LogTests {
         return recorder.take().map(\.message)
     }
 
-    @Test("a log line shows whether an expired document is still served")
+    @Test("the log line of a failed source shows whether an expired document is served or no document has arrived yet")
     func expired() {
         let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
         for (documentSince, text) in [

@@ -74,7 +74,7 @@ struct StateDirectoryTests {
         }
     }
 
-    @Test("an epoch file that an earlier version wrote without the location keeps its epoch and gets the location")
+    @Test("if an earlier version wrote the epoch file without the location, the epoch stays and the location is added")
     func previousVersion() throws {
         try withUsedDirectory { (path, _) throws in
             try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
