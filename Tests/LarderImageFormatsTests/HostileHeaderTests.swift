@@ -17,7 +17,7 @@ struct HostileHeaderTests {
                 prolog: "<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY a 'b'>]><!-- c -->"),
         ]
 
-    @Test("the result does not depend on how the bytes are split", arguments: samples)
+    @Test("the header that the reader finds does not depend on how the bytes are split", arguments: samples)
     func pieces(_ bytes: [UInt8]) {
         let whole = readHeader(bytes)
         guard case .found = whole else { return #expect(Bool(false), "\(whole)") }
@@ -25,7 +25,7 @@ struct HostileHeaderTests {
     }
 
     @Test(
-        "with leading white space of any length, the result does not depend on how the bytes are split",
+        "after white space of any length, the result of the reader does not depend on how the bytes are split",
         arguments: [" ", "\t", "\u{0C}", "\u{EF}\u{BB}\u{BF}  "], ["w<?xml", "<svg", "<\0", ""])
     func spaces(space: String, rest: String) {
         for count in [1, 16, 17, 18, 19, 64, 600] {
@@ -48,7 +48,7 @@ struct HostileHeaderTests {
             case .found:
                 #expect(result == whole)
                 wasFound = true
-            // Once the header has been found, further bytes do not change the result.
+            // Once a prefix of the file has been accepted, no longer prefix may be rejected.
             case .refused(let error):
                 #expect(!wasFound, "\(length)")
                 #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
@@ -107,7 +107,7 @@ struct HostileHeaderTests {
         #expect(error.reason == .damagedImage)
     }
 
-    @Test("bytes after a complete header do not change the result")
+    @Test("bytes after a complete header do not change the result of the reader")
     func afterwards() {
         var reader = ImageHeaderReader()
         let first = reader.feed(MadeImages.png(3, 4))

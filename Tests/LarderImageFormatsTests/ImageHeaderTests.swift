@@ -152,7 +152,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.avif(4000, 3000, turns: 2)) == "avif 4000×3000 frames 1")
         #expect(summary(Made.avif(4000, 3000, turns: 3)) == "avif 3000×4000 frames 1")
         let properties = Made.iprp([Made.ispe(5, 6)], [(7, [1])])
-        // Properties before the primary item, image data before both, and the brand of a sequence.
+        // This file has its properties before the primary item, image data before both, and the brand of a sequence.
         let order = Made.brands("avis", "avif") + Made.box("mdat", [UInt8](repeating: 0, count: 5000))
         #expect(summary(order + Made.meta(properties, Made.pitm(7))) == "avif 5×6")
     }

@@ -31,7 +31,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a shard directory is removed with its last blob and recreated for the next")
+    @Test("a shard directory is removed with its last image file and recreated for the next one")
     func shards() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
@@ -149,7 +149,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("a write begins only if the image fits beside pinned images and a new directory")
+    @Test("a write begins only if its declared length, the pinned images and a new directory together fit the limit")
     func fitsBesidePinned() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
@@ -192,7 +192,7 @@ struct BlobStoreTests {
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
             #expect(error?.code == .noRoom)
             #expect(writer.written == 0)
-            // The shortage covers only the missing space for this append.
+            // The shortage is only the space that this append lacks, not the space for the rest of the image.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
             #expect(store.releaseRow(first.digest))
             _ = try store.removeUnreferenced(first.digest)
@@ -208,7 +208,7 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("writes leave `freeBytes` free on the disk, and a declared length reserves nothing")
+    @Test("writes fail if they would leave less than `freeBytes` free on the disk; a declared length reserves nothing")
     func freeDisk() throws {
         try withDirectory { path in
             let files = try FaultyCacheFiles(path)
@@ -225,7 +225,7 @@ struct BlobStoreTests {
             try other.append(picture(2, size: 600))
             files.setFree(7_000)
             #expect(throws: ImageError.self) { try store.begin() }
-            // Bytes that are already written can be published.
+            // A writer can still publish the bytes that it has already written.
             _ = try writer.finish()
         }
     }

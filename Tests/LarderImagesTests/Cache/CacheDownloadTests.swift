@@ -101,7 +101,7 @@ struct CacheDownloadTests {
         }
     }
 
-    @Test("a rejected signature in a URL does not make requests with another signature fail")
+    @Test("if the origin rejects a URL's signature, requests for the same image with another signature do not fail")
     func signatures() async throws {
         let origin = try ImageOrigin("https://img.example", ignoredQuery: ["sig", "X-Amz-*"])
         try await withCache({ $0.origins = [origin] }) { fixture in

@@ -119,7 +119,7 @@ struct CacheFixture {
     }
 }
 
-/// Gives tests access to the parts of the actor.
+/// Gives tests access to the parts (`downloads`, `reclaimer`, `maintenance`) of the cache actor.
 extension ImageCache {
     var transferIDs: [TransferID] { downloads.table.ids }
     var spaceWaiters: Int { reclaimer.queue.count }

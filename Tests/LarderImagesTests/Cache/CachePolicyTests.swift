@@ -112,7 +112,9 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("without a network, an image is served if the rules and the policy allow it; otherwise requests fail")
+    @Test(
+        "if the origin is unreachable, an image is served if its cache rules and the policy allow it, or the request fails"
+    )
     func offline() async throws {
         let answers: [(String, [CachePolicy: ImageError.Code?])] = [
             ("max-age=60, stale-if-error=1000", [.default: nil, .networkFirst: nil, .cacheFirst: nil]),

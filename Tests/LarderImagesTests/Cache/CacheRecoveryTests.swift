@@ -83,7 +83,7 @@ struct CacheRecoveryTests {
         }
     }
 
-    @Test("a file that is being removed cannot be retained")
+    @Test("no request can get a reference to a file that is being removed")
     func removalAndRetain() async throws {
         try await withCache { fixture in
             fixture.serveMany()

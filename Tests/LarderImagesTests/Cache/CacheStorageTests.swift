@@ -179,7 +179,7 @@ struct CacheStorageTests {
             try await fixture.get(url(9))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true))
             #expect(fixture.cache.catalog.pinned.bytes == 6000 && fixture.cache.catalog.pinned.count == 6)
-            // A pinned image that grows beyond the limit loses its pin.
+            // A pinned image loses its pin if a larger response replaces it and the pin limit would be exceeded.
             fixture.origin.answer(picture(30, size: 2000))
             try await fixture.get(url(1), .networkOnly)
             #expect(fixture.cache.catalog.pinned.bytes == 5000)

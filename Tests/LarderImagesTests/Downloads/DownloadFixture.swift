@@ -95,7 +95,7 @@ final class DownloadFixture: Sendable {
     var temporaryFiles: [String] { filesBelow(path).keys.filter { $0.hasPrefix("tmp/") } }
 }
 
-/// One download and its owner.
+/// One download, and the owner from which it requests space.
 struct TestDownload: Sendable {
     let downloader: ImageDownloader
     let order: DownloadOrder

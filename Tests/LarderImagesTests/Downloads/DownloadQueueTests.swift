@@ -43,7 +43,7 @@ struct DownloadQueueTests {
         #expect(queue.running == 4 && queue.queued == 1)
     }
 
-    @Test("prefetches leave four slots in total and two per origin to other downloads")
+    @Test("prefetches leave four slots in total, and two slots of each origin, free for other downloads")
     func prefetches() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 8, perOrigin: 4))
         for number in 0..<10 { queue.add("a\(number)", origin: "a", priority: .prefetch) }
@@ -175,7 +175,8 @@ struct DownloadQueueTests {
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
         queue.add("b", origin: "p", user: 2, priority: .normal)
         #expect(started(&queue) == ["a0", "b", "a1"])
-        // The queued downloads of user 1 wait for slots of user 1 itself, so no download is awaited.
+        // The queued downloads of user 1 wait only because user 1 is at its limit. No other user needs a slot, so no
+        // running download is awaited.
         #expect(awaited(queue) == [])
         queue.add("c0", origin: "q", user: 3, priority: .prefetch)
         #expect(awaited(queue) == [])

@@ -44,7 +44,7 @@ struct SpaceReclaimQueueTests {
         #expect(first == 1 && !queue.isSettled)
         let second = [queue.spaceFound(by: id(1)), queue.spaceFound(by: id(9))]
         #expect(second == [2, nil])
-        // A resumed transfer that ends without having found space also resumes the next one.
+        // If a resumed transfer ends without having found space, its end resumes the next waiter.
         let third = [queue.spaceFreed(endOf: id(2)), queue.spaceFound(by: id(3))]
         #expect(third == [3, nil])
         #expect(queue.isEmpty && queue.isSettled)
