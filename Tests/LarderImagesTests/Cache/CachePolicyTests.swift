@@ -113,7 +113,7 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "if the origin is unreachable, an image is served if its cache rules and the policy allow it, or the request fails"
+        "while the origin is unreachable, a request succeeds only if the cache rules and the policy allow the image"
     )
     func offline() async throws {
         let answers: [(String, [CachePolicy: ImageError.Code?])] = [
