@@ -13,7 +13,8 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// A library or executable target with the modules that it may import.
+/// A library target, or an executable target if `executable`. `dependencies` are the modules that the target may
+/// import.
 func larder(_ name: String, _ dependencies: [Target.Dependency] = [], executable: Bool = false) -> Target {
     executable
         ? .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)

@@ -124,8 +124,8 @@ class Struct:
                 members.append(self.member(wire, place, wire in required, options))
             if presence and members[-1].prop == presence[1]:
                 members[-1].presence, members[-1].shape = presence[0], "optional"
-                # Without a default in swift-names.json, the parameter has no default value, so callers must pass nil
-                # explicitly.
+                # If swift-names.json has no default for this member, the parameter of the generated initializer has no
+                # default value, so callers must pass nil explicitly.
                 members[-1].initial = options.get("default")
                 presence = None
         return members

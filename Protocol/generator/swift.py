@@ -32,7 +32,7 @@ class Generator:
         self.definitions = self.names["definitions"]
         self.added = self.names.get("added", [])
         self.method_names = {self.enum(file): schemas.files[file]["title"] for file in schemas.methods}
-        # The names of the Swift types, by the places of the schemas that they are generated from.
+        # The names of the generated Swift types. Each key is the place of the schema from which the type is generated.
         self.types = {}
         for name, spec in self.structs.items():
             for place in [spec.get("schema"), *spec.get("same", [])]:

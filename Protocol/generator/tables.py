@@ -14,7 +14,7 @@ METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
 PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
 MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
 RIGHTS = re.compile(r"(?<=\n\| right \| needed for \|\n\| --- \| --- \|\n)(?:\|.*\n)+")
-# The texts that are appended to rows of the table of rights, by right.
+# For each of these rights, the text that is appended to the row of the right in the table of rights.
 NOTES = {
     "read": ", which include only namespaces that the peer may read",
     "secrets": "in the namespace: unmasked secrets (section 6)",

@@ -70,7 +70,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         self.init(.remote, error.description, remoteError: error)
     }
 
-    /// Whether the same operation may succeed later without any change.
+    /// Whether the same call may succeed later, with the same arguments and without a change of the settings.
     public var isRetryable: Bool {
         switch code {
         case .unreachable, .disconnected, .timeout: true
@@ -79,7 +79,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         }
     }
 
-    /// The reason and the advice in one line.
+    /// The reason of the error and, if there is one, the advice, in one line.
     public var description: String {
         advice.map { "\(reason); \($0)" } ?? reason
     }

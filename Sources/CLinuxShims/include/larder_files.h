@@ -1,4 +1,4 @@
-/// Files: sealed files in memory, identities that survive a reboot, and the exchange of two names.
+/// Files: sealed files in memory, identities of files that survive a reboot, and the exchange of two file names.
 #pragma once
 
 /// memfd_create(2): an anonymous file in memory, close-on-exec, that can be sealed and cannot be made executable.
@@ -7,9 +7,10 @@ int larder_memfd_create(const char *name);
 
 // fcntl(2), "File Sealing"; fcntl.h declares these only with _GNU_SOURCE. The values are those of linux/fcntl.h.
 enum {
-    /// F_SEAL_SEAL: no further seals.
+    /// F_SEAL_SEAL: no further seals can be added to the file.
     LARDER_SEAL_SEAL = 0x0001,
-    /// F_SEAL_SHRINK: the file cannot become shorter. So a reader's mapping never faults.
+    /// F_SEAL_SHRINK: the file cannot become shorter. A reader that has mapped the whole file therefore never gets
+    /// SIGBUS.
     LARDER_SEAL_SHRINK = 0x0002,
     /// F_SEAL_GROW: the file cannot become longer.
     LARDER_SEAL_GROW = 0x0004,

@@ -30,8 +30,8 @@ ptrdiff_t larder_send_nosignal(int fd, const void *bytes, size_t length);
 struct larder_passed {
     /// The received descriptor, which the caller must close; -1 if none was received.
     int descriptor;
-    /// Whether descriptors arrived that were not received, because there were several, none was requested, or this
-    /// process cannot open more. The kernel has closed them.
+    /// Whether the peer passed descriptors that this process did not receive, because the peer passed several, the
+    /// caller requested none, or this process cannot open more. The kernel has closed them.
     bool is_cut;
 };
 

@@ -65,8 +65,8 @@ public struct ConfigChangeList: Sendable {
 
 extension ConfigApply.Change {
     /// Returns the changes that turn one resolved value into another. Objects are compared member by member. A member
-    /// that is equal in both gets no override, so its value still comes from its layer. A member that the new value
-    /// lacks is set to null, which hides the values of the lower layers.
+    /// that is equal in both gets no override, so its value still comes from the layer that sets it now. A member that
+    /// the new value lacks is set to null, which hides the values of the lower layers.
     package static func differences(
         from old: JSONValue, to new: JSONValue, at path: JSONPath
     ) -> [ConfigApply.Change] {

@@ -124,8 +124,8 @@ extension ConfigCommands {
         var value: Value
         if let old {
             value = try old.decode(Value.self, decoder: JSONDecoder())
-            // The members that the type does not have are lost by decoding. The decoded value is encoded again, so that
-            // they do not count as differences.
+            // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
+            // comparison, so that the lost members do not count as differences.
             let before = try JSONValue(encoding: value)
             change(&value)
             changes = ConfigApply.Change.differences(from: before, to: try JSONValue(encoding: value), at: path)

@@ -22,7 +22,7 @@ public final class ConfigModel {
 
     /// Follows a stream of snapshots. Returns when the task is cancelled, or when the stream ends with an error, which
     /// is then ``lastError``.
-    /// - Parameter snapshots: the stream. Its own `onInterruption` is also called.
+    /// - Parameter snapshots: the stream. The `onInterruption` with which it was created is also called.
     public func follow(_ snapshots: ConfigSnapshots) async {
         let follower = SnapshotFollower(snapshots)
         isLoading = true

@@ -61,7 +61,8 @@ public struct ConfigSnapshots: AsyncSequence, Sendable {
 public struct ConfigInterruption: Sendable {
     /// The error that interrupted the stream.
     public let error: LarderClientError
-    /// The number of failed attempts since the last snapshot, including the one that caused this interruption.
+    /// The number of failed attempts since the last snapshot, including the one that caused this interruption. The
+    /// count also starts again after a subscription that lasted longer than ``Backoff/cap``.
     public let attempt: Int
     /// The delay before the next attempt.
     public let delay: Duration

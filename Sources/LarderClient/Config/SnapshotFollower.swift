@@ -1,8 +1,8 @@
 import LarderJSON
 import LarderProtocol
 
-/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and resubscribes after an interruption. It
-/// runs in the consumer's task while that task awaits the next snapshot.
+/// Runs one iteration over ``ConfigSnapshots``: subscribes, waits for snapshots, and resubscribes after an
+/// interruption. It runs only in the consumer's task, while that task awaits the next snapshot.
 final class SnapshotFollower {
     /// A result of ``next()``.
     enum Step {
@@ -54,8 +54,8 @@ final class SnapshotFollower {
                     subscription = nil
                     _ = planNextAttempt()
                 case .interruption(let error):
-                    // A subscription that lasted longer than the maximum delay between attempts counts as a success,
-                    // even without a snapshot.
+                    // A subscription that lasted longer than the maximum delay between attempts resets the number of
+                    // failures, even if it delivered no snapshot.
                     if current.age() > configuration.backoff.cap { failures = 0 }
                     throw error
                 }

@@ -89,7 +89,7 @@ final class SnapshotMailbox: EventReceiver {
         change { $0.end = .withdrawal }
     }
 
-    /// Changes the state and, if there is now something to deliver, resumes the consumer.
+    /// Changes the state. Resumes the consumer if a snapshot or the end of the subscription can now be delivered.
     private func change<E: Error>(_ body: (inout State) throws(E) -> Void) throws(E) {
         let (failure, consumer, delivery) = state.withLock { state -> (E?, Consumer?, Delivery?) in
             do throws(E) {

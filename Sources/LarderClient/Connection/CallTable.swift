@@ -1,7 +1,7 @@
 import NIOCore
 
-/// The calls of a connection, from their start until their replies, and the order in which they are written. It
-/// performs no I/O.
+/// The calls of a connection, from their start until their replies, and the order in which their requests are written.
+/// The table performs no I/O.
 struct CallTable {
     /// The maximum number of requests in flight. Further calls wait.
     private let maximumInFlight: Int

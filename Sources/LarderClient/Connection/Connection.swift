@@ -14,7 +14,7 @@ final class Connection: Sendable {
     /// All clients in the process share one event loop thread, because their work is small.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    /// The event loop for promises that are created before there is a connection.
+    /// The event loop on which a promise can be created before a connection exists.
     static var eventLoop: any EventLoop { group.any() }
 
     private init(channel: any Channel, handler: ConnectionHandler) {

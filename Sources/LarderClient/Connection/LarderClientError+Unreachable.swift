@@ -8,8 +8,8 @@ extension LarderClientError {
         let (reason, advice): (String, String?)
         switch code {
         case ENOENT, ENOTDIR:
-            // The system path is the default only if the socket of the user's own agent does not exist. Therefore both
-            // paths are missing, and the message names both.
+            // The default socket is the system path only if the socket of the user's own agent does not exist.
+            // Therefore neither of the two sockets exists, and the message names both paths.
             let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { " or \($0)" } : nil
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =

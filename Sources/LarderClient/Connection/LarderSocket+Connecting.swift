@@ -7,7 +7,7 @@ extension LarderSocket {
     }
 
     /// Whether a path names an abstract socket (unix(7)): `@` followed by the name of the socket, as systemd writes it.
-    /// The path of a file whose name begins with `@` must contain a directory: `./@name`.
+    /// A path of a socket file whose name begins with `@` must therefore contain a directory: `./@name`.
     package static func isAbstract(_ path: String) -> Bool { path.hasPrefix("@") }
 
     /// Creates a stream socket and connects it.

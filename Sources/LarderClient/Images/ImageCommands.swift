@@ -290,7 +290,7 @@ public struct ImageCommands: Sendable {
 }
 
 extension LarderClientError {
-    /// The error for a lease that ended with its connection before it was released.
+    /// The error for a lease that was not released before it ended with its connection.
     fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
         LarderClientError(
             .disconnected,

@@ -87,7 +87,7 @@ final class PrefetchRun {
     }
 
     private func step() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        // The connection may close after it was chosen but before the request is written. The request was then not
+        // A connection may close after this method chose it but before the request is written. The request was then not
         // sent, and the next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }

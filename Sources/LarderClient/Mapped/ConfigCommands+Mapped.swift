@@ -29,8 +29,9 @@ extension ConfigCommands {
         try await snapshot(namespace: namespace, mapped: mapped, since: nil)
     }
 
-    /// Returns the whole current snapshot, mapped into memory. Does not use a cached snapshot that is older than
-    /// `known`, the position of a snapshot that the agent has announced. Nil permits any current cached snapshot.
+    /// Returns the whole current snapshot, mapped into memory. A cached snapshot is not used if it is older than
+    /// `known`, the position of a snapshot that the agent has announced. If `known` is nil, any cached snapshot that is
+    /// current is used.
     func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
@@ -119,7 +120,7 @@ extension ConfigCommands {
 final class MappedSnapshotStore: Sendable {
     private struct CachedSnapshot {
         var snapshot: MappedSnapshot
-        /// Invalidates the snapshot when the agent announces a newer one.
+        /// The subscription that invalidates `snapshot` when the agent announces a newer one.
         var subscription: OpenSubscription
     }
 
@@ -132,7 +133,7 @@ final class MappedSnapshotStore: Sendable {
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
-    /// Caches a snapshot and its subscription. They replace the cached snapshot and subscription of the namespace.
+    /// Caches a snapshot, and the subscription that invalidates it, in place of those cached for the namespace.
     func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
         // The replaced values are released outside the lock, because releasing them ends a subscription.
         _ = cached.withLock {

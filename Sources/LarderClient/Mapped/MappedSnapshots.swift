@@ -39,7 +39,8 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
         ) async throws(LarderClientError) -> MappedSnapshot? {
             while let announced = try await announcements.next(isolation: actor) {
                 let position = SnapshotReceiver.Position(revision: announced.revision, epoch: announced.epoch)
-                // Skip the announcement if the file opened for an earlier one already had this revision or a newer one.
+                // Skip this announcement if the file that was opened for an earlier announcement already had this
+                // revision or a newer one.
                 guard position.isNewer(than: newest) else { continue }
                 guard let snapshot = try await open(position) else { return nil }
                 newest = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
