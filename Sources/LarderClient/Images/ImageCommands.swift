@@ -290,7 +290,7 @@ public struct ImageCommands: Sendable {
 }
 
 extension LarderClientError {
-    /// The error for a lease that was not released before it ended with its connection.
+    /// The error for an image whose lease ended with the connection while the image was in use.
     fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
         LarderClientError(
             .disconnected,

@@ -33,8 +33,8 @@ struct BackupFile: Equatable {
 
     var namespaceCount: Int { Set(generations.map(\.namespace)).count }
 
-    /// A verb phrase that describes which namespaces are or may be missing. Nil if the backup is complete, or does not
-    /// contain this information.
+    /// A verb phrase that describes which namespaces the backup omits or may omit. Nil if the backup is complete, or
+    /// does not contain this information.
     var omission: String? {
         if !omitted.isEmpty {
             return "omits namespaces that the user who created it may not read: \(omitted.joined(separator: ", "))"

@@ -98,8 +98,8 @@ struct StateRestore {
         if larder_exchange_names(next, current) == 0 {
             return try check(rename(next, previous) == 0, "rename", next)
         }
-        // Some file systems cannot exchange names. A crash between these two calls loses nothing, and the command can
-        // be repeated.
+        // The file system cannot exchange names, so two renames are needed. A crash between them loses nothing, and the
+        // user can repeat the command.
         try check(rename(current, previous) == 0, "rename", current)
         try check(rename(next, current) == 0, "rename", next)
     }

@@ -11,8 +11,8 @@ struct DocumentEdit {
     /// The changes that turn the old value into the new one.
     var changes: [ConfigApply.Change] { ConfigApply.Change.differences(from: old, to: new, at: path) }
 
-    /// Makes the same differences in another value, such as that of a newer revision. Returns ``new`` if a merge patch
-    /// cannot express the differences.
+    /// Returns another value, such as that of a newer revision, with the user's changes applied. Returns ``new`` if a
+    /// merge patch cannot express these changes.
     func applied(to value: JSONValue) -> JSONValue {
         guard let patch = MergePatch.difference(from: old, to: new) else { return new }
         return MergePatch.apply(patch, to: value)

@@ -13,7 +13,7 @@ struct DoctorReport {
         return count(.warning) > 0 ? .warnings : .success
     }
 
-    /// The report without a final line end.
+    /// The report as text for people, without a final line end.
     /// - Parameter hasSymbols: whether the report may contain symbols outside ASCII.
     func text(style: Style, hasSymbols: Bool) -> String {
         let width = findings.map(\.check.count).max() ?? 0

@@ -24,15 +24,16 @@ enum DispatchTraces {
         isVariableOurs.store(true, ordering: .relaxed)
     }
 
-    /// Whether a name is that of the environment variable, and this process added the variable.
+    /// Whether `name` is the name of the environment variable that disables the log, and this process added that
+    /// variable.
     static func isOwn(_ name: some Sequence<UInt8>) -> Bool {
         isVariableOurs.load(ordering: .relaxed) && name.elementsEqual(variable.utf8)
     }
 
     /// Gives the calling thread, which is about to start a program, the nice value with which this process was started.
     static func restorePriority() {
-        // This fails only if a user has raised the thread's nice value (renice(1)). The program then gets the raised
-        // value.
+        // setpriority(2) fails only if a user has raised the thread's nice value (renice(1)). The program then gets the
+        // raised value.
         _ = setpriority(process, 0, inheritedPriority)
     }
 }

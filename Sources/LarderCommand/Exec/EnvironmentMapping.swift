@@ -90,8 +90,8 @@ struct EnvironmentMapping: Equatable {
         return word
     }
 
-    /// Whether a variable can change what code a program runs. The list cannot be complete, because every interpreter
-    /// has its own variables. With a prefix (`--prefix`), users can avoid all such names.
+    /// Whether a variable can change what code a program runs. The list of such variables cannot be complete, because
+    /// every interpreter has its own. With a prefix (`--prefix`), users can avoid all such names.
     private static func affectsExecution(_ name: String) -> Bool {
         name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || executionVariables.contains(name)
     }

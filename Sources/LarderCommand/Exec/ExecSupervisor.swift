@@ -60,13 +60,13 @@ struct ExecSupervisor {
     private var inForce: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
-    /// Whether the program may end because of a SIGINT or SIGTERM from outside. While it may, changes are recorded but
-    /// not handled.
+    /// Whether the program is expected to end, because it got a SIGINT or SIGTERM that was not sent because of a
+    /// change. During that time, changes are recorded but not handled.
     private var ending = Ending.no
 
-    /// Creates the supervisor of a program that was just started.
+    /// Creates the supervisor of a program that has just been started.
     /// - Parameters:
-    ///   - variables: the variables with which it was started.
+    ///   - variables: the environment variables with which the program was started.
     ///   - now: the time on any monotonic clock.
     ///   - fraction: returns a random number from 0 to 1 for the splay.
     init(
@@ -93,7 +93,7 @@ struct ExecSupervisor {
         }
     }
 
-    /// Whether the program has been started or signalled with the newest variables.
+    /// Whether the running program was started or signalled with the newest variables.
     var isUpToDate: Bool {
         if case .running = phase { pending == nil } else { false }
     }

@@ -22,7 +22,7 @@ final class SupervisedProgram: Sendable {
     /// The signals that are forwarded to the program.
     static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT]
 
-    /// A snapshot and its variables.
+    /// A snapshot, and the environment variables of the program that result from it.
     struct Change {
         let snapshot: ConfigSnapshot
         let variables: EnvironmentVariables

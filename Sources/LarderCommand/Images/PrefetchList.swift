@@ -5,7 +5,7 @@ import LarderClient
 ///
 /// An invalid line or element is refused individually. The images of all valid ones are still fetched.
 struct PrefetchList {
-    /// Whether refusals refer to lines of text or to elements of a JSON array.
+    /// The unit that the number of a refusal counts: lines of text, or elements of a JSON array.
     enum Unit: String {
         case line, element
     }

@@ -51,8 +51,8 @@ actor PrefetchRun {
             do {
                 try await fetch(portion, over: client)
             } catch let error as LarderClientError {
-                // Only a request for one image can exceed the agent's maximum line length, if the URL or key of that
-                // image is too long. Portions of several images are within the limit.
+                // Only a request for a single image can exceed the agent's maximum line length, because of the image's
+                // long URL or key. Portions of several images are made to fit.
                 guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
                     remote.code == .lineTooLong
                 else { throw error }

@@ -7,8 +7,8 @@ enum Arguments {
     /// Options without a value that may precede the verb.
     private static let flags = ["--json", "--raw"]
 
-    /// Moves the options that all verbs share behind the verb, so that `larder --socket PATH ping` is equivalent to
-    /// `larder ping --socket PATH`.
+    /// Moves the shared options that precede the verb to the place directly after the verb, so that `larder --socket
+    /// PATH ping` is equivalent to `larder ping --socket PATH`.
     static func normalized(_ arguments: [String]) -> [String] {
         let arguments = joiningNegativeValues(arguments)
         var leading: [String] = []
@@ -39,8 +39,8 @@ enum Arguments {
         "--by", "--minimum", "--maximum", "--if-value",
     ]
 
-    /// Joins `--by -1` to `--by=-1`, because the parser would take `-1` for an option. The parser then reports a
-    /// negative time as such, and not as an unknown option.
+    /// Joins `--by -1` to `--by=-1`, because the parser would take `-1` for an option. As a result, the error for a
+    /// negative time is about the time, and not about an unknown option.
     private static func joiningNegativeValues(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         for (index, argument) in arguments.enumerated() {
@@ -70,7 +70,7 @@ enum Arguments {
         return arguments + ["--", number]
     }
 
-    /// The verb in the arguments, of one or two words, if no such verb exists; otherwise nil.
+    /// The unknown verb in the arguments, as one or two words; nil if the arguments have no verb, or the verb exists.
     static func unknownVerb(_ arguments: [String]) -> String? {
         guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
         guard verbs.contains(verb) else { return verb }

@@ -20,7 +20,7 @@ struct ConnectionOptions: ParsableArguments {
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(30))
 
-    /// Creates commands that use the same agent.
+    /// Creates the commands in messages, with the `--socket` of these options.
     var hints: Hints { Hints(socket: socket) }
 
     /// Connects, runs `body` and closes the connection.

@@ -2,13 +2,13 @@ import LarderClient
 import Glibc
 
 /// Catches the first signal by which a user or the service manager ends the program, so that the program can report its
-/// results. The second signal ends it at once.
+/// results. A second signal ends the program at once.
 struct Interruption {
     private static let numbers = [SIGINT, SIGTERM, SIGHUP]
     private let pipe: SignalPipe
     private let caught: [CInt]
 
-    /// Catches the signals, except those that this process was started to ignore.
+    /// Catches the signals, except those that were already ignored when this process was started.
     init() throws(Failure) {
         pipe = try SignalPipe()
         caught = Self.numbers.filter { !SignalDispositions.inherited.ignores($0) }
@@ -28,8 +28,8 @@ struct Interruption {
         }
     }
 
-    /// Ends this process by a signal. At Ctrl-C, a shell aborts its script only if the signal killed the program for
-    /// which the shell waits.
+    /// Ends this process by a signal. After Ctrl-C, a shell aborts its script only if the program for which the shell
+    /// waits was killed by the signal.
     static func end(by number: CInt) -> Never {
         signal(number, SIG_DFL)
         // The threads that run tasks block signals, so the signal is unblocked first.

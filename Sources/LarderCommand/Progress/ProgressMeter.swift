@@ -64,6 +64,6 @@ struct PrefetchTally: Equatable {
     /// The number of images that are done or have failed.
     var settled: Int { done + failed }
 
-    /// The share of settled images in percent, rounded down, so that 100 means that all images are settled.
+    /// The percentage of images that are done or have failed. It is rounded down, so 100 means that all of them are.
     var percent: Int { total > 0 ? settled * 100 / total : 100 }
 }

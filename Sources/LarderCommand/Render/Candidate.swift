@@ -105,7 +105,8 @@ enum Candidate {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            // If the previous file cannot be renamed, the marker stays, so that the next run can restore that file.
+            // If the copy of the previous file cannot be renamed to the output, the marker stays, so that the next run
+            // can restore the previous file.
             if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
             if !hasPrevious, isFirst { unlink(output) }
         } else {

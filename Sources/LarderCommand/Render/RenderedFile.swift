@@ -104,7 +104,8 @@ struct RenderedFile {
         var isInstalled = false
         var marker: UnconfirmedMarker?
         var previous: (file: HiddenFile, content: [UInt8])?
-        // Keep the locks until this method returns, so that no other process deletes or restores these files.
+        // Keep the locks on the copy of the old file and on the marker until this method returns. Otherwise another
+        // process could delete the copy or restore the old file.
         defer { extendLifetime((previous?.file, marker)) }
         do {
             let isFirst = status == nil && confirm != nil
@@ -133,8 +134,8 @@ struct RenderedFile {
             Candidate.commit()
         } catch {
             let outcome = Candidate.undo(wasInstalled: isInstalled)
-            // The old file, which is in place again, had not been confirmed either, so it needs a marker. The copy that
-            // this marker names no longer exists.
+            // The old file is in place again. It had not been confirmed either, so it needs a marker of its own. The
+            // copy that the new marker names no longer exists, because the copy was renamed to the output or deleted.
             if let unconfirmed, marker != nil, outcome == .restored || outcome == .discarded, let previous {
                 _ = UnconfirmedMarker(
                     for: path, content: previous.content, file: nil, copy: previous.file.path, replacing: unconfirmed)

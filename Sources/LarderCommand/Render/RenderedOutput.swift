@@ -109,7 +109,7 @@ struct RenderedOutput: Sendable {
         }
     }
 
-    /// Runs the check and `exec` for a file that is in place, although they have not yet succeeded for it.
+    /// Runs the check and `exec` for an output file that an earlier run put in place without confirming it.
     /// - Returns: whether there is a check or an `exec` command.
     private func confirmInPlace() async throws(RenderedFile.Rejection) -> Bool {
         guard check != nil || exec != nil else { return false }

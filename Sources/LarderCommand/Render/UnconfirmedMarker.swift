@@ -53,7 +53,7 @@ final class UnconfirmedMarker: Sendable {
         self.lock = lock
     }
 
-    /// Makes ``Candidate`` remove the marker when the new file is accepted, or when the state before it is restored.
+    /// Makes ``Candidate`` remove the marker when the new file is accepted, or when the previous file is restored.
     func removeWithCandidate() { Candidate.mark(path) }
 
     /// Whether an output has a marker, which may belong to any process or user.
@@ -97,8 +97,8 @@ final class UnconfirmedMarker: Sendable {
             guard let name = content[member]?.string, name.hasPrefix("."), !name.contains("/") else { return nil }
             return "\(directory)/\(name)"
         }
-        // Compare the content, because a user may have edited the file since then, and editing need not change the
-        // inode.
+        // Compare the content with the marker's digest, because a user may have edited the file after it was put in
+        // place, and editing need not change the inode.
         let isInPlace = isFile(output) && (try? digest(of: Input.contents(of: output))) == content["sha256"]?.string
         let previous = sibling("previous")
         if isInPlace {

@@ -58,8 +58,8 @@ enum DescriptorCheck {
         return [Finding(.ok, name, title)]
     }
 
-    /// The number of refusals by each limit per user, as text; nil without refusals. Refused connections are not
-    /// included, because another finding reports all of them.
+    /// For each limit that applies per user, the number of refusals because of that limit, as text; nil if there are
+    /// none. Connections are not included, because another finding reports all refused connections.
     private static func perUser(_ refused: AgentStats.Refusals) -> String? {
         let parts = [
             (refused.subscriptions, "subscription", "subscriptions"), (refused.requests, "request", "requests"),

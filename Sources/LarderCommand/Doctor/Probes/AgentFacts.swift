@@ -13,9 +13,9 @@ struct AgentFacts: Sendable {
 
 /// The result of the requests to the agent.
 enum AgentReply: Sendable {
-    /// Why there was no reply.
+    /// Why the agent did not reply.
     struct Failure: Sendable, Equatable {
-        /// The kinds of failure that require different actions.
+        /// The kind of failure. Each kind requires a different action of the user.
         enum Kind: Sendable { case noSocket, denied, refused, silent, closed, foreign, other }
 
         var kind: Kind

@@ -7,7 +7,8 @@ struct AgentUser: Sendable, Equatable {
     /// The supplementary groups; nil if they are those in the host's database.
     var groups: [UInt32]?
 
-    /// Determines the user from the process that replied, otherwise from the systemd unit. Nil if neither is available.
+    /// Determines the user from the process `pid`, which replied as the agent; without a `pid`, from the systemd unit.
+    /// Nil if the user cannot be determined.
     static func probe(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
         if let pid {
             // If the agent runs in a container, this process ID may belong to another process on this host, so check
@@ -24,8 +25,8 @@ struct AgentUser: Sendable, Equatable {
         return AgentUser(user: record.pointee.pw_uid, group: record.pointee.pw_gid)
     }
 
-    /// Whether this user may read a file. Nil if that cannot be determined, for example because this process does not
-    /// run as root.
+    /// Whether the agent's user may read a file. Nil if doctor cannot determine this, for example because doctor does
+    /// not run as root.
     /// - Parameter limit: the timeout of the check. The default is generous, because doctor is often used on a host
     ///   that is overloaded.
     func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {

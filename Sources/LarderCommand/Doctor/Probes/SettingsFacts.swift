@@ -55,8 +55,8 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // The agent must be able to read only the file that it uses. Another file, named by `--settings`, is not
-        // checked for that.
+        // The agent needs to read only the settings file that it uses. If `--settings` names another file, the agent's
+        // user need not be able to read that file, so the access is not checked.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.deniedUser = DeniedUser(
@@ -74,8 +74,8 @@ extension SettingsFacts {
 
     private static func check(_ path: String) async -> State {
         guard let agent = agentProgram else { return .unchecked("there is no larderd on this host") }
-        // Name directories that exist, so that larderd creates none. `--check-settings` does not check these
-        // directories.
+        // Pass directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check
+        // these directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
         // The timeout is generous, because doctor is often used on a host that is overloaded.

@@ -61,8 +61,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Writes the refused lines or elements of the list to standard error. After as many as the agent would list in a
-    /// result, only the number of the others is written.
+    /// Writes the refused lines or elements of the list to standard error, at most as many as the agent would list in a
+    /// result. If there are more, writes only the number of the others.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
