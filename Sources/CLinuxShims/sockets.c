@@ -58,7 +58,8 @@ ptrdiff_t larder_receive(
     int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed) {
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = larder_message(&piece, 1);
-    // The length is CMSG_LEN, because CMSG_SPACE adds padding into which the kernel could put a second descriptor.
+    // The length of the control buffer is CMSG_LEN, because CMSG_SPACE adds padding into which the kernel could put a
+    // second descriptor.
     union {
         char bytes[CMSG_LEN(sizeof(int))];
         struct cmsghdr align;

@@ -73,7 +73,7 @@ struct Failure: Error, Equatable {
         }
     }
 
-    /// The state that did not meet the condition of a change.
+    /// Describes the current revision and value, which did not meet the condition of a change.
     private static func current(_ conflict: WireError.Conflict) -> String {
         let value = conflict.value.map { ", the value is \($0.compactText.printable)" } ?? ""
         return "the current revision is \(conflict.revision)\(value)"

@@ -35,7 +35,7 @@ extension LarderClient {
 
 extension LarderClientError {
     /// Whether the settings do not declare the namespace, or do not let this user read it. For users who must not learn
-    /// which namespaces exist, the agent reports both as `denied`.
+    /// which namespaces exist, the agent reports both cases as `denied`.
     fileprivate var isWithdrawal: Bool {
         guard let remoteError else { return false }
         return remoteError.code == .unknownNamespace || (remoteError.code == .denied && remoteError.right == .read)

@@ -58,7 +58,7 @@ private struct SocketFile {
     var exists: Bool { status != nil }
     var isSocket: Bool { status.map { $0.st_mode & S_IFMT == S_IFSOCK } ?? false }
 
-    /// How a user can get permission to connect. It never suggests joining the group root.
+    /// Advice on how a user can get permission to connect. The advice never is to join the group root.
     var permissionAdvice: String {
         guard let status else { return "run as a user who can access the directory of the socket" }
         if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {

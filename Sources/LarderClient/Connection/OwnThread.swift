@@ -14,7 +14,8 @@ package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Valu
                 return nil
             }, box.toOpaque())
         guard failure == 0 else {
-            // If no thread can be created, the work runs here and blocks one of the threads that run tasks.
+            // If no thread can be created, the work runs in the calling task and blocks one of the threads that run
+            // tasks.
             return box.takeRetainedValue().body()
         }
         pthread_detach(thread)

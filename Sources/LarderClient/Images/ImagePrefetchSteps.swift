@@ -37,7 +37,7 @@ public struct ImagePrefetchSteps: AsyncSequence, Sendable {
     }
 }
 
-/// The state of one iteration over ``ImagePrefetchSteps``. All work runs in the consumer's task while it awaits the
+/// Runs one iteration over ``ImagePrefetchSteps``. All work runs in the consumer's task, while that task awaits the
 /// next step.
 final class PrefetchRun {
     private enum State {

@@ -60,8 +60,8 @@ struct ExecSupervisor {
     private var inForce: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
-    /// Whether the program is expected to end, because it got a SIGINT or SIGTERM that was not sent because of a
-    /// change. During that time, changes are recorded but not handled.
+    /// Whether and how long changes are recorded but not handled. They wait after this process has received SIGINT or
+    /// SIGTERM, which the program gets as well and may end by.
     private var ending = Ending.no
 
     /// Creates the supervisor of a program that has just been started.

@@ -39,7 +39,7 @@ struct SignalDispositions: @unchecked Sendable {
         pthread_sigmask(SIG_SETMASK, &mask, nil)
     }
 
-    /// Sets the attributes of posix_spawn(3) so that a child gets the dispositions.
+    /// Sets the attributes of posix_spawn(3) so that a child starts with these dispositions.
     func apply(to attributes: inout posix_spawnattr_t) {
         var mask = mask
         posix_spawnattr_setsigmask(&attributes, &mask)

@@ -33,7 +33,8 @@ final class SignalPipe: Sendable {
         Self.handlersEnd.store(ends[1], ordering: .sequentiallyConsistent)
     }
 
-    /// Makes each of the signals write a message into the pipe, instead of having its default action.
+    /// Installs a handler for each of the signals. The handler writes a message into the pipe, which replaces the
+    /// signal's default action.
     func catchSignals(_ numbers: [CInt]) {
         for number in numbers {
             var action = sigaction()

@@ -3,7 +3,8 @@ import LarderClient
 /// Describes, for people, where a value or a snapshot comes from.
 enum Provenance {
     /// Describes a local process: `larder (process 4711, user root, login alice)`.
-    /// - Parameter loginUID: the user who logged in; nil if unknown. Left out if it is the user of the process.
+    /// - Parameter loginUID: the user who logged in; nil if unknown. The text omits the login if it is the user of the
+    ///   process.
     static func process(_ command: String, pid: Int, uid: Int, loginUID: Int? = nil) -> String {
         let login = loginUID.flatMap { $0 == uid ? nil : ", login \(user($0))" } ?? ""
         return "\(command.isEmpty ? "?" : command.printable) (process \(pid), user \(user(uid))\(login))"

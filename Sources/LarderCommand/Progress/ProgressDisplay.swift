@@ -69,7 +69,7 @@ actor ProgressDisplay {
 }
 
 extension ProgressDisplay.Screen {
-    /// Writes to standard error, because standard output is for results.
+    /// A screen that writes to standard error, because standard output is for results.
     /// - Parameter isQuiet: whether nothing is displayed if standard error is not a terminal.
     static func standardError(isQuiet: Bool) -> Self {
         let canRedraw = isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"

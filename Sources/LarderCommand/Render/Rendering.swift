@@ -34,8 +34,7 @@ struct RenderedConfiguration: Sendable {
     let namespace: String
     let client: LarderClient
 
-    /// The minimum time between two updates of the output, and so between two runs of the check or of the command after
-    /// a change.
+    /// The minimum time between two updates of the output that run the check or the command after a change.
     static let pause = Duration.seconds(1)
 
     /// The timeout for the request that checks for a newer value.

@@ -36,8 +36,8 @@ struct ConfigExplainer: Sendable {
             layers: layers)
     }
 
-    /// Whether a rollback holds the layer's content at a path. The experiment layer is not held itself, but its overlay
-    /// at the path may come from a held remote document.
+    /// Whether a rollback holds a layer's content at a path. The experiment layer itself is never held. It counts as
+    /// held if its overlay at the path comes from a held remote document.
     private func isHeld(_ layer: ConfigLayer, at path: [String], _ provenance: PathProvenance) -> Bool {
         guard let hold = provenance.hold else { return false }
         guard layer == .experiment else { return hold.holds(layer) }
@@ -46,7 +46,8 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Sources
 
-    /// The highest overlay with an effect at a path.
+    /// The overlay of the experiment layer that takes effect at a path: the last one with an effect there; nil if there
+    /// is none.
     private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
         layers.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }
     }
@@ -115,8 +116,8 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Locks
 
-    /// Describes the lock on `locked`. Its file and line are those of the locked value, in the highest file layer that
-    /// has an effect there.
+    /// Describes the lock on the path `locked`. The file and line in the description are those of the locked value, in
+    /// the highest file layer that has an effect at the path.
     private func lock(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
         var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)

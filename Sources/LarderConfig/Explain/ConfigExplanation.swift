@@ -12,7 +12,7 @@ package struct ConfigExplanation: Sendable {
         /// The URL, file or directory of the source; nil for `push`, `set` and `settings`.
         package var location: String?
         package var file: String?
-        /// The line in that file, from 1.
+        /// The line in `file` at which the value is set, from 1; nil if unknown.
         package var line: Int?
         /// The key in a key-value store; nil for any other source, or if the key is unknown.
         package var key: String?
@@ -20,9 +20,10 @@ package struct ConfigExplanation: Sendable {
         package var version: String?
         /// For an experiment, the name of the overlay (the arm that this host is in); nil for other layers.
         package var experiment: String?
-        /// The client that set or pushed the value; nil if no client did, or if it is unknown.
+        /// The client that set or pushed the value; nil if the value does not come from a client, or the client is
+        /// unknown.
         package var peer: Peer?
-        /// Why the client set or pushed the value; nil if it gave no reason.
+        /// Why the client set or pushed the value; nil if the client gave no reason.
         package var reason: String?
         /// When the override expires; nil for never.
         package var expiresAt: Int?
@@ -33,10 +34,10 @@ package struct ConfigExplanation: Sendable {
         package var layer: ConfigLayer
         /// The layer's value at the path; nil for none.
         package var value: JSONValue?
-        /// Whether the layer removes the values of lower layers: by a null at the path or above it, or by a value above
-        /// it that has no such member.
+        /// Whether the layer removes the values of lower layers: by a null at or above the path, or by an array,
+        /// string, number or Boolean above the path that has no value at the path.
         package var hides: Bool
-        /// The source of the effect; nil if the layer has none.
+        /// The source of the effect; nil if the layer has no effect at the path.
         package var source: Source?
         /// When the effect began; nil if the layer has no effect, or if the time is not known.
         package var since: PathProvenance.Since?
@@ -50,7 +51,7 @@ package struct ConfigExplanation: Sendable {
         package var path: JSONPath
         /// The file that sets the locked value; nil if no file does.
         package var file: String?
-        /// The line in that file, from 1.
+        /// The line in `file` at which the value is set, from 1; nil if unknown.
         package var line: Int?
         /// The settings file that declares the lock; nil if the settings are not from a file.
         package var settings: String?
@@ -61,7 +62,8 @@ package struct ConfigExplanation: Sendable {
     package var revision: Int
     /// The value in the snapshot; nil for none.
     package var value: JSONValue?
-    /// The highest layer with an effect that the lock does not suppress; nil for none.
+    /// The layer whose value takes effect: the highest one that has an effect at the path and is not suppressed by the
+    /// lock; nil for none.
     package var winner: ConfigLayer?
     /// The lock that applies to the path; nil for none.
     package var lock: Lock?

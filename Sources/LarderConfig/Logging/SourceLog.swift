@@ -11,7 +11,7 @@ struct SourceLog: Sendable {
 
     private struct Failure: Hashable {
         let state: Freshness
-        /// Whether an earlier document of the source is served.
+        /// Whether the agent still serves an earlier document of the source.
         let isServed: Bool
         let code: ConfigError.Code
         /// The error message without digits, so that errors that differ only in byte counts or versions count as the
@@ -29,8 +29,8 @@ struct SourceLog: Sendable {
     private var logged: Condition?
     /// When each failure of the current outage was last logged, in milliseconds since 1970.
     private var failuresLoggedAt: [Failure: Int] = [:]
-    /// The number of consecutive failures in the status of the previous call. If the number is the same in the next
-    /// status and is not 0, no other attempt has been made.
+    /// The number of consecutive failures in the status that was last passed to ``note(_:now:)``. If the next status
+    /// has the same number and it is not 0, no refresh was attempted in between.
     private var comparedFailures = 0
     /// The beginning of the outage, in milliseconds since 1970; nil while the source responds.
     private var failingSince: Int?
@@ -41,7 +41,7 @@ struct SourceLog: Sendable {
         self.logger = logger
     }
 
-    /// Logs the differences between this status and the one of the previous call.
+    /// Logs the differences between `status` and the status that was passed to the previous call.
     /// - Parameter now: in milliseconds since 1970
     mutating func note(_ status: NamespaceStatus, now: Int) {
         noteSource(status, now)
@@ -49,7 +49,8 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // This method is also called after publications, and then no new attempt to refresh may have been made.
+        // This method is also called after a publication. If no refresh was attempted since the previous call, there is
+        // nothing new to log.
         if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
         comparedFailures = status.refreshes.consecutiveFailures
         guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }

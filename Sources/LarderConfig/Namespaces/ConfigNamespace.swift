@@ -18,7 +18,7 @@ package final class ConfigNamespace: Sendable {
         var sourceTask: Task<Void, Never>?
         /// Whether new settings are being applied. During that time the sources are neither watched nor polled.
         var isApplying = false
-        /// Runs the refresher's commands.
+        /// The task that runs the commands of ``refresher``, such as refreshes and pushes.
         var refreshTask: Task<Void, Never>?
     }
 
@@ -132,8 +132,8 @@ package final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
-        // If the experiments of the remote document were invalid and left out, the source may have corrected them
-        // since. Therefore the source is polled soon.
+        // If the experiments of the remote document were left out because they were invalid, the source may have a
+        // corrected document now. Therefore the source is polled soon.
         let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
@@ -190,7 +190,7 @@ package final class ConfigNamespace: Sendable {
         do throws(ConfigError) {
             return try await files.refresh()
         } catch {
-            // If new settings have replaced the refresher during the read, the current refresher repeats the read.
+            // If new settings replaced the layer's refresher during the read, repeat the read with the new refresher.
             let current = state.withLock { $0.files[layer] }
             guard error.code == .stopped, current !== files else { throw error }
             return try await current.refresh()
@@ -204,8 +204,8 @@ package final class ConfigNamespace: Sendable {
         await explainer.explain(path.segments, store.provenance(of: path.segments))
     }
 
-    /// Submits a change, like ``ConfigStore/submit(_:on:then:)``. If it would affect a locked path, the error names the
-    /// file and line of the locked value.
+    /// Submits a change, like ``ConfigStore/submit(_:on:then:)``. If the change would affect a locked path, the error
+    /// names the file and line of the locked value.
     package func submit(
         _ change: LayerChange, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void

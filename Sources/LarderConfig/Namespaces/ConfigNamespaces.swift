@@ -10,7 +10,7 @@ import Synchronization
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
     private let environment: NamespaceEnvironment
-    /// Yields an element each time ``NamespaceEnvironment/changes`` is raised.
+    /// Yields an element when the signal ``NamespaceEnvironment/changes`` is raised.
     private let wakeUps: AsyncStream<Void>
     private let namespaces: Mutex<NamedNamespaces>
     /// Holds the lock on the state directory.
@@ -22,7 +22,8 @@ package final class ConfigNamespaces: Sendable {
     /// Opens the state directory and the last known good state of every namespace, without network access.
     /// - Parameters:
     ///   - threads: the threads for blocking system calls
-    ///   - hostIdentity: identifies this host; determines when it polls and which experiments it takes part in
+    ///   - hostIdentity: identifies this host, and determines when the host polls and in which experiments it takes
+    ///     part
     ///   - generator: provides random delays before network requests
     ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not
     ///     followed
@@ -98,7 +99,7 @@ package final class ConfigNamespaces: Sendable {
         }
     }
 
-    /// Adds an element to ``changes()`` for a change outside the namespaces, such as new access rules.
+    /// Makes ``changes()`` yield an element because of a change outside the namespaces, such as new access rules.
     package func noteChange() { environment.changes.raise() }
 
     /// Starts to watch and poll the sources of all namespaces.

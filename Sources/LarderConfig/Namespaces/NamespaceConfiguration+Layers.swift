@@ -36,7 +36,8 @@ extension NamespaceConfiguration {
     }
 
     /// The reader of a file layer.
-    /// - Parameter lastContent: the layer's content in the last known good state, at the start of the agent; nil later
+    /// - Parameter lastContent: the layer's content in the last known good state if the reader is created at the start
+    ///   of the agent; nil for later readers
     func reader(of layer: FileLayer, lastContent: JSONValue?) -> FileLayerReader {
         switch layer {
         case .defaults:

@@ -20,9 +20,9 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
     package var remote: RemoteSourceSettings?
-    /// Paths at which only the defaults and the administrator's files count.
+    /// The locked paths. At these paths only the defaults and the administrator's files take effect.
     package var locks: [JSONPath]
-    /// The experiments. Their overlays apply on some of the hosts.
+    /// The experiments. Each experiment changes values on some of the hosts only.
     package var experiments: ExperimentRules
     /// The settings file, which explanations name as the source of locks and experiments; nil for none.
     package var settingsPath: String?

@@ -12,11 +12,11 @@ struct NamespaceEnvironment: Sendable {
     let blocking: BlockingWork
     let watcher: FileWatcher
     let fetcher: HTTPFetcher
-    /// Identifies this host. Determines when it polls and which experiments it takes part in.
+    /// Identifies this host. The identity determines when the host polls and in which experiments it takes part.
     let hostIdentity: String
     let clock: any Clock<Duration>
     let wallClock: WallClock
-    /// Raised at each publication of a namespace, and when a namespace starts or ends.
+    /// The signal that is raised at each publication of a namespace, and when a namespace starts or ends.
     let changes: Signal
     /// Provides random delays.
     let generator: any RandomNumberGenerator & Sendable

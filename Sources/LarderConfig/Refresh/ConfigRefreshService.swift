@@ -6,14 +6,15 @@ import LarderPlatform
 /// Runs the refreshes, forced refreshes and pushes of one namespace one at a time, in the order of their arrival. Each
 /// of them ends, including its network waits, before the next one begins.
 ///
-/// An actor alone does not provide this, because every actor is reentrant at each `await`. A ``RefreshQueue`` holds the
-/// commands, and one task runs them: ``run()``. The actor only guards the queue.
+/// An actor alone does not run commands one at a time, because every actor is reentrant at each `await`. A
+/// ``RefreshQueue`` holds the commands, and one task runs them: ``run()``. The actor only guards the queue.
 package actor ConfigRefreshService {
     /// The result of a command.
     package struct Outcome: Sendable, Hashable {
-        /// The outcome of the commit. Its revision contains the command's effect.
+        /// The outcome of the commit of the command's change. The revision in this outcome contains the change.
         package var commit: CommitOutcome
-        /// Whether the source reported that its document has not changed.
+        /// Whether no new document was obtained: the source reported that its document has not changed, or there is no
+        /// source.
         package var notModified: Bool
         /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
@@ -27,7 +28,7 @@ package actor ConfigRefreshService {
     private let wallClock: WallClock
     private var source: (any ConfigSource)?
     private var queue = RefreshQueue()
-    /// The callers that wait for a result.
+    /// The callers that wait for the result of a command.
     private var waiters: [RefreshQueue.WaiterID: CheckedContinuation<Answer, Never>] = [:]
     private var lastWaiterID = 0
     /// The task of the running command; nil if none runs.
@@ -132,7 +133,7 @@ package actor ConfigRefreshService {
     /// Whether a command runs or waits.
     var isAtWork: Bool { queue.isAtWork }
 
-    /// Does nothing. The watchdog measures how long the actor takes to execute the call.
+    /// Does nothing. The watchdog calls this method to measure how long the actor takes to execute a call.
     package func probe() {}
 
     // MARK: Execution
@@ -153,7 +154,7 @@ package actor ConfigRefreshService {
 
     private func run(_ command: RefreshCommand) async {
         let source = source
-        // A separate task, so that the command can be cancelled when its last caller leaves.
+        // The command runs in a task of its own, so that it can be cancelled when no caller waits for it any more.
         let task = Task { await self.answer(command, source) }
         runningTask = task
         let answer = await withTaskCancellationHandler {
@@ -189,8 +190,8 @@ package actor ConfigRefreshService {
         return unchanged
     }
 
-    /// The outcome of a command with this commit. Must be called before the next command begins, because it reads the
-    /// current freshness and version.
+    /// Returns the outcome of the command whose commit returned `commit`. Must be called before the next command
+    /// begins, because this method reads the current freshness and version.
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
@@ -211,8 +212,8 @@ package actor ConfigRefreshService {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
             let answer = try await request(source, ifChangedFrom: validator, on: occasion)
             await sourceAnswered()
-            // The task is cancelled when its last caller leaves, when the source is replaced and when the service
-            // stops. The response is then discarded.
+            // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
+            // when the service stops. The response is then discarded.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
             case .notModified:

@@ -38,7 +38,7 @@ extension SettingsFacts {
     /// Checks the file with the agent's own program.
     /// - Parameters:
     ///   - option: the value of `--settings`.
-    ///   - inForce: the file that the agent reports.
+    ///   - inForce: the settings file in use, as the agent reports it; nil if unknown.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
     ///   - choice: how the socket of the agent was chosen. If the user chose it, the default settings file of that
     ///     agent is unknown.
