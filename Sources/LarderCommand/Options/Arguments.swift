@@ -7,8 +7,8 @@ enum Arguments {
     /// Options without a value that may precede the verb.
     private static let flags = ["--json", "--raw"]
 
-    /// Moves the shared options that precede the verb to the place directly after the verb, so that `larder --socket
-    /// PATH ping` is equivalent to `larder ping --socket PATH`.
+    /// Moves shared options that precede the verb to the place directly after the verb. `larder --socket PATH ping`
+    /// thus becomes `larder ping --socket PATH`.
     static func normalized(_ arguments: [String]) -> [String] {
         let arguments = joiningNegativeValues(arguments)
         var leading: [String] = []

@@ -53,7 +53,8 @@ final class UnconfirmedMarker: Sendable {
         self.lock = lock
     }
 
-    /// Makes ``Candidate`` remove the marker when the new file is accepted, or when the previous file is restored.
+    /// Makes ``Candidate`` remove the marker when the new file is accepted, or when the previous state of the output is
+    /// restored.
     func removeWithCandidate() { Candidate.mark(path) }
 
     /// Whether an output has a marker, which may belong to any process or user.

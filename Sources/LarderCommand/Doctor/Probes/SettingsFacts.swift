@@ -55,8 +55,8 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
-        // The agent needs to read only the settings file that it uses. If `--settings` names another file, the agent's
-        // user need not be able to read that file, so the access is not checked.
+        // Check the access of the agent's user if the file is the one that the agent uses. If `--settings` names
+        // another file, the agent does not have to be able to read it.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             facts.deniedUser = DeniedUser(

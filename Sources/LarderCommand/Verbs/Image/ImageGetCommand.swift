@@ -68,8 +68,8 @@ struct ImageGetCommand: AsyncParsableCommand {
         let deadline = deadline ?? agent.connection.timeout
         let parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
-            // The lease keeps the file of the image. With 0 it lasts until the connection ends, because copying the
-            // file may take arbitrarily long.
+            // The lease keeps the file of the image. With 0 seconds, the lease lasts until the connection ends, because
+            // copying the file may take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
         // The agent enforces the deadline. The client waits ten seconds longer, for an agent that does not respond at
         // all.

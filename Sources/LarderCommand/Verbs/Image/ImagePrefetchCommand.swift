@@ -62,7 +62,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     }
 
     /// Writes the refused lines or elements of the list to standard error, at most as many as the agent would list in a
-    /// result. If there are more, writes only the number of the others.
+    /// result. If there are more, then writes the number of the remaining ones.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
         let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
