@@ -118,7 +118,7 @@ struct EvictionTests {
         #expect(queues.count == 0)
     }
 
-    @Test("the small queue evicts images used less than twice; an image with a ghost enters the main queue")
+    @Test("the small queue evicts images used less than twice; an evicted image that returns enters the main queue")
     func smallAndMain() {
         var queues = S3FIFO()
         for slot in 0..<UInt32(10) { queues.insert(slot, fingerprint: slot + 100, size: 10) }
@@ -126,7 +126,8 @@ struct EvictionTests {
         queues.touch(1)
         queues.touch(1)
         #expect(queues.nextVictims(limit: 2, bytes: .max) { _ in false }.victims == [0, 2])
-        // Image 0 has a ghost, and therefore enters the main queue. The images in the small queue are evicted first.
+        // Image 0 was evicted and left a ghost (its fingerprint), and therefore enters the main queue. The images in
+        // the small queue are evicted first.
         queues.insert(0, fingerprint: 100, size: 10)
         queues.insert(11, fingerprint: 111, size: 10)
         let victims = queues.nextVictims(limit: 8, bytes: .max) { _ in false }.victims
@@ -158,7 +159,7 @@ struct EvictionTests {
         #expect(queues.ghostCount <= 2048)
     }
 
-    @Test("a fingerprint that was taken and added again is ordered by its last addition")
+    @Test("a ghost that is taken out and added again is the newest in the queue")
     func repeatedGhost() {
         var ghosts = GhostQueue()
         func add(_ fingerprints: ClosedRange<UInt32>) {
@@ -206,7 +207,7 @@ struct EvictionTests {
     func ghosts() {
         var queues = S3FIFO()
         for number in 0..<UInt32(50_000) {
-            // Images are evicted in the order of arrival, so the next slot is always free.
+            // Images are evicted in the order of arrival, so the slot of the next image is always free.
             queues.insert(number % 500, fingerprint: number, size: 10_000)
             if queues.count == 500 { _ = queues.nextVictims(limit: 1, bytes: .max) { _ in false } }
             #expect(queues.ghostCount <= 450)

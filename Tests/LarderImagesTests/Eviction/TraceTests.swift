@@ -95,7 +95,7 @@ struct TraceTests {
         return Double(hits) / Double(requests)
     }
 
-    @Test("fifty scans of twice the size of the cache lower the hit ratio by less than 0.05")
+    @Test("fifty scans, each twice as large as the cache, lower the hit ratio of other requests by less than 0.05")
     func scans() {
         let calm = hitRatio(scans: 0)
         let crawled = hitRatio(scans: 50)

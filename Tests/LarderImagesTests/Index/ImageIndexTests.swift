@@ -16,7 +16,7 @@ struct ImageIndexTests {
             ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""),
             ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ])
-        // Without `isAnimated` and `hasAlpha`, so their columns are NULL.
+        // This row has neither `isAnimated` nor `hasAlpha`, so these columns are NULL.
         let header = blob.header
         let stored = ImageHeader(
             header.type, width: header.width, height: header.height, frameCount: header.frameCount,
@@ -128,12 +128,13 @@ struct ImageIndexTests {
                 }
                 try changed.write(to: URL(filePath: database))
                 let opened = try ImageIndex.open(in: BlobStore(path: path))
-                // A damaged row may be missing: its image is then downloaded again. A time of last use may be wrong.
+                // The index may omit a damaged row, because its image is then downloaded again. A time of last use may
+                // be wrong.
                 for entry in opened.entries {
                     #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
                 }
                 for row in rows {
-                    // If a page is damaged, reading the row fails, which is permitted.
+                    // Reading the row may throw an error if a page of the database is damaged.
                     guard var found = try? opened.index.row(row.key) else { continue }
                     found.lastUse = row.lastUse
                     #expect(found == row, "byte \(place)")

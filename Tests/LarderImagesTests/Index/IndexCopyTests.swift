@@ -47,7 +47,7 @@ struct IndexCopyTests {
         return rows
     }
 
-    /// The rows as a restore at `now` returns them: stale.
+    /// The rows after a restore at `now`, which makes all of them stale.
     private static func stale(_ rows: some Sequence<ImageRow>) -> [ImageRow] {
         rows.map { row in
             var row = row
@@ -89,7 +89,7 @@ struct IndexCopyTests {
                     store.adopt(entry.digest, size: entry.size)
                     #expect(entry.freshness.remaining(at: now) <= 0)
                 }
-                // The sweep removes the blob that is not in the copy, and the truncated one.
+                // The sweep removes two blobs: the one whose row is not in the copy, and the truncated one.
                 #expect(try store.sweepAll() == 2, "\(name)")
             }
             let again = try ImageIndex.open(in: BlobStore(path: path))
@@ -279,7 +279,7 @@ struct IndexCopyTests {
         }
     }
 
-    @Test("a copy is due a day after the last one if rows changed, and within a minute if pins did")
+    @Test("a copy is due a day after the last one if rows changed, and within a minute if pins changed")
     func schedule() {
         let (rows, pins) = (ImageIndex.Unsaved(hasRows: true), ImageIndex.Unsaved(hasRows: true, hasPins: true))
         var schedule = IndexCopySchedule(last: nil)

@@ -203,7 +203,7 @@ struct IndexFormatTests {
                 let opened = try ImageIndex.open(in: store)
                 #expect(opened.entries.isEmpty)
                 _ = try OutdatedImages(store).takeContents()
-                // Removes the files in slices.
+                // Removes the old files in slices of at most three.
                 while try !OutdatedImages(store).remove(limit: 3) {}
                 let names = try FileManager.default.contentsOfDirectory(atPath: path)
                 #expect(!names.contains("outdated") && !names.contains("rows"), "call \(call): \(names)")
