@@ -50,9 +50,9 @@ struct RandomSchema {
         var members: [(String, JSONValue)] = [("$schema", .string(dialect))]
         let root = schema(depth: 3)
         if root.kind == .object { members += root.members.filter { $0.name != "$ref" }.map { ($0.name, $0.value) } }
-        // The keywords that apply to the same value as a definition refer only to later definitions. Otherwise,
-        // references could follow each other without end. A reference in the schema of a member or element is always
-        // permitted.
+        // A keyword of a definition that applies to the same value as the definition refers only to later definitions.
+        // Otherwise, references could follow each other without end. The schema of a member or element may refer to any
+        // definition, because each such reference goes one level deeper into the value.
         var definitions: [(String, JSONValue)] = []
         for index in Self.definitions.indices {
             definitions.append(
@@ -68,7 +68,7 @@ struct RandomSchema {
         var members: [(String, JSONValue)] = []
         if isOne(in: 2) { members.append(("type", types())) }
         for _ in 0..<number(1...3) { members += keyword(depth: depth, references) }
-        // If the object contains a keyword twice, the last one counts.
+        // The generated schema may contain a keyword twice. The last one then counts.
         return .object(members)
     }
 

@@ -28,7 +28,7 @@ func schemaError(_ text: String, documents: [String: String] = [:]) throws -> Sc
 func accepts(_ schema: String, _ value: String) throws -> Bool {
     let (schema, value) = (try compile(schema), try JSONValue(parsing: value))
     let isValid = schema.isValid(value)
-    // The fast validation and the one that records violations must agree.
+    // `isValid`, which is faster, and `explain`, which records violations, must agree.
     #expect(schema.explain(value, maxErrors: 1).isEmpty == isValid)
     return isValid
 }
