@@ -179,7 +179,7 @@ struct ImageIndexTests {
             header: ImageHeader(.png, width: 1, height: 1, frameCount: 1))
     }
 
-    @Test("the table in memory reuses its slots")
+    @Test("the table of images agrees with a dictionary, and reuses the slots of removed images")
     func table() {
         var generator = SeededGenerator(seed: 8)
         var table = ImageTable(capacity: 10)

@@ -94,7 +94,7 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // No namespace can have this name. The error for it has no right and no namespace, so the refusal is not
+            // No namespace can have this namespace name. The error for it has no right and no namespace, so the refusal is not
             // logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
@@ -156,7 +156,7 @@ struct RightsTests {
     /// The rights that a request requires in addition to the first one.
     private static func furtherRights(_ line: String) -> [Right] {
         if line.hasPrefix("\"config.backup") { return [.read, .secrets] }
-        // Comparing or incrementing a value reveals it.
+        // These methods also require the right to read, because comparing or incrementing a value reveals it.
         return line.hasPrefix("\"config.apply") || line.hasPrefix("\"config.increment") ? [.read] : []
     }
 
@@ -173,7 +173,7 @@ struct RightsTests {
 
     private func tryEveryMethod(with given: Rights) async throws {
         var limits = ConnectionLimits()
-        // The test must not reach this limit: permitted requests may stay in flight while they wait for a task.
+        // The test must not reach this limit: permitted requests may stay in flight while they wait for a task. They must not reach the limit.
         limits.requestsInFlightPerConnection = 1000
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]

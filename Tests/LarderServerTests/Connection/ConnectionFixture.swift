@@ -102,7 +102,7 @@ enum ConnectionFixture {
         let table: MethodRegistry
     }
 
-    /// The error if the connection did not close after its last reply.
+    /// Thrown if a connection is still open after its last reply.
     struct StillOpen: Error {}
 
     private static let threads = {

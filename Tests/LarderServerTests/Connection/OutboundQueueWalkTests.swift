@@ -87,7 +87,7 @@ struct OutboundQueueWalkTests {
     }
 
     @Test(
-        "the stalled time starts when the socket last accepted bytes or the client last read bytes")
+        "the stalled time counts from the last time at which the socket accepted bytes or the client read bytes")
     func stalled() {
         var queue = OutboundQueue()
         let start = NIODeadline.uptimeNanoseconds(0)

@@ -30,7 +30,7 @@ struct PendingRequestsTests {
         #expect(pending.isEmpty)
     }
 
-    @Test("the tickets of pending requests are found by id and by lifetime, in the order of the requests")
+    @Test("pending requests are found by id and by lifetime; their tickets are returned in the order of the requests")
     func tickets() {
         var pending = PendingRequests()
         let tickets = [

@@ -90,7 +90,7 @@ struct TimeSliceTests {
         #expect(replies.count == 10)
     }
 
-    @Test("requests after a cancellation are executed once")
+    @Test("requests that follow a cancellation in the input are executed exactly once")
     func resumedOnce() async throws {
         // A reply that completes while the rest of the input is deferred must not resume that input a second time.
         let served = Count()
