@@ -71,7 +71,7 @@ struct RequestTemplateTests {
             let namespace = try #require(context.namespaces["default"])
             func read() async throws -> [JSONValue?] {
                 var results: [JSONValue?] = []
-                // The second reply may come from the cache.
+                // The reply to the second request may come from the reply cache.
                 for id in 1...2 {
                     let line = #"{"id":\#(id),"method":"config.get","params":{"path":"n"}}"# + "\n"
                     try await client.send(line)

@@ -146,7 +146,7 @@ struct ImageConnectionTests {
             let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
             #expect(files.count == OutboundQueue.maxDescriptorsInFlight + 8)
             #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
-            // After the client has received the files, the agent sends more.
+            // The client has received the files, so the agent sends it a file again.
             try await client.send(ImageClient.request(url, #","as":"descriptor""#))
             let (again, file) = try await client.read(1)
             for file in file { close(file) }

@@ -49,7 +49,7 @@ struct ImagePutConnectionTests {
             defer { close(second) }
             try await client.send(Self.request("a", id: 1), passing: [first])
             try await client.send(#"{"id":2,"method":"agent.ping"}"#)
-            // The line with this descriptor is incomplete when the next piece arrives.
+            // `second` comes with the first ten bytes of its line. The next piece completes the line.
             let line = Self.request("b", id: 3)
             try await client.send(String(line.prefix(10)), passing: [second])
             try await client.send(

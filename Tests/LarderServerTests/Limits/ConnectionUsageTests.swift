@@ -183,7 +183,8 @@ struct ConnectionUsageTests {
         }
         let endsInput = Bool.random(using: &generator)
         let usage = try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
-            // Sending fails when the socket is full, because the connection does not read.
+            // Stops at the first line that cannot be sent. The socket is then full, because the connection does not
+            // read.
             for step in steps where (try? await client.send(step.line)) != nil {
                 if step.reads { _ = try await client.output() }
             }

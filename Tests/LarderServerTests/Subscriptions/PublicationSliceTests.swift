@@ -144,7 +144,7 @@ struct PublicationSliceTests {
     }
 
     @Test(
-        "a lagging subscription gets the snapshot that is being delivered, even if its topic has not been compared yet"
+        "a lagging subscription gets the snapshot that is being delivered, even before its topic is compared"
     )
     func bodiesDuringBroadcast() async throws {
         let context = try await ConnectionFixture.serverContext()
