@@ -26,7 +26,7 @@ struct SectionTests {
         #expect(try render("{{#.}}({{#.}}{{.}}{{/.}}){{/.}}", nested) == "(12)(3)")
     }
 
-    @Test("an inverted section, or a section with a Boolean function, does not change the innermost value")
+    @Test("an inverted section, or a section over a Boolean function, does not change the innermost value")
     func noScope() throws {
         let value: JSONValue = ["a": ["b": [], "n": 1]]
         #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
