@@ -53,7 +53,8 @@ struct TLSTests {
                 if works {
                     _ = try await fetcher.fetch(request).requireDocument()
                 } else {
-                    // Without a valid client certificate, nginx completes the handshake and responds with status 400.
+                    // Without a valid client certificate, nginx still completes the handshake, but responds with status
+                    // 400.
                     let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
                     #expect(error?.status == 400)
                 }

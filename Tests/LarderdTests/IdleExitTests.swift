@@ -49,7 +49,7 @@ struct IdleExitTests {
         #expect(await end(clientLeaves: .seconds(5000)) == (.seconds(5900), 1))
     }
 
-    @Test("due work delays the exit, and the delay is logged once")
+    @Test("work that is due soon, such as a poll, delays the exit, and the delay is logged once")
     func work() async {
         let log = LogRecorder()
         #expect(await end(clientLeaves: .zero, workUntil: .seconds(2000), log: log) == (.seconds(2040), 1))

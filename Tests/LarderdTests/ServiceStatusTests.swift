@@ -64,7 +64,7 @@ struct ServiceStatusTests {
         await service.value
     }
 
-    @Test("a change of a namespace's state is reported, but not a change to `refreshing`")
+    @Test("a change of a namespace's state is reported, unless the new state is `refreshing`")
     func changes() async {
         await run { status, manager, clock in
             status.note(.fresh, of: "shop")

@@ -105,7 +105,7 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a success resets the failures, even if the plan did not schedule the request")
+    @Test("a successful request resets the count of failures, even if the plan did not schedule the request")
     func success() {
         var generator = SeededGenerator(seed: 6)
         var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))
