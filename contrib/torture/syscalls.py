@@ -258,7 +258,7 @@ def each_call(options, origin, library, generator):
             counts = counts | found
             run.remove()
         print("calls: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-        # The number of calls varies slightly between runs.
+        # The number of calls varies slightly between runs, so two more calls of each kind than counted get a fault.
         faults = [Fault(kind, number, error) for kind in options.kind or KINDS for number in range(1, counts[kind] + 3)
                   for error in KINDS[kind]]
         if options.runs and len(faults) > options.runs:

@@ -35,13 +35,13 @@ RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
 # Figures whose tolerance differs from TOLERANCE.
 TOLERANCE_OF = {
-    # The amount of background work depends on the speed of the disk and of the event loops.
+    # These figures include background work, whose amount depends on the speed of the disk and of the event loops.
     ("allocations", "set"): (0.15, 0), ("allocations", "publication to 1"): (0.15, 0),
     ("allocations", "publication to 100"): (0.15, 0),
     # The number of changes per snapshot varies slightly with the speed of the disk.
     ("instructions", "set, 50 writers"): (0.15, 0), ("allocations", "set, 50 writers"): (0.15, 0),
     ("instructions", "event delivered"): (0.15, 0),
-    # Tables of connections grow, and memory is released, at varying times.
+    # The agent enlarges its tables of connections, and releases memory, at varying times.
     ("instructions", "connect, get, close"): (0.2, 0),
 }
 
@@ -393,7 +393,7 @@ def close(agent, clients):
 
 def count(measure, scale):
     """Returns all figures, measured with a function such as Allocations.measure."""
-    # Many subscribers, so that differences in the background work of publications have little effect per event.
+    # `many` is large, so that differences in the background work of publications have little effect per event.
     few, many = 10, 310
     figures = {"get": measure(get, scale), "get, 16 in one write": measure(get_pipelined, scale),
                "get, batch of 16": measure(get_batch, scale),

@@ -78,7 +78,8 @@ static void publish(const char *line, size_t count) {
     const char *value = memmem(line, count, "\"value\":", 8);
     if (value == NULL) return;
     value += 8;
-    // The value runs to the end of the line: it is the last member of "params", which is the last member of the request.
+    // The value runs to the end of the line: "value" is the last member of "params", and "params" is the last member of
+    // the request.
     size_t rest = count - (size_t)(value - line);
     if (rest > 3) set_reply(value, rest - 3);
     size_t size = sizeof event_head - 1;

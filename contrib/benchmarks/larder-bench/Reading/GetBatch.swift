@@ -49,7 +49,7 @@ struct GetBatch {
             try control.request(requests, replies: depth), of: peer, value: value, firstID: firstID)
     }
 
-    /// Returns the error for a reply that does not match.
+    /// Returns the error for a reply that does not begin with the expected prefix.
     func mismatchError(_ reply: UnsafeRawBufferPointer) -> BenchError {
         peer.failure(in: reply)
             ?? BenchError(.unexpected, "\(peer.name) sent an unexpected reply: \(ReplyText.excerpt(reply))")

@@ -107,7 +107,7 @@ final class Connection {
     }
 
     /// Copies an incomplete reply to the start of the buffer of this connection. The reply may already be in this
-    /// buffer.
+    /// buffer, at another place.
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         if carry.count < bytes.count { grow(to: bytes.count * 2) }
         if let from = bytes.baseAddress, let to = carry.baseAddress, from != UnsafeRawPointer(to) {

@@ -28,7 +28,7 @@ final class EpollLoop {
         scratch.deallocate()
     }
 
-    /// Watches a connection, instead of an earlier connection with the same index.
+    /// Watches a connection, which takes the place of an earlier connection with the same index.
     func add(_ connection: Connection) throws(BenchError) {
         while connections.count <= connection.index { connections.append(nil) }
         connections[connection.index] = connection
