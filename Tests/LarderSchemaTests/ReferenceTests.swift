@@ -41,7 +41,7 @@ struct ReferenceTests {
         #expect(!schema.isValid(["b": 1]))
     }
 
-    @Test("a dynamic reference uses the outermost schema with the anchor, even if only a change is validated")
+    @Test("a dynamic reference in a loaded document uses the outermost anchor, even if only a change is validated")
     func dynamic() throws {
         let tree = ##"""
             {"$id": "https://example.com/tree", "$dynamicAnchor": "node", "type": "object",

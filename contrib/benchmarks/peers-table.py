@@ -216,7 +216,7 @@ def schemas(reports):
         time = reports.figure(report, "larder", metric)
         yield row(section, f"schema {name}.json", "ms", time, target=larder_at_most(10, "ms"))
         for peer, bound in (("jsonschema-rs", 0.5), ("jsonschema", 20)):
-            # The ratio compares speeds.
+            # The ratio compares speeds, so it is the time of the peer divided by that of Larder.
             yield row(section, f"schema {name}.json", "ms", time, peer, reports.figure(report, peer, metric),
                       ratio=reports.ratio(report, peer, "larder", metric), target=at_least(bound))
 

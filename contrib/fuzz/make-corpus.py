@@ -178,7 +178,7 @@ def schemas():
     values = '\0{"a":{"b":[1,"x",null,true],"s":"text"},"on":true,"list":[{"n":1},{"n":2}]}\0{"a":{"b":[1]},"on":false}'
     for schema in sorted((ROOT / "contrib/benchmarks/schemas").glob("*.json")):
         text = compact(json.loads(schema.read_text()))
-        # The inputs have at most 4,096 bytes.
+        # Titles and descriptions are omitted, because an input has at most 4,096 bytes.
         yield re.sub(r'"(title|description)":"[^"]*",', "", text) + '\0{"version":1,"flags":{}}'
     for file in sorted((ROOT / "Tests/LarderSchemaTests").glob("*Tests.swift")):
         for schema in re.findall(r'^ *\(?#+"(\{.*?\})"#+', file.read_text(), re.M):

@@ -102,7 +102,7 @@ def nesting(path, count, generator):
                 depth = min(depth, 150_000)
                 text = b'{"a":' * depth + b"1" + b"}" * depth
             else:
-                # The request itself has two levels.
+                # The request object and `params` are two levels, so the path has two levels fewer.
                 text = b'{"id":1,"method":"config.get","params":{"path":' + b"[" * (depth - 2) + b"]" * (depth - 2) + b"}}"
             client.send(text + b"\n")
             reply = client.message()

@@ -65,7 +65,7 @@ private func damage(_ bytes: inout [UInt8], at place: Int, kind: UInt8, _ operan
     case 1: bytes[place] = operand
     case 2: bytes.removeLast(bytes.count - place)
     case 3:
-        // A sector that was not written.
+        // Zeros replace a sector, as if it had not been written.
         let sector = place / 512 * 512
         for index in sector..<min(sector + 512, bytes.count) { bytes[index] = 0 }
     case 4: bytes.remove(at: place)
