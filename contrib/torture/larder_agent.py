@@ -138,8 +138,8 @@ class Agent(AgentProcess):
         except ProcessLookupError:
             pass
         self.process.wait()
-        # The prefix, a command such as strace, command may exit before the agent. The agent holds the lock of its state directory until
-        # it exits.
+        # The prefix, a command such as strace, may exit before the agent. The agent holds the lock of its state directory
+        # until it exits.
         eventually(lambda: not any(map(runs, members)), "waiting for the agent to exit after SIGKILL")
         self.process = None
 

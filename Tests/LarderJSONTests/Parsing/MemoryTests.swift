@@ -59,7 +59,7 @@ struct MemoryTests {
         #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)
         let many = try JSONValue(parsing: "[" + Array(repeating: "1", count: 50_000).joined(separator: ",") + "]")
         #expect(many.documentMemory > 200_000)
-        // A value of a document retains the memory of the whole document, so each value reports the memory of the whole document.
+        // Each value of a document retains the whole document, so it reports the memory of the whole document.
         #expect(many.elements.first { _ in true }?.documentMemory == many.documentMemory)
     }
 }

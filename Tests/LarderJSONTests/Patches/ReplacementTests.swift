@@ -68,7 +68,7 @@ struct ReplacementTests {
         let scalars: [JSONValue] = [
             0, -12345678, "", "text", "a longer text with \"quotes\" and \u{1F34E}", true, false, 1.5,
         ]
-        // Some of the objects have 40 members, which is enough (40) for a name table.
+        // Some of the objects have 40 members, which is enough for a name table.
         func object(_ depth: Int) -> JSONValue {
             .object(
                 (0..<[1, 3, 40].randomElement(using: &generator)!).map { index in

@@ -94,8 +94,7 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // No namespace can have this namespace name. The error for it has no right and no namespace, so the refusal is not
-            // logged.
+            // No namespace can have this name. The error for it has no right and no namespace, so the refusal is not logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
             #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
@@ -173,7 +172,7 @@ struct RightsTests {
 
     private func tryEveryMethod(with given: Rights) async throws {
         var limits = ConnectionLimits()
-        // The test must not reach this limit: permitted requests may stay in flight while they wait for a task. They must not reach the limit.
+        // Permitted requests may stay in flight while they wait for a task. They must not reach this limit.
         limits.requestsInFlightPerConnection = 1000
         try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]

@@ -26,7 +26,7 @@ struct RequestCacheTests {
         #expect(try value(of: #"{"id":1, "method":"m"}"#, in: cache) == nil)
     }
 
-    @Test("storing a stored value replaces that of another line in the same slot, and removed values are not found")
+    @Test("storing a value replaces the value of another line in the same slot, and removed values are not found")
     func replaced() throws {
         var cache = RequestCache<Int>(slots: 1)
         let (first, second) = (#"{"id":1,"method":"m"}"#, #"{"id":1,"method":"n"}"#)
