@@ -60,7 +60,7 @@ class Member:
         self.presence = extra.get("presence")
         # The members of a nested object that become properties of this type.
         self.flattened = extra.get("flattened", [])
-        # The members of a group that are written one by one, each at its place in the schema; empty for other groups.
+        # The members of the group, if each is written at its own place in the schema; empty if the group is written as a whole.
         self.spread = extra.get("spread", [])
         self.constants = extra.get("constants", [])
 

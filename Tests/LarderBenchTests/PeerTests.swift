@@ -60,7 +60,7 @@ struct PeerTests {
         #expect(failure(redis, "$4\r\n-ERR\r\n") == nil)
     }
 
-    @Test("a reply must begin with the prefix for its id; sample replies need ascending ids and the expected value")
+    @Test("a reply must begin with the prefix of its id; prefixes come from replies with ascending ids and one value")
     func prefixes() throws {
         func reply(_ id: Int, _ value: String) -> [UInt8] {
             Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"\#(value)","revision":1}}"#.utf8)

@@ -118,7 +118,7 @@ struct ChangeConditionTests {
         #expect(refusal(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
     }
 
-    @Test("after any random changes of a batch, a condition holds exactly if it matches the resolved document")
+    @Test("after random changes in a batch, a condition gives the same result as on the fully resolved document")
     func randomBatches() throws {
         var generator = SystemRandomNumberGenerator()
         let names = ["a", "b", "c"]

@@ -13,15 +13,15 @@ import Synchronization
 /// One watcher serves the process. Its thread starts on first use and ends with ``stop()`` or when the watcher is
 /// released.
 package final class FileWatcher: Sendable {
-    /// The delays and intervals of signals.
+    /// The delays and intervals of the stream of ``changes(at:reporting:)``.
     package struct Timing: Sendable, Hashable {
         /// The time without events after which a burst has ended.
         package var settle: Duration
         /// The maximum duration of a burst, as a multiple of `settle`.
         package var maxBurst: Int
-        /// The time between two signals while there are no events.
+        /// The time between two elements of the stream while inotify reports nothing.
         package var poll: Duration
-        /// The time between two signals while the kernel refuses watches. The watches are requested again each time.
+        /// The time between two elements while the kernel refuses watches. The watches are requested again each time.
         package var retry: Duration
 
         package init(

@@ -12,8 +12,8 @@ import Synchronization
 package final class GenerationWriter: Sendable {
     fileprivate struct State {
         var pending = Deque<Generation>()
-        /// Three numbers of the newest generation on disk: its revision, its journal sequence number, and the bound of
-        /// the settled reservations (`Generation.released`).
+        /// Three numbers of the newest generation on disk: its revision, its journal sequence number, and the
+        /// revision up to which all reservations are settled (`Generation.released`).
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
     }

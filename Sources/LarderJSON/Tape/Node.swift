@@ -35,7 +35,7 @@ struct Node: BitwiseCopyable {
         static let nullMembers: UInt32 = 1 << 5
         /// name: the name occurs earlier in this object, so this node is skipped.
         @inlinable static var later: UInt32 { 1 << 6 }
-        /// object: the last node in the subtree of the object is a `table`.
+        /// object: set if the last node in the subtree of the object is a `table`.
         @inlinable static var indexed: UInt32 { 1 << 6 }
         /// name: the name occurs again later. `span` is the distance to the last name node with this name.
         @inlinable static var redirected: UInt32 { 1 << 7 }

@@ -73,8 +73,8 @@ final class SnapshotChannel {
 
     /// Whether delivering the current snapshot takes only microseconds. It is then delivered in place: within the step
     /// that publishes it, before the change is logged, acknowledged and flushed. Subscribers get it about 10,000
-    /// instructions earlier. False after ``stop()``: the last step of the consumer could otherwise run in place, within
-    /// the call that cancels its task.
+    /// instructions earlier. False after ``stop()``: when `stop` cancels the consumer's task, the consumer would
+    /// otherwise run its last step within that call.
     private var isQuick: Bool {
         consumer != nil && topics.count + waits.count <= Self.maxInPlace
             && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.maxInPlace

@@ -122,7 +122,7 @@ struct DownloadQueueTests {
         #expect(started(&queue) == ["4"])
     }
 
-    @Test("a user gets half of all slots and all but one of each origin; the agent itself has no such limit")
+    @Test("a user gets at most half of all slots, and never the last slot of an origin; the agent has no such limit")
     func userLimits() {
         var queue = DownloadQueue<String>(limits: DownloadLimits(total: 9, perOrigin: 3))
         for number in 0..<20 { queue.add("a\(number)", origin: "o\(number)", user: 1, priority: .high) }
