@@ -79,7 +79,7 @@ struct RenderedConfiguration: Sendable {
                     return false
                 }
             }
-            Output.note("the command after the change of \(output.path) has succeeded")
+            Output.note("the command that runs when \(output.path) changes has succeeded")
             await client.acknowledge(snapshot, nil)
             return true
         }

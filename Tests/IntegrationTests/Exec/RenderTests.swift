@@ -186,7 +186,7 @@ extension Integration {
                 try larder.waitForLog(
                     "the command after the change failed with exit status 1; the previous app.conf has been restored")
                 try home.write("ready", "")
-                try larder.waitForLog("the command after the change of app.conf has succeeded")
+                try larder.waitForLog("the command that runs when app.conf changes has succeeded")
                 #expect(larder.log.contains("22"))
                 #expect(try text(home, "app.conf") == "22\n")
                 larder.signal(SIGTERM)
