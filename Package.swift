@@ -93,7 +93,7 @@ let package = Package(
             "LarderConfig",
             [
                 "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources", "LarderEncoding", "LarderJSON",
-                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging, deque, nioPosix,
+                "LarderSchema", "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging, deque, nioPosix,
             ]),
         larder(
             "LarderImages",
@@ -130,7 +130,7 @@ let package = Package(
             "LarderCommand",
             [
                 "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderClient",
-                "LarderTemplate", "CLinuxShims", arguments, crypto,
+                "LarderSchema", "LarderTemplate", "CLinuxShims", arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // Not part of any product: the load generator and code shared by tests.
@@ -173,8 +173,8 @@ let package = Package(
             "LarderConfigTests",
             [
                 "ConfigTestSupport", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
-                "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging,
-                nioPosix, crypto,
+                "LarderEncoding", "LarderJSON", "LarderSchema", "LarderHTTPSemantics", "LarderPlatform",
+                "LarderUpstream", logging, nioPosix, crypto,
             ]),
         tests(
             "LarderImagesTests",

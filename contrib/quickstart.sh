@@ -4,7 +4,7 @@
 # - sets, reads, explains and watches a value, and waits for one
 # - renders a file from the configuration, and runs a program with it
 # - follows a value in a Python program
-# - refreshes a namespace from nginx
+# - refreshes a namespace from nginx, and refuses a document that violates its schema
 # - downloads an image once for ten processes, and serves it while nginx is down
 #
 #   contrib/quickstart.sh          show everything, then stop all programs
@@ -117,12 +117,18 @@ start_origin() {
 start_origin
 
 # --- the agent
+cat >"$dir/shop.schema.json" <<JSON
+{"properties": {"checkout": {"properties": {"enabled": {"type": "boolean"}}}}}
+JSON
 cat >"$dir/larder.json" <<JSON
 {
   images: { allowNetworks: ["127.0.0.0/8"] }, // origins on this machine are refused by default
   namespaces: {
     default: {},
-    shop: { remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } } },
+    shop: {
+      remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } },
+      schema: { path: "$dir/shop.schema.json" },
+    },
   },
 }
 JSON
@@ -241,6 +247,16 @@ printf '{"version": 2, "checkout": {"enabled": true}}\n' >"$dir/origin/www/shop.
 show "larder refresh --namespace shop"
 show "larder get --namespace shop checkout.enabled"
 expect "the value in the changed response" "$(larder get --namespace shop checkout.enabled)" true
+
+say "A document that violates the schema is refused, and the last good one stays"
+show "cat $dir/shop.schema.json"
+printf '{"version": 3, "checkout": {"enabled": "yes"}}\n' >"$dir/origin/www/shop.json"
+printf '%s$ larder refresh --namespace shop%s\n' "$bold" "$plain"
+if larder refresh --namespace shop; then expect "the refresh of an invalid document" "success" "a failure"; fi
+show "larder get --namespace shop checkout.enabled"
+expect "the last good value" "$(larder get --namespace shop checkout.enabled)" true
+printf '{"version": 4, "checkout": {"enabled": true}}\n' >"$dir/origin/www/shop.json"
+show "larder refresh --namespace shop"
 
 say "Ten processes request one image: Larder downloads it once, and all get the same file"
 image=http://127.0.0.1:$port/logo.png

@@ -18,6 +18,7 @@ enum ExitStatus: Int32, CaseIterable {
     case noRoom = 11
     case warnings = 12
     case conflict = 13
+    case schemaViolation = 14
     case programFailed = 126
     case programNotFound = 127
 
@@ -39,6 +40,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .noRoom: "image: no space within the limits of the cache or on the disk"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
+        case .schemaViolation: "the change would violate the schema of the namespace; nothing was changed"
         case .programFailed: "exec: the program cannot be run"
         case .programNotFound: "exec: the program was not found"
         }
@@ -69,6 +71,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .imageRefused: self = .imageRefused
         case .noRoom: self = .noRoom
         case .conflict: self = .conflict
+        case .schemaViolation: self = .schemaViolation
         case .shuttingDown: self = .unreachable
         case .invalidParams: self = .usage
         default: self = .failure

@@ -54,6 +54,9 @@ struct Failure: Error, Equatable {
                 if let path = conflict.path { writer.member("path", path.description) }
                 writer.member("value", conflict.value)
             }
+            if let remote, remote.schemaErrors != nil {
+                writer.member("errors", JSONValue.building { remote.write(to: &$0) }["data"]?["errors"])
+            }
             writer.member("exitStatus", Int(status.rawValue))
             writer.endObject()
         }.compactText
@@ -68,6 +71,8 @@ struct Failure: Error, Equatable {
         case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
             "raise limits.lineBytes in the settings, or let the agent read the document from a file or over HTTP"
+        case .remote where error.remoteError?.schemaErrors.map { $0.count > 1 } ?? false:
+            "add --json to list all violations"
         case .remote: error.remoteError?.conflict.map(current)
         default: nil
         }

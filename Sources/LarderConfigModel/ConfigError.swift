@@ -6,6 +6,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound, conflict
+            case schemaViolation
         }
 
         private let kind: Kind
@@ -29,6 +30,8 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let notFound = Self(kind: .notFound)
         /// The condition of the change does not hold; nothing was changed.
         package static let conflict = Self(kind: .conflict)
+        /// The resulting configuration would violate the schema of the namespace; nothing was changed.
+        package static let schemaViolation = Self(kind: .schemaViolation)
 
         package var description: String { kind.rawValue }
     }
@@ -43,12 +46,18 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     package let deletion: MassDeletion?
     /// The path whose value caused a `conflict`; nil if the revision or the epoch caused it, and for other errors.
     package let conflictPath: JSONPath?
+    /// The violations if the code is `schemaViolation`; otherwise empty.
+    package let schemaProblems: [SchemaProblem]
 
-    package init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {
+    package init(
+        _ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil,
+        schemaProblems: [SchemaProblem] = []
+    ) {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
         self.deletion = deletion
+        self.schemaProblems = schemaProblems
         conflictPath = nil
     }
 
@@ -57,9 +66,12 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     init(conflictAt path: [String]?, _ message: String) {
         code = .conflict
         self.message = message
-        (retryAfter, deletion) = (nil, nil)
+        (retryAfter, deletion, schemaProblems) = (nil, nil, [])
         conflictPath = path.map { JSONPath($0) }
     }
 
     package var description: String { message }
+
+    /// Whether a document or value was refused because of its content.
+    package var isRefusal: Bool { code == .rejected || code == .schemaViolation }
 }

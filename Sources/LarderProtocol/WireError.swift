@@ -26,6 +26,8 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     public let namespace: String?
     /// The current state, for ``Code/conflict``; nil for other errors.
     public let conflict: Conflict?
+    /// The violations for ``Code/schemaViolation``, the most specific first; nil for other errors.
+    public let schemaErrors: [SchemaError]?
 
     /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
     public final class Conflict: Sendable, Hashable {
@@ -65,7 +67,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.code = code
         self.detail = detail
         self.reason = reason
-        (right, namespace, conflict) = (nil, nil, nil)
+        (right, namespace, conflict, schemaErrors) = (nil, nil, nil, nil)
     }
 
     /// Creates the error ``Code/conflict``.
@@ -74,7 +76,16 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         code = .conflict
         self.conflict = conflict
         self.detail = detail
-        (reason, right, namespace) = (nil, nil, nil)
+        (reason, right, namespace, schemaErrors) = (nil, nil, nil, nil)
+    }
+
+    /// Creates the error ``Code/schemaViolation``.
+    /// - Parameter detail: the first violation and the number of others, in one line
+    public init(_ schemaErrors: [SchemaError], _ detail: String) {
+        code = .schemaViolation
+        self.schemaErrors = schemaErrors
+        self.detail = detail
+        (reason, right, namespace, conflict) = (nil, nil, nil, nil)
     }
 
     /// Creates the error ``Code/denied`` for a peer that lacks a right.
@@ -83,7 +94,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     ///   - detail: which right is missing and who can grant it, in one line
     public init(lacking right: Right, in namespace: String?, _ detail: String) {
         code = .denied
-        (reason, conflict) = (nil, nil)
+        (reason, conflict, schemaErrors) = (nil, nil, nil)
         (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
@@ -122,6 +133,8 @@ extension WireError {
         right = (data?["right"]?.string).flatMap(Right.init)
         namespace = data?["namespace"]?.string
         conflict = data.flatMap(Conflict.init)
+        let errors = code == .schemaViolation ? data?["errors"] : nil
+        schemaErrors = errors.map { $0.elements.compactMap { try? SchemaError(from: MemberReader(object: $0)) } }
     }
 
     /// Reads an error from the members `name`, `detail` and `reason` of an object, such as an element of `failures` in
@@ -153,6 +166,12 @@ extension WireError {
         if let right { writer.member("right", right.rawValue) }
         if let namespace { writer.member("namespace", namespace) }
         conflict?.writeMembers(to: &writer)
+        if let schemaErrors {
+            writer.name("errors")
+            writer.beginArray()
+            for error in schemaErrors { error.write(to: &writer) }
+            writer.endArray()
+        }
         writer.endObject()
         writer.endObject()
     }
@@ -177,5 +196,12 @@ extension WireError.Conflict {
             writer.endArray()
         }
         writer.member("value", value)
+    }
+}
+
+extension SchemaError: Hashable {
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(path)
+        hasher.combine(schemaPath)
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import LarderSchema
 import LarderUpstream
 import Logging
 import NIOPosix
@@ -31,6 +32,11 @@ struct StoreFixture {
     var staleIfError: Duration?
     var rules = LayerRules()
     var history = HistoryLimits()
+    /// The schema as JSON; nil for none.
+    var schema: String?
+    var enforcement = SchemaSettings.Enforcement.refuse
+    /// The values that messages about violations of the schema must not show.
+    var secrets = SecretPatterns.none
     /// The content of the host layer when a store is opened; nil for the content recorded on disk.
     var host: JSONValue?
 
@@ -44,6 +50,8 @@ struct StoreFixture {
             logger: .silent)
         archive.generations.configure(history)
         var restored = try archive.restore()
+        var previousFiles: [FileLayer: FileDocument] = [:]
+        for layer in FileLayer.allCases { previousFiles[layer] = restored.layers[layer] }
         if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
             restored,
@@ -55,7 +63,16 @@ struct StoreFixture {
                 documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
+            schema: schema.map { try compiled($0) }, previousFiles: previousFiles,
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
+    }
+
+    /// Compiles a schema with the settings of this fixture.
+    func compiled(_ schema: String) throws -> NamespaceSchema {
+        let document = try JSONValue(parsing: schema)
+        return NamespaceSchema(
+            document, try JSONSchema(document),
+            settings: SchemaSettings(path: "/schema.json", enforcement: enforcement), secrets: secrets)
     }
 
     /// Returns a fixture without a remote source.

@@ -20,6 +20,13 @@ enum Input {
         }
     }
 
+    /// The current directory; nil if it no longer exists.
+    static var currentDirectory: String? {
+        guard let directory = getcwd(nil, 0) else { return nil }
+        defer { free(directory) }
+        return String(cString: directory)
+    }
+
     static func failure(_ name: String) -> Failure {
         Failure(
             .failure, "cannot read \(name == "-" ? "standard input" : name): \(String(cString: strerror(errno)))")

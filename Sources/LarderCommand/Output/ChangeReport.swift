@@ -1,4 +1,5 @@
 import LarderClient
+import LarderJSON
 
 /// Formats the result of a change as text for the user of a command.
 struct ChangeReport {
@@ -6,14 +7,27 @@ struct ChangeReport {
 
     func text(_ change: ConfigChange) -> String {
         guard change.isDryRun else { return change.summary }
-        return dryRun(change.changes ?? [], at: change.revision)
+        return dryRun(change.changes ?? [], change.schemaErrors ?? [], at: change.revision)
     }
 
-    /// The result of a dry run: a heading, then one line per difference.
-    func dryRun(_ changes: [ConfigDiff.Change], at revision: Int) -> String {
+    /// The result of a dry run: a heading, then one line per difference and per violation of the schema.
+    func dryRun(_ changes: [ConfigDiff.Change], _ errors: [SchemaError], at revision: Int) -> String {
         if changes.isEmpty { return "dry run: the configuration would stay as it is in revision \(revision)" }
         let report = DiffReport(style: style)
-        return (["dry run: this would change in revision \(revision)"] + changes.map(report.line))
-            .joined(separator: "\n")
+        var lines = ["dry run: this would change in revision \(revision)"] + changes.map(report.line)
+        if !errors.isEmpty {
+            lines += [style.problem("the result would violate the schema")] + errors.map { "  " + $0.text.printable }
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension SchemaError {
+    /// The path, the message and the source of the value, in one line.
+    var text: String {
+        let place = path.isEmpty ? "" : "\(JSONPath(path)): "
+        var source = layer.map { "layer \($0)" } ?? ""
+        if let location { source += (source.isEmpty ? "" : ", ") + location + (line.map { ":\($0)" } ?? "") }
+        return place + message + (source.isEmpty ? "" : " (\(source))")
     }
 }

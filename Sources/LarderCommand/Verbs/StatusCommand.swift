@@ -56,7 +56,9 @@ struct StatusCommand: AsyncParsableCommand {
 /// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
     static func status(_ namespaces: [ConfigStatus.Namespace], imageProblem: String?) -> ExitStatus {
-        var findings = namespaces.flatMap { UpstreamCheck.findings($0, .now, Hints()) }
+        var findings = namespaces.flatMap {
+            UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
+        }
         if let imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }
@@ -86,6 +88,8 @@ struct StatusReport {
         namespaces.map { paragraph($0).joined(separator: "\n") }.joined(separator: "\n\n")
     }
 
+    private func violation(_ error: SchemaError) -> String { style.problem(error.text.printable) }
+
     private func paragraph(_ namespace: ConfigStatus.Namespace) -> [String] {
         var lines = [
             "\(style.strong(namespace.namespace.printable))  \(style.state(namespace.state)) "
@@ -114,6 +118,20 @@ struct StatusReport {
                     style.problem(what.printable), ago(quarantine.at),
                     "accept it with: \(hints.command("larder refresh --force", namespace: namespace.namespace))",
                 ])
+        }
+        if let schema = namespace.schema {
+            if let problem = schema.problem { lines += rows("schema", [style.problem(problem.printable)]) }
+            if !schema.errors.isEmpty {
+                lines += rows(
+                    "schema", ["the snapshot violates \(schema.path.printable)"] + schema.errors.map(violation))
+            }
+        }
+        if let refusal = namespace.schemaRefusal {
+            let what = refusal.layer.map { "content of layer \($0)" } ?? "locks or experiments of the settings"
+            let version = refusal.version.map { ", version \($0)" } ?? ""
+            lines += rows(
+                "refused",
+                ["\(what)\(version), by the schema".printable, ago(refusal.at)] + refusal.errors.map(violation))
         }
         if let hold = namespace.hold {
             let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""

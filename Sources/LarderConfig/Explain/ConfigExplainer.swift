@@ -107,11 +107,34 @@ struct ConfigExplainer: Sendable {
         }
     }
 
-    private func location(of path: [String], in layer: FileLayer, _ effect: PatchEffect) -> SourceLocation? {
+    private func location(of path: [String], in layer: FileLayer, _ effect: PatchEffect?) -> SourceLocation? {
         guard let location = configuration.location(of: layer) else { return nil }
         return SourceLocation.find(path, in: location, maximumBytes: configuration.maximumBytes, effect: effect) {
             FileLayerReader.merge($0, keepsNulls: configuration.keepsNulls(layer))
         }
+    }
+
+    /// Adds the location of each value, and its line if it is from a file.
+    func located(_ problems: [SchemaProblem]) async -> [SchemaProblem] {
+        await blocking.run { () -> [SchemaProblem] in
+            problems.map { problem in
+                var problem = problem
+                switch problem.layer {
+                case .defaults: locate(&problem, in: .defaults)
+                case .host: locate(&problem, in: .host)
+                case .remote: problem.location = configuration.remote?.location
+                case .experiment: problem.location = configuration.settingsPath
+                case .override, nil: break
+                }
+                return problem
+            }
+        }
+    }
+
+    private func locate(_ problem: inout SchemaProblem, in layer: FileLayer) {
+        problem.location = configuration.location(of: layer)
+        guard let found = location(of: problem.path.segments, in: layer, nil) else { return }
+        (problem.location, problem.line) = (found.file, found.line)
     }
 
     // MARK: Locks

@@ -57,6 +57,13 @@ package struct ConfigExplanation: Sendable {
         package var settings: String?
     }
 
+    /// The description of a value in the schema of its namespace.
+    package struct Documentation: Sendable, Hashable {
+        package var title: String?
+        package var description: String?
+        package var defaultValue: JSONValue?
+    }
+
     package var path: JSONPath
     /// The revision of the explained snapshot.
     package var revision: Int
@@ -69,4 +76,6 @@ package struct ConfigExplanation: Sendable {
     package var lock: Lock?
     /// All layers, lowest first.
     package var layers: [Layer]
+    /// The description of the value in the schema; nil if there is none.
+    package var documentation: Documentation?
 }

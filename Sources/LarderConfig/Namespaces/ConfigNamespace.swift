@@ -53,7 +53,7 @@ package final class ConfigNamespace: Sendable {
                 recovered.archive, blocking: environment.blocking, clock: environment.clock,
                 logger: environment.logger),
             rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
-            status: recovered.status,
+            status: recovered.status, schema: recovered.schema, previousFiles: recovered.previousFiles,
             clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
         self.store = store
         store.publication.raise(environment.changes)
@@ -106,6 +106,9 @@ package final class ConfigNamespace: Sendable {
             configuration.limits, history: configuration.history, status: configuration.initialStatus)
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.remote?.location)
+        if previous.schema != configuration.schema || previous.secrets != configuration.secrets {
+            await readSchema(configuration)
+        }
         state.withLock { $0.isApplying = false }
         start(isReconfigured: true)
     }
@@ -139,6 +142,13 @@ package final class ConfigNamespace: Sendable {
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, at: configuration.location(of: layer), files[layer]) }
             }
+            if let schema = configuration.schema {
+                group.addTask {
+                    for await _ in self.environment.watcher.changes(at: schema.path) {
+                        await self.readSchema(configuration)
+                    }
+                }
+            }
             if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
@@ -148,6 +158,19 @@ package final class ConfigNamespace: Sendable {
                 group.addTask { await poller.run(after: start) }
                 group.addTask { await poller.follow(after: start) }
             }
+        }
+    }
+
+    /// Reads the schema file. If it cannot be used, the previous schema stays in force, and the status and the log report
+    /// the reason.
+    private func readSchema(_ configuration: NamespaceConfiguration) async {
+        guard let settings = configuration.schema else { return await store.use(nil) }
+        let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
+        do throws(SchemaFileError) {
+            let schema = try await environment.blocking.run { () throws(SchemaFileError) in try file.read() }
+            await store.use(schema)
+        } catch {
+            await store.schemaFailed(error.description)
         }
     }
 
@@ -201,7 +224,9 @@ package final class ConfigNamespace: Sendable {
 
     /// Explains the value at a path. Reads the files of the layers to find the line of each value.
     package func explain(_ path: JSONPath) async -> ConfigExplanation {
-        await explainer.explain(path.segments, store.provenance(of: path.segments))
+        var explanation = await explainer.explain(path.segments, store.provenance(of: path.segments))
+        explanation.documentation = await store.schema?.documentation(at: path)
+        return explanation
     }
 
     /// Submits a change, like ``ConfigStore/submit(_:on:then:)``. If the change would affect a locked path, the error
@@ -211,7 +236,9 @@ package final class ConfigNamespace: Sendable {
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
         store.submit(change, on: executor) { result in
-            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
+            guard case .failure(let error) = result, error.code == .locked || error.code == .schemaViolation else {
+                return completion(result)
+            }
             Task { completion(.failure(await self.explained(error, of: change))) }
         }
     }
@@ -219,13 +246,20 @@ package final class ConfigNamespace: Sendable {
     /// Resolves a change as a commit would, and changes nothing. Its errors are those of ``submit(_:on:then:)``.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
         do throws(ConfigError) {
-            return try await store.preview(change)
+            var preview = try await store.preview(change)
+            if !preview.schemaProblems.isEmpty {
+                preview.schemaProblems = await explainer.located(preview.schemaProblems)
+            }
+            return preview
         } catch {
-            throw error.code == .locked ? await explained(error, of: change) : error
+            throw await explained(error, of: change)
         }
     }
 
+    /// Adds file and line to an error, if it is about a value from a file.
     private func explained(_ error: ConfigError, of change: LayerChange) async -> ConfigError {
+        if error.code == .schemaViolation { return ConfigError(await explainer.located(error.schemaProblems)) }
+        if error.code != .locked { return error }
         let layers = await store.shownLayers
         guard let locked = change.lockedPath(in: layers.rules.locks) else { return error }
         return await explainer.refusal(locked, layers)

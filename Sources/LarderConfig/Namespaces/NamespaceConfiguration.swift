@@ -29,13 +29,15 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     /// The values that are masked for peers without the right to see secrets.
     package var secrets: SecretPatterns
     package var history: HistoryLimits
+    /// The schema that the configuration must satisfy; nil for none.
+    package var schema: SchemaSettings?
 
     package init(
         name: String, durability: Durability = .full, maximumBytes: Int = 16 << 20,
         maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,
         isHostDirectoryNamed: Bool = true, remote: RemoteSourceSettings? = nil, locks: [JSONPath] = [],
         experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none,
-        history: HistoryLimits = HistoryLimits()
+        history: HistoryLimits = HistoryLimits(), schema: SchemaSettings? = nil
     ) {
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
@@ -50,6 +52,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
         self.settingsPath = settingsPath
         self.secrets = secrets
         self.history = history
+        self.schema = schema
     }
 
     /// Sets the maximum size of documents from any source.

@@ -11,6 +11,10 @@ struct RecoveredNamespace: Sendable {
     private(set) var state: RecoveredState
     private(set) var status: NamespaceStatus
     let files: PerFileLayer<FileLayerReader>
+    /// The file layers of the last known good state.
+    private(set) var previousFiles: [FileLayer: FileDocument] = [:]
+    /// The schema; nil for none, or if its file cannot be used.
+    private(set) var schema: NamespaceSchema?
 
     /// Reads the state and the files. Blocks on disk I/O.
     /// - Throws: ``FileError`` if the state directory cannot be used. A layer whose files cannot be read keeps its last
@@ -26,6 +30,16 @@ struct RecoveredNamespace: Sendable {
         self.state = state
         status = configuration.initialStatus
         files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
+        for layer in FileLayer.allCases { previousFiles[layer] = state.layers[layer] }
+        if let settings = configuration.schema {
+            do throws(SchemaFileError) {
+                schema = try SchemaFile(
+                    settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes
+                ).read()
+            } catch {
+                status.schemaFileProblem = error.description
+            }
+        }
         for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {
             self.state.layers.dropRemote()

@@ -49,8 +49,8 @@ actor FileLayerRefresher {
     }
 
     /// Reads the files.
-    /// - Throws: `rejected`, naming the file that cannot be used; the errors of the store; `stopped` if another
-    ///   refresher has replaced this one. The layer stays as it was.
+    /// - Throws: `rejected`, naming the file that cannot be used; `schemaViolation`; the errors of the store; `stopped`
+    ///   if another refresher has replaced this one. The layer stays as it was.
     func refresh() async throws(ConfigError) -> CommitOutcome {
         if isFinished { throw ConfigError(.stopped, "the settings of the \(layer) layer changed; retry") }
         if let next { return try await next.value.get() }

@@ -122,6 +122,11 @@ package struct ConfigStatusReport: Sendable {
     /// The last document that was refused because it would remove too many members; nil once another document is
     /// accepted.
     package var quarantine: Quarantine?
+    /// The state of the schema.
+    package var schema = SchemaStatus()
+    /// Why the schema file cannot be used; nil if it can, or if the settings name none. The previous schema, if any, stays
+    /// in force.
+    package var schemaFileProblem: String?
     /// The hold of a rollback; nil for none.
     package var hold: Hold?
     /// The remote source; nil for none.

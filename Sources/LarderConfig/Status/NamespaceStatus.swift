@@ -19,6 +19,10 @@ struct NamespaceStatus: Sendable {
     var watchProblems: [ConfigLayer: String] = [:]
     /// Why the last change could not be written to disk; nil if the last write succeeded.
     private var storageProblem: ConfigStatusReport.Problem?
+    /// The state of the schema.
+    var schema = SchemaStatus()
+    /// Why the schema file cannot be used; nil if it can, or if there is none.
+    var schemaFileProblem: String?
     /// The time of the next poll; nil if none is scheduled.
     var nextAttemptAt: Int?
     private(set) var refreshes = RefreshRecord()
@@ -56,6 +60,10 @@ struct NamespaceStatus: Sendable {
         if hasRemote, layers.remote != nil { status.settled = .stale }
         return status
     }
+
+    /// Records the schema of a store that is being opened.
+    /// - Parameter problems: the violations of the schema by the first snapshot
+    mutating func opened(_ gate: SchemaGate, _ problems: [SchemaProblem]) { schema = gate.status(problems) }
 
     /// The status for new settings, continued from the previous status. If the settings name another source, the
     /// freshness and the last results are reset.
@@ -165,6 +173,8 @@ struct NamespaceStatus: Sendable {
                 lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,
                 consecutiveFailures: refreshes.consecutiveFailures)
         }
+        report.schema = schema
+        report.schemaFileProblem = schemaFileProblem
         report.layers = ConfigLayer.allCases.map { self.report($0, of: layers) }
         return report
     }

@@ -16,6 +16,9 @@ final class ChangeQueue: Sendable {
         init(id: Int, change: LayerChange, completion: @escaping Completion) {
             (self.id, self.change, self.completion) = (id, change, completion)
         }
+
+        /// A change that the schema has refused before, and that no caller waits for.
+        convenience init(retrying change: LayerChange) { self.init(id: 0, change: change) { _ in } }
     }
 
     private struct State {

@@ -27,6 +27,9 @@ package actor ConfigStore {
     private var limits: StoreLimits
     private let clocks: StoreClocks
     private let log: StoreLog
+    private var gate: SchemaGate
+    /// The schema to use from the next batch on; nil if it stays.
+    private var nextSchema: NamespaceSchema??
     private var olderGenerations: OlderGenerations
     private let archived: ArchivedSnapshots
 
@@ -34,7 +37,9 @@ package actor ConfigStore {
         _ opening: StoreOpening, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
         clocks: StoreClocks, logger: Logger
     ) {
-        let status = SharedStatus(status.restored(from: opening.layers, now: clocks.wallClock.now))
+        var restored = status.restored(from: opening.layers, now: clocks.wallClock.now)
+        restored.opened(opening.gate, opening.schemaProblems)
+        let status = SharedStatus(restored)
         publication = ConfigPublication(
             namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot,
             status: StatusRecord(status, holding: opening.layers))
@@ -43,6 +48,7 @@ package actor ConfigStore {
             epoch: opening.epoch)
         expiry = OverrideExpiry(opening.layers.override, clocks)
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
+        gate = opening.gate
         olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
         archived = ArchivedSnapshots(storage: storage)
         self.status = status
@@ -55,11 +61,12 @@ package actor ConfigStore {
     /// that ends with the process. Its revisions are then not comparable with those of other processes.
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
-        status: NamespaceStatus, clocks: StoreClocks, logger: Logger
+        status: NamespaceStatus, schema: NamespaceSchema? = nil, previousFiles: [FileLayer: FileDocument] = [:],
+        clocks: StoreClocks, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var opening = StoreOpening(
-            recovered, epoch: storage.epoch, rules: rules, mayPublishEmpty: !status.hasRemote,
-            now: clocks.wallClock.now)
+            recovered, epoch: storage.epoch, rules: rules, schema: schema, previousFiles: previousFiles,
+            mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
         if let bound = opening.reservation {
             do throws(FileError) {
                 try await storage.reserve(bound)
@@ -78,6 +85,9 @@ package actor ConfigStore {
 
     private func begin(_ opening: StoreOpening) {
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
+        for refused in gate.refused { log.refusedBySchema(refused) }
+        if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
+        if let problem = status.current.schemaFileProblem { log.schemaUnusable(problem) }
         for generation in opening.onlyInJournal {
             storage.writeInBackground(core.history[generation.revision] ?? generation)
         }
@@ -152,7 +162,8 @@ package actor ConfigStore {
 
     /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
-        if core.layers.rules == rules { return }
+        // The current rules replace those of previous settings that the schema has refused.
+        if core.layers.rules == rules, !gate.refusesRules { return }
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
@@ -160,6 +171,8 @@ package actor ConfigStore {
     /// document stays.
     /// - Parameter location: the location of the remote source in the settings; nil if the settings have none
     func dropRemote(unlessFrom location: String?) async {
+        gate.forgetRemote(unlessFrom: location)
+        reportRefusal()
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
@@ -167,9 +180,31 @@ package actor ConfigStore {
     /// Resolves a change of the current state as a commit would, and changes nothing.
     /// - Throws: The errors of the commit, except for those of the disk.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
-        try await core.preview(
+        var preview = try await core.preview(
             change, limits: limits.documents, mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
+        if let schema = gate.schema {
+            preview.schemaProblems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
+        }
+        return preview
     }
+
+    /// Replaces the schema. The current snapshot stays published, even if it violates the new schema. The changes that
+    /// the previous schema has refused are tried again. A schema that is in force already stays.
+    func use(_ schema: NamespaceSchema?) async {
+        if let schema, let current = nextSchema ?? gate.schema, current.isSame(as: schema) { return schemaFailed(nil) }
+        nextSchema = .some(schema)
+        await commit(.recheck, orLog: "cannot apply the schema")
+    }
+
+    /// Records why the schema file cannot be used; nil if it can. The previous schema stays in force.
+    func schemaFailed(_ problem: String?) {
+        guard status.current.schemaFileProblem != problem else { return }
+        report { status, _ in status.schemaFileProblem = problem }
+        if let problem { log.schemaUnusable(problem) }
+    }
+
+    /// The schema in force; nil for none.
+    package var schema: NamespaceSchema? { gate.schema }
 
     private func commit(_ change: LayerChange, orLog problem: Logger.Message) async {
         do { _ = try await commit(change) } catch { log.failed(problem, error) }
@@ -183,23 +218,99 @@ package actor ConfigStore {
         while true {
             let maxChanges = limits.maxChanges(isExpensive: core.isExpensive)
             guard let pending = changes.take(atMost: maxChanges) else { return }
-            let now = clocks.wallClock.now
-            let commit = PendingCommit(
-                pending,
-                to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
-            let mayPublishEmpty = !status.hasRemote
-            let resolution =
-                if core.isExpensive {
-                    await core.resolveConcurrently(commit.batch, mayPublishEmpty: mayPublishEmpty, now: now)
-                } else {
-                    core.resolve(commit.batch, mayPublishEmpty: mayPublishEmpty, now: now)
-                }
-            let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
-            let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
-            if need != .nothing, await !meet(need, of: commit, resolution, causes) { continue }
-            finish(commit, resolution, causes, met: need, now: now)
+            if let schema = nextSchema.take() { await install(schema) }
+            await commit(pending)
             if pending.count == maxChanges { await Task.yield() }
         }
+    }
+
+    /// Commits changes as one batch, together with the changes that the schema has refused before. If the schema refuses
+    /// the result, commits each change alone, and refuses those that are still invalid.
+    private func commit(_ pending: [ChangeQueue.Pending]) async {
+        let retried = gate.changes(toRetryWith: pending.map(\.change)).map(ChangeQueue.Pending.init(retrying:))
+        if !retried.isEmpty, await attempt(pending + retried).isEmpty { return }
+        let problems = await attempt(pending)
+        if problems.isEmpty { return }
+        if pending.count == 1 { return refuse(pending[0], problems) }
+        for each in pending { await commit([each]) }
+    }
+
+    /// Commits changes as one batch.
+    /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty if
+    ///   all changes were completed
+    private func attempt(_ pending: [ChangeQueue.Pending]) async -> [SchemaProblem] {
+        let now = clocks.wallClock.now
+        let commit = PendingCommit(
+            pending,
+            to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
+        let resolution = await resolve(commit.batch, now: now)
+        let problems = await problems(of: resolution, after: commit.batch)
+        if !problems.isEmpty, gate.schema?.refuses ?? false { return problems }
+        let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
+        let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
+        if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
+        finish(commit, resolution, causes, met: need, problems, now: now)
+        return []
+    }
+
+    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
+        let mayPublishEmpty = !status.hasRemote
+        return if core.isExpensive {
+            await core.resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+        } else {
+            core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+        }
+    }
+
+    // MARK: Schema
+
+    /// The size in bytes above which a configuration is validated on another thread.
+    private static let largeBytes = 64 * 1024
+
+    /// The violations of the schema by a new snapshot; empty if the snapshot stays.
+    private func problems(of resolution: Resolution, after batch: ChangeBatch) async -> [SchemaProblem] {
+        let (value, current) = (resolution.snapshot.value, core.snapshot)
+        guard let schema = gate.schema, resolution.snapshot !== current else { return [] }
+        if gate.isCurrentValid, let path = batch.changedPath {
+            return schema.problems(of: value, in: batch.layers, previous: current.value, changedAt: path)
+        }
+        // The committer may run on an event loop, and the change may have made a small configuration large.
+        return core.isExpensive || resolution.snapshot.bytes > Self.largeBytes
+            ? await schema.problemsConcurrently(of: value, in: batch.layers)
+            : schema.problems(of: value, in: batch.layers)
+    }
+
+    /// Completes a change with the error that it violates the schema. If no client requested the change, it is retained,
+    /// and the status and the log report it.
+    private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) {
+        let now = clocks.wallClock.now
+        if let refused = gate.refuse(pending.change, problems, now: now) {
+            report { status, _ in status.schema.refusal = refused.change }
+            if !refused.isKnown { log.refusedBySchema(refused.change) }
+        }
+        pending.completion(.failure(ConfigError(problems)))
+    }
+
+    /// Adapts the status to the refused changes of the gate.
+    private func reportRefusal() {
+        guard !status.current.schema.hasRefusal(gate.refused.last) else { return }
+        report { status, _ in status.schema.refusal = gate.refused.last }
+    }
+
+    /// Replaces the schema, between two batches.
+    private func install(_ schema: NamespaceSchema?) async {
+        gate.replace(schema)
+        var problems: [SchemaProblem] = []
+        if let schema, core.snapshot.revision > 0 {
+            problems = await schema.problemsConcurrently(of: core.snapshot.value, in: core.layers)
+            gate.isCurrentValid = problems.isEmpty
+        }
+        report { status, _ in
+            status.schema.digest = schema?.digest
+            status.schema.problems = problems
+            status.schemaFileProblem = nil
+        }
+        if !problems.isEmpty { log.violatesSchema(problems) }
     }
 
     /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
@@ -232,13 +343,17 @@ package actor ConfigStore {
     /// Publishes a commit whose ``CommitNeed`` is on disk, without suspension. Subscribers receive the status with the
     /// snapshot.
     private func finish(
-        _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed, now: Int
+        _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
+        _ problems: [SchemaProblem], now: Int
     ) {
         if commit.batch.hasChanged, status.hasStorageProblem {
             status.change { $0.storageWorked() }
             log.storageWorked()
         }
         commit.note(in: &status, clocks.wallClock)
+        if gate.schema != nil || !gate.refused.isEmpty {
+            noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
+        }
         let effects = core.commit(commit.batch, resolution, causes: causes, met: need)
         if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
         if effects.isNew {
@@ -253,6 +368,20 @@ package actor ConfigStore {
         guard commit.batch.hasChanged else { return }
         storage.writeInBackground(core.currentGeneration)
         if expiry.note(commit.batch, in: core.layers.override) { armExpiry() }
+    }
+
+    /// Updates the gate and the status for a commit that the schema has accepted.
+    private func noteSchema(_ commit: PendingCommit, _ problems: [SchemaProblem], isNew: Bool) {
+        gate.committed(commit.changes)
+        if isNew { gate.isCurrentValid = problems.isEmpty }
+        let found = isNew ? problems : status.current.schema.problems
+        let isReported = status.current.schema.hasRefusal(gate.refused.last)
+        guard !isReported || status.current.schema.problems != found else { return }
+        status.change { status in
+            status.schema.refusal = gate.refused.last
+            status.schema.problems = found
+        }
+        if isNew, !problems.isEmpty { log.violatesSchema(problems) }
     }
 
     // MARK: Override expiry
@@ -270,7 +399,10 @@ package actor ConfigStore {
         do {
             try await expireOverrides()
         } catch {
-            log.failed("cannot remove expired overrides; retrying in 60 s", error)
+            // The store logs a refusal by the schema once, and tries again at each later change, too.
+            if error.code != .schemaViolation {
+                log.failed("cannot remove expired overrides; retrying in 60 s", error)
+            }
             expiry.postpone()
         }
         armExpiry()
@@ -355,7 +487,13 @@ package actor ConfigStore {
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
     /// Records that the source has confirmed the current document.
-    func refreshConfirmed() { report { $0.remoteAnswered(changed: false, now: $1) } }
+    func refreshConfirmed() {
+        gate.forgetRemote()
+        report { status, now in
+            status.remoteAnswered(changed: false, now: now)
+            status.schema.refusal = gate.refused.last
+        }
+    }
 
     func refreshFailed(_ error: ConfigError) {
         report { $0.failed(error, documentSince: core.layers.remote?.updatedAt, now: $1) }

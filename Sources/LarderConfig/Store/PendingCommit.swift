@@ -1,35 +1,31 @@
 import LarderConfigModel
 import LarderPlatform
 
-/// Changes that are committed together, and the callers that wait for them.
+/// Changes that are committed together, and the callers that wait for them. Its initializer completes no change, because
+/// the schema may refuse the batch, and its changes are then applied again, one by one.
 struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
-    /// The changes whose condition did not hold. Earlier changes of the batch may be the reason. The changes with a
-    /// conflict are therefore completed after the commit, so that their callers then read the value that caused the
-    /// conflict.
-    private let conflicts: [(pending: ChangeQueue.Pending, error: ConfigError)]
+    /// The changes that were refused. They are completed after the commit, so that the caller of a change with a conflict
+    /// then reads the value that caused it: earlier changes of the batch may have set that value.
+    private let failed: [(pending: ChangeQueue.Pending, error: ConfigError)]
 
-    /// Applies changes to a batch. Refused changes are completed with their error.
+    /// Applies changes to a batch.
     init(_ changes: [ChangeQueue.Pending], to batch: consuming ChangeBatch) {
         var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
         accepted.reserveCapacity(changes.count)
-        var conflicts: [(pending: ChangeQueue.Pending, error: ConfigError)] = []
+        var failed: [(pending: ChangeQueue.Pending, error: ConfigError)] = []
         for pending in changes {
             do {
                 accepted.append((pending, try batch.apply(pending.change)))
             } catch {
-                if error.code == .conflict {
-                    conflicts.append((pending, error))
-                } else {
-                    pending.completion(.failure(error))
-                }
+                failed.append((pending, error))
             }
         }
         batch.finish()
         self.batch = batch
         self.accepted = accepted
-        self.conflicts = conflicts
+        self.failed = failed
     }
 
     /// Whether a client requested one of the changes.
@@ -45,6 +41,7 @@ struct PendingCommit {
             case .files(let layer, _):
                 status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
             case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .increment, .several,
+                .recheck,
                 .requested:
                 break
             }
@@ -54,8 +51,8 @@ struct PendingCommit {
     /// Completes the changes with an error.
     func refuse(_ error: ConfigError) {
         for (pending, _) in accepted { pending.completion(.failure(error)) }
-        // The conditions of these changes were compared with the result of the batch, which does not take effect.
-        for (pending, _) in conflicts { pending.completion(.failure(error)) }
+        // The conditions of changes were compared with the result of the batch, which does not take effect.
+        for (pending, failure) in failed { pending.completion(.failure(failure.code == .conflict ? error : failure)) }
     }
 
     /// Completes the changes.
@@ -69,6 +66,9 @@ struct PendingCommit {
                 hold: result.hold, lifetime: result.lifetime, number: result.number)
             pending.completion(.success(outcome))
         }
-        for (pending, error) in conflicts { pending.completion(.failure(error)) }
+        for (pending, error) in failed { pending.completion(.failure(error)) }
     }
+
+    /// The accepted changes.
+    var changes: [LayerChange] { accepted.map(\.pending.change) }
 }

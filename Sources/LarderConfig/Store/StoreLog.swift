@@ -52,6 +52,32 @@ final class StoreLog {
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
+    /// Logs a change that the schema has refused, and that no client requested.
+    func refusedBySchema(_ refused: RefusedChange) {
+        let what =
+            refused.subject.layer.map { "new content of the layer \($0)" } ?? "the new settings of locks or experiments"
+        logger.warning(
+            "the schema refuses \(what); the previous content stays in use: \(Self.list(refused.problems))",
+            metadata: ["namespace": "\(namespace)", "version": "\(refused.version ?? "none")"])
+    }
+
+    func violatesSchema(_ problems: [SchemaProblem]) {
+        logger.warning(
+            "the published configuration violates the schema: \(Self.list(problems))",
+            metadata: ["namespace": "\(namespace)"])
+    }
+
+    func schemaUnusable(_ problem: String) {
+        logger.error(
+            "cannot use the schema; the previous schema, if any, stays in force: \(problem)",
+            metadata: ["namespace": "\(namespace)"])
+    }
+
+    private static func list(_ problems: [SchemaProblem]) -> String {
+        let shown = problems.prefix(3).map(\.text).joined(separator: "; ")
+        return problems.count > 3 ? "\(shown); \(problems.count - 3) more" : shown
+    }
+
     func failed(_ message: Logger.Message, _ error: any Error, level: Logger.Level = .error) {
         logger.log(level: level, message, metadata: ["namespace": "\(namespace)", "error": "\(error)"])
     }

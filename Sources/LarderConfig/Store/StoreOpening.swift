@@ -21,21 +21,42 @@ struct StoreOpening: Sendable {
     /// The files of the generations that have not been read, newest first.
     private(set) var olderFiles: [String]
 
-    /// Creates the first snapshot from the last known good state. If it is certain that this state was published under
-    /// its revision, the snapshot keeps the revision. Otherwise the snapshot gets a revision that was never published.
+    /// The schema, and the content of files that it has refused.
+    private(set) var gate: SchemaGate
+    /// The violations of the schema by the first snapshot.
+    private(set) var schemaProblems: [SchemaProblem] = []
+
+    /// Creates the first snapshot from the last known good state and the current files. Files whose content would
+    /// violate the schema are refused: their layers keep the content of the last known good state. If no combination of
+    /// layers is valid, the last known good state is published nevertheless. Without such a state, nothing is published.
+    ///
+    /// If it is certain that the state was published under its revision, the snapshot keeps the revision. Otherwise the
+    /// snapshot gets a revision that was never published.
     /// - Parameters:
     ///   - epoch: the epoch of the state directory
+    ///   - previousFiles: the file layers of the last known good state; `recovered` has their current content
     ///   - mayPublishEmpty: whether the first snapshot may be empty
     ///   - now: in milliseconds since 1970
-    init(_ recovered: RecoveredState, epoch: String, rules: LayerRules, mayPublishEmpty: Bool, now: Int) {
+    init(
+        _ recovered: RecoveredState, epoch: String, rules: LayerRules, schema: NamespaceSchema? = nil,
+        previousFiles: [FileLayer: FileDocument] = [:], mayPublishEmpty: Bool, now: Int
+    ) {
         self.epoch = epoch
+        gate = SchemaGate(schema)
         var layers = recovered.layers
         // Overrides that expired while no agent was running are not served again.
         let hasExpired = layers.override.expire(at: now)
         layers.applyRulesLeniently(rules, now: now)
-        let (value, numbers) = (layers.resolved(), recovered.numbers)
+        let numbers = recovered.numbers
+        // Before the first document of the source there is nothing to validate.
+        let awaitsSource = numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty
+        if let schema, !awaitsSource {
+            schemaProblems = gate.open(&layers, previous: previousFiles, schema, now: now)
+        }
+        let isRefused = numbers.revision == 0 && !schemaProblems.isEmpty && gate.schema?.refuses == true
+        let value = layers.resolved()
         let digest = SnapshotDigest(of: value)
-        let isPlaceholder = numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty
+        let isPlaceholder = isRefused || (numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty)
         let first = isPlaceholder ? 0 : numbers.firstRevision(isCertain: digest.text == recovered.digest)
         isNew = first != numbers.revision
         snapshot = ConfigSnapshot(

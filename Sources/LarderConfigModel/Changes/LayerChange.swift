@@ -24,6 +24,8 @@ package indirect enum LayerChange: Sendable {
     case increment(path: [String], CounterStep, by: Peer?)
     /// Makes all of these changes, each a `set` or an `unset`, or none of them.
     case several([LayerChange], by: Peer?)
+    /// Changes nothing by itself. The changes that the schema has refused are tried again with it.
+    case recheck
     /// Another change with a condition or a reason.
     case requested(LayerChange, ChangeTerms)
 
@@ -38,7 +40,7 @@ package indirect enum LayerChange: Sendable {
         switch self {
         case .set, .unset, .rollback, .release, .increment, .several: true
         case .remote(_, _, _, let isPush): isPush
-        case .expireOverrides, .files, .rules, .dropRemote: false
+        case .expireOverrides, .files, .rules, .dropRemote, .recheck: false
         case .requested(let change, _): change.comesFromClient
         }
     }
@@ -54,6 +56,7 @@ package indirect enum LayerChange: Sendable {
         // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
+        case .recheck: return false
         case .several(let changes, _): return changes.contains { $0.mayChangeContainers(above: path) }
         case .requested(let change, _): return change.mayChangeContainers(above: path)
         }
@@ -67,6 +70,7 @@ package indirect enum LayerChange: Sendable {
         // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || path.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
+        case .recheck: return false
         case .several(let changes, _): return changes.contains { $0.mayChangeValue(at: path) }
         case .requested(let change, _): return change.mayChangeValue(at: path)
         }
@@ -85,7 +89,7 @@ package indirect enum LayerChange: Sendable {
         case .expireOverrides: ChangeCause(.expiry)
         case .files(.defaults, _): ChangeCause(.defaults)
         case .files(.host, _): ChangeCause(.host)
-        case .rules, .dropRemote: ChangeCause(.settings)
+        case .rules, .dropRemote, .recheck: ChangeCause(.settings)
         case .remote(let document, let origin, _, let isPush):
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
         case .rollback(_, let revision, _, let peer): ChangeCause(.rollback, revision: revision, peer: peer)
@@ -104,7 +108,7 @@ package indirect enum LayerChange: Sendable {
         case .increment(let path, let step, _): locks.touched(by: .int(step.by), at: path)
         case .several(let changes, _): changes.lazy.compactMap { $0.lockedPath(in: locks) }.first
         case .requested(let change, _): change.lockedPath(in: locks)
-        case .unset, .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: nil
+        case .unset, .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .recheck: nil
         }
     }
 
@@ -195,6 +199,7 @@ package indirect enum LayerChange: Sendable {
             layers.hold = nil
             layers.applyRulesLeniently(layers.rules, now: now)
             return ChangeEffect(operation: .release)
+        case .recheck: return nil
         case .increment, .several, .requested: preconditionFailure("only a batch applies this change")
         }
     }

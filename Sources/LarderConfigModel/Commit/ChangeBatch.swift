@@ -45,6 +45,15 @@ package struct ChangeBatch: Sendable {
         return madeBefore.isEmpty ? [lastMade.cause] : (madeBefore.map(\.cause) + [lastMade.cause]).joined()
     }
 
+    /// The only path at which the resolved configuration can have changed; nil if it can have changed at several paths.
+    package var changedPath: [String]? {
+        guard let lastMade, madeBefore.isEmpty else { return nil }
+        switch lastMade.unconditional {
+        case .set(let path, _, _, _), .unset(let path, _), .increment(let path, _, _): return path
+        default: return nil
+        }
+    }
+
     /// Applies a change.
     /// - Throws: `conflict` if the condition of the change does not hold, and the errors of ``LayerChange/apply(to:_:)``;
     ///   the batch is unchanged then.

@@ -7,6 +7,10 @@ package struct ChangePreview: Sendable {
     /// The configuration that the change would publish; that of ``current`` if the change would publish nothing.
     package let value: JSONValue
     package let result: ChangeBatch.Result
+    /// The layers that resolve to ``value``.
+    package let layers: Layers
+    /// The violations of the schema by ``value``; empty if it is valid, or if there is no schema.
+    package var schemaProblems: [SchemaProblem] = []
 
     /// The differences between the configurations before and after the change. They are computed outside every actor,
     /// so that large configurations do not block one.

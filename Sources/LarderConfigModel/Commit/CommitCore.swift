@@ -89,7 +89,7 @@ package final class CommitCore {
             } else {
                 resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
             }
-        return ChangePreview(current: current, value: resolution.snapshot.value, result: result)
+        return ChangePreview(current: current, value: resolution.snapshot.value, result: result, layers: batch.layers)
     }
 
     private var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }

@@ -12,15 +12,16 @@ package struct SourceLocation: Sendable, Hashable {
     /// - Parameters:
     ///   - location: the file or directory of the layer
     ///   - effect: the known effect of the layer at the path. If the files now have another effect, they have changed.
+    ///     Nil for an unknown effect.
     ///   - merge: builds the layer from the documents of the files
     /// - Returns: the location in the last file that affects the path, because that file overrides the others. Nil if
     ///   no file affects the path, or if the files cannot be read or have changed.
     package static func find(
-        _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect,
+        _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect?,
         merge: ([JSONValue]) -> ComposedPatch
     ) -> SourceLocation? {
         guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
-            let documents = try? reading.documents(), merge(documents).effect(at: path) == effect
+            let documents = try? reading.documents(), effect == nil || merge(documents).effect(at: path) == effect
         else { return nil }
         for (file, document) in zip(reading.files, documents).reversed()
         where document.effect(at: path) != .unchanged {

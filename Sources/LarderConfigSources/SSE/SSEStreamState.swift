@@ -173,7 +173,7 @@ struct SSEStreamState: Sendable {
         failure = error
         self.isParked = isParked
         // Events after an invalid one cannot be applied, so the next connection does not resume.
-        if error.code == .rejected { lastEventID = "" }
+        if error.isRefusal { lastEventID = "" }
         let waiters = takeWaiters()
         // The callers that wait for a document get the error. If the consumer got a signal as well, the same failure
         // would be counted twice.

@@ -9,6 +9,12 @@ extension WireError {
     /// Converts the error of a configuration change. If the error is a conflict, the result contains the current state
     /// of the namespace.
     init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
+        if error.code == .schemaViolation, !mayRead {
+            self.init(
+                error.schemaProblems.map { SchemaError($0, mayRead: false) },
+                "the configuration would violate its schema; a reason with values requires the right \"read\"")
+            return
+        }
         guard error.code == .conflict else {
             self.init(error)
             return
@@ -32,6 +38,8 @@ extension WireError {
         case .invalidChange: self.init(.invalidParams, error.message)
         case .notFound: self.init(.notFound, error.message)
         case .locked: self.init(.denied, error.message)
+        case .schemaViolation:
+            self.init(error.schemaProblems.map { SchemaError($0, mayRead: true) }, error.message)
         default: self.init(.internalError, error.message)
         }
     }
@@ -66,4 +74,14 @@ extension WireError {
 
     /// The error of a request whose client has disconnected.
     static let disconnected = WireError(.cancelled, "the client has disconnected")
+}
+
+extension SchemaError {
+    /// - Parameter mayRead: whether the message may show values
+    init(_ problem: SchemaProblem, mayRead: Bool) {
+        self.init(
+            path: problem.path.segments, schemaPath: problem.schemaLocation, keyword: problem.keyword,
+            message: mayRead ? problem.message : "the value violates this keyword",
+            layer: problem.layer?.rawValue, location: problem.location, line: problem.line)
+    }
 }

@@ -42,6 +42,17 @@ extension ConfigNamespace {
                 version: $0.version, at: Timestamp(milliseconds: $0.at), members: $0.deletion.members,
                 removed: $0.deletion.removed)
         }
+        result.schema = configuration.schema.map { settings in
+            ConfigStatus.SchemaState(
+                path: settings.path, enforce: settings.enforcement.rawValue,
+                digest: status.schema.digest.map { "sha256:" + $0.text }, problem: status.schemaFileProblem,
+                errors: status.schema.problems.map { SchemaError($0, mayRead: true) })
+        }
+        result.schemaRefusal = status.schema.refusal.map {
+            ConfigStatus.SchemaRefusal(
+                layer: $0.layer?.rawValue, version: $0.version, at: Timestamp(milliseconds: $0.at),
+                errors: $0.problems.map { SchemaError($0, mayRead: true) })
+        }
         result.hold = status.hold.map {
             ConfigStatus.Hold(
                 revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since),

@@ -82,6 +82,8 @@ struct DryRun {
     let preview: ChangePreview
     let epoch: String
     let shown: ShownDifference
+    /// Whether the peer may read the configuration.
+    let mayRead: Bool
 
     var changed: Bool { !shown.changes.isEmpty }
 
@@ -91,7 +93,12 @@ struct DryRun {
             revision: preview.current.revision, epoch: epoch, changed: changed,
             expiresAt: preview.result.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
             lifetimeChanged: preview.result.lifetime?.changed ?? false, isDryRun: true, changes: shown.changes,
-            isMasked: shown.isMasked)
+            isMasked: shown.isMasked, schemaErrors: schemaErrors)
+    }
+
+    /// The violations of the schema; nil for none.
+    var schemaErrors: [SchemaError]? {
+        preview.schemaProblems.isEmpty ? nil : preview.schemaProblems.map { SchemaError($0, mayRead: mayRead) }
     }
 }
 
@@ -102,7 +109,7 @@ extension ConfigNamespace {
             let preview = try await self.preview(change)
             return DryRun(
                 preview: preview, epoch: publication.epoch,
-                shown: ShownDifference(await preview.difference(), visibility))
+                shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
         } catch {
             throw WireError(error, of: publication, mayRead: visibility.mayRead)
         }

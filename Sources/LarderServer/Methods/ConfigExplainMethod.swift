@@ -25,6 +25,10 @@ extension ConfigExplain.Result {
             lock: explanation.lock.map {
                 ConfigExplain.Lock(path: $0.path.description, file: $0.file, line: $0.line, settings: $0.settings)
             },
+            documentation: explanation.documentation.map {
+                ConfigExplain.Documentation(
+                    title: $0.title, description: $0.description, defaultValue: $0.defaultValue)
+            },
             layers: explanation.layers.map { layer in
                 let value = layer.value.map { secrets.masked($0, at: explanation.path) }
                 return ConfigExplain.Layer(

@@ -35,7 +35,7 @@ extension ConfigGet: Method {
         _ parameters: Parameters, _ namespace: ConfigNamespace, _ current: ConfigPublication.Current
     ) throws(WireError) -> Result {
         guard current.snapshot.revision > 0, let value = current.snapshot.value.value(at: parameters.path) else {
-            throw missing(parameters, current)
+            throw missing(parameters, current, of: namespace.publication)
         }
         return Result(
             value: value, revision: current.snapshot.revision, epoch: namespace.publication.epoch,
@@ -43,8 +43,18 @@ extension ConfigGet: Method {
     }
 
     /// The error for a path without a value.
-    static func missing(_ parameters: Parameters, _ current: ConfigPublication.Current) -> WireError {
+    static func missing(
+        _ parameters: Parameters, _ current: ConfigPublication.Current, of publication: ConfigPublication
+    ) -> WireError {
         let (path, namespace) = (parameters.path, parameters.namespace)
+        let schema = publication.status.schema
+        let problem = schema.refusal?.problems.first ?? (current.awaitsSource ? nil : schema.problems.first)
+        if current.snapshot.revision == 0, let problem {
+            return WireError(
+                .unavailable,
+                "nothing is published in namespace \"\(namespace)\", because its schema refuses the configuration: "
+                    + "\(problem.text); correct the value or the schema")
+        }
         if current.awaitsSource {
             return WireError(
                 .unavailable,
@@ -70,9 +80,10 @@ extension ConfigNamespace {
         do throws(ConfigError) {
             _ = try await refresher.refresh(begunSince: WallClock.system.now - Int(seconds * 1000))
         } catch {
-            guard error.code == .upstreamFailed || error.code == .rejected else { throw WireError(error) }
+            guard error.code == .upstreamFailed || error.isRefusal else { throw WireError(error) }
             let age = publication.status.age(at: WallClock.system.now)
             if let age, let allowed, age <= allowed { return }
+            if error.code == .schemaViolation { throw WireError(error) }
             let cached =
                 age.map { "the cached document was confirmed \(Int($0)) s ago" }
                 ?? "the age of the cached document is unknown"

@@ -118,13 +118,15 @@ extension ConfigNamespace {
                 }
             if parameters.isDryRun {
                 let preview = try await preview(change)
-                let shown = ShownDifference(await preview.difference(), visibility)
+                let run = DryRun(
+                    preview: preview, epoch: publication.epoch,
+                    shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
                 return ConfigRollback.Result(
-                    revision: preview.current.revision, epoch: publication.epoch, changed: !shown.changes.isEmpty,
+                    revision: preview.current.revision, epoch: publication.epoch, changed: run.changed,
                     held: preview.result.hold != nil,
                     hold: preview.result.hold.flatMap { ConfigRollback.Hold(rawValue: $0.rawValue) },
                     released: action == .release && preview.result.layerChanged, isDryRun: true,
-                    changes: shown.changes, isMasked: shown.isMasked)
+                    changes: run.shown.changes, isMasked: run.shown.isMasked, schemaErrors: run.schemaErrors)
             }
             let commit = try await store.commit(change)
             return ConfigRollback.Result(

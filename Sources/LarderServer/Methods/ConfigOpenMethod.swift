@@ -14,7 +14,8 @@ extension ConfigOpen: Method {
         }
         let publication = try call.namespace(call.parameters.namespace).publication
         guard publication.current.snapshot.revision > 0 else {
-            throw ConfigGet.missing(ConfigGet.Parameters(namespace: publication.namespace), publication.current)
+            throw ConfigGet.missing(
+                ConfigGet.Parameters(namespace: publication.namespace), publication.current, of: publication)
         }
         let (files, connection) = (call.server.snapshotFiles, call.connection)
         if let opened = try files.immediateFile(publication) {

@@ -17,7 +17,7 @@ extension NamespaceConfiguration {
             value, at: path,
             knowing: [
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
-                "access", "history",
+                "access", "history", "schema",
             ])
         self = .standard(name)
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
@@ -36,6 +36,7 @@ extension NamespaceConfiguration {
         let patterns = try reader.strings(
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
+        schema = try reader.section("schema", SchemaSettings.init)
         // Parsing does not fail here, because the paths and patterns were checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
@@ -73,5 +74,19 @@ extension NamespaceConfiguration {
                 } ?? NamespaceConfiguration.standard(name)
         }
         return namespaces
+    }
+}
+
+extension SchemaSettings {
+    /// `namespaces.NAME.schema`.
+    fileprivate init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(
+            value, at: settingsPath, knowing: ["path", "enforce", "maximumErrors", "assertFormats"])
+        guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
+        self.init(path: path)
+        let word = try reader.choice("enforce", Enforcement.allCases.map(\.rawValue))
+        enforcement = word.flatMap(Enforcement.init(rawValue:)) ?? enforcement
+        maximumErrors = try reader.integer("maximumErrors", in: 1...100) ?? maximumErrors
+        assertsFormats = try reader.truth("assertFormats")
     }
 }

@@ -78,7 +78,7 @@ struct EditCommand: AsyncParsableCommand {
 
     /// Whether the editor opens again after an error with this code, because the user can correct the text.
     private static func asksAgain(_ code: WireError.Code) -> Bool {
-        [.conflict, .invalidParams, .rejected, .denied].contains(code)
+        [.conflict, .invalidParams, .rejected, .denied, .schemaViolation].contains(code)
     }
 
     private func notes(_ path: JSONPath, _ base: ConfigGet.Result, _ reasons: [String]) -> [String] {

@@ -45,10 +45,18 @@ struct ExplainReport {
         let path = result.path.isEmpty ? "everything" : result.path.printable
         let value = result.value.map { "\(path) = \(Self.short($0))" } ?? "\(path) has no value"
         var lines = ["\(style.strong(value))  (\(result.namespace.printable), revision \(result.revision))"]
+        if let documentation = result.documentation { lines += self.documentation(documentation) }
         if let lock = result.lock { lines.append(self.lock(lock)) }
         let table = TextTable(headings: ["", "LAYER", "VALUE", "FROM", "SINCE"])
         lines.append(table.text(result.layers.reversed().map { row($0, isWinner: $0.name == result.winner) }))
         return lines.joined(separator: "\n")
+    }
+
+    /// The title and description from the schema, and the default.
+    private func documentation(_ documentation: ConfigExplain.Documentation) -> [String] {
+        let text = [documentation.title, documentation.description].compactMap { $0?.printable }
+        let standard = documentation.defaultValue.map { "default: \(Self.short($0))" }
+        return text + [standard].compactMap(\.self)
     }
 
     private func row(_ layer: ConfigExplain.Layer, isWinner: Bool) -> [String] {

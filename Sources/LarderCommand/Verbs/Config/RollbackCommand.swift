@@ -56,7 +56,8 @@ struct RollbackCommand: AsyncParsableCommand {
             isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigRollback.self, parameters) { result in
             if result.isDryRun {
-                return ChangeReport(style: .standardOutput).dryRun(result.changes ?? [], at: result.revision)
+                return ChangeReport(style: .standardOutput).dryRun(
+                    result.changes ?? [], result.schemaErrors ?? [], at: result.revision)
             }
             let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
             let what = result.released ? "released, \(place)" : place

@@ -243,6 +243,33 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         }
     }
 
+    /// The description of a value in the schema of its namespace.
+    public struct Documentation: Sendable, Equatable {
+        public var title: String?
+        public var description: String?
+        public var defaultValue: JSONValue?
+
+        public init(title: String? = nil, description: String? = nil, defaultValue: JSONValue? = nil) {
+            self.title = title
+            self.description = description
+            self.defaultValue = defaultValue
+        }
+
+        init(from reader: MemberReader) throws(WireError) {
+            title = try reader.string("title")
+            description = try reader.string("description")
+            defaultValue = reader.value("default")
+        }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("title", title)
+            writer.member("description", description)
+            writer.member("default", defaultValue)
+            writer.endObject()
+        }
+    }
+
     /// The result of `config.explain`.
     public struct Result: WireResult, Equatable {
         /// The path, dotted if possible, otherwise as a JSON Pointer.
@@ -261,12 +288,15 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
         public var isMasked: Bool
         /// The lock that applies to the path; nil if no lock does.
         public var lock: Lock?
+        /// `title`, `description` and `default` of the value in the schema of the namespace; nil if the schema has none
+        /// of them.
+        public var documentation: Documentation?
         /// All layers, lowest precedence first.
         public var layers: [Layer]
 
         public init(
             path: String, namespace: String, revision: Int, epoch: String, value: JSONValue?, winner: String?,
-            isMasked: Bool = false, lock: Lock? = nil, layers: [Layer]
+            isMasked: Bool = false, lock: Lock? = nil, documentation: Documentation? = nil, layers: [Layer]
         ) {
             self.path = path
             self.namespace = namespace
@@ -276,6 +306,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
             self.winner = winner
             self.isMasked = isMasked
             self.lock = lock
+            self.documentation = documentation
             self.layers = layers
         }
 
@@ -289,6 +320,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
             winner = try reader.string("winner")
             isMasked = try reader.bool("masked") ?? false
             lock = try reader.object("lock").map(Lock.init(from:))
+            documentation = try reader.object("documentation").map(Documentation.init(from:))
             layers = []
             for layer in try reader.requiredValue("layers").elements {
                 layers.append(try Layer(from: MemberReader(object: layer)))
@@ -308,6 +340,10 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
             if let lock {
                 writer.name("lock")
                 lock.write(to: &writer)
+            }
+            if let documentation {
+                writer.name("documentation")
+                documentation.write(to: &writer)
             }
             writer.name("layers")
             writer.beginArray()

@@ -200,6 +200,93 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
+    /// A change that the schema refused and that no client requested.
+    public struct SchemaRefusal: Sendable, Equatable {
+        /// The layer whose new content was refused; nil for the locks and experiments of new settings.
+        public var layer: String?
+        /// Upstream version of the document; nil if it has none.
+        public var version: String?
+        /// When the change was refused.
+        public var at: Timestamp
+        /// The violations, the most specific first.
+        public var errors: [SchemaError]
+
+        public init(layer: String?, version: String?, at: Timestamp, errors: [SchemaError]) {
+            self.layer = layer
+            self.version = version
+            self.at = at
+            self.errors = errors
+        }
+
+        init(from reader: MemberReader) throws(WireError) {
+            layer = try reader.string("layer")
+            version = try reader.string("version")
+            at = try reader.requiredTimestamp("at")
+            errors = []
+            for error in try reader.requiredValue("errors").elements {
+                errors.append(try SchemaError(from: MemberReader(object: error)))
+            }
+        }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.nullableMember("layer", layer)
+            writer.nullableMember("version", version)
+            writer.member("at", at.description)
+            writer.name("errors")
+            writer.beginArray()
+            for error in errors { error.write(to: &writer) }
+            writer.endArray()
+            writer.endObject()
+        }
+    }
+
+    /// The schema of a namespace.
+    public struct SchemaState: Sendable, Equatable {
+        /// The schema file of the settings.
+        public var path: String
+        /// `refuse` or `warn`.
+        public var enforce: String
+        /// SHA-256 of the compact text of the schema in force; nil if none is in force.
+        public var digest: String?
+        /// Why the schema file cannot be used; nil if it can.
+        public var problem: String?
+        /// Violations by the current snapshot; empty if it satisfies the schema, or if none is in force.
+        public var errors: [SchemaError]
+
+        public init(path: String, enforce: String, digest: String?, problem: String?, errors: [SchemaError]) {
+            self.path = path
+            self.enforce = enforce
+            self.digest = digest
+            self.problem = problem
+            self.errors = errors
+        }
+
+        init(from reader: MemberReader) throws(WireError) {
+            path = try reader.requiredString("path")
+            enforce = try reader.requiredString("enforce")
+            digest = try reader.string("digest")
+            problem = try reader.string("problem")
+            errors = []
+            for error in try reader.requiredValue("errors").elements {
+                errors.append(try SchemaError(from: MemberReader(object: error)))
+            }
+        }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("path", path)
+            writer.member("enforce", enforce)
+            writer.nullableMember("digest", digest)
+            writer.nullableMember("problem", problem)
+            writer.name("errors")
+            writer.beginArray()
+            for error in errors { error.write(to: &writer) }
+            writer.endArray()
+            writer.endObject()
+        }
+    }
+
     /// The hold of a rollback.
     public struct Hold: Sendable, Equatable {
         /// The revision that was rolled back to.
@@ -416,6 +503,11 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// The last document that was rejected because it would remove too many members; nil once another one is
         /// accepted.
         public var quarantine: Quarantine?
+        /// The schema of the namespace; nil if the settings name none.
+        public var schema: SchemaState?
+        /// The last change that the schema refused, if no client requested the change; nil once it is accepted or
+        /// replaced.
+        public var schemaRefusal: SchemaRefusal?
         /// The hold of a rollback; nil if no layer is held.
         public var hold: Hold?
         /// The remote source; nil if the settings declare none.
@@ -430,7 +522,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
-            refused: Refusal?, quarantine: Quarantine? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
+            refused: Refusal?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
+            schemaRefusal: SchemaRefusal? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
             acknowledgements: Acknowledgements = Acknowledgements(), copy: Copy? = nil
         ) {
             self.namespace = namespace
@@ -446,6 +539,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.lastError = lastError
             self.refused = refused
             self.quarantine = quarantine
+            self.schema = schema
+            self.schemaRefusal = schemaRefusal
             self.hold = hold
             self.upstream = upstream
             self.layers = layers
@@ -467,6 +562,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             lastError = try reader.object("lastError").map(Problem.init(from:))
             refused = try reader.object("refused").map(Refusal.init(from:))
             quarantine = try reader.object("quarantine").map(Quarantine.init(from:))
+            schema = try reader.object("schema").map(SchemaState.init(from:))
+            schemaRefusal = try reader.object("schemaRefusal").map(SchemaRefusal.init(from:))
             hold = try reader.object("hold").map(Hold.init(from:))
             upstream = try reader.object("upstream").map(Upstream.init(from:))
             layers = []
@@ -496,6 +593,10 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             if let refused { refused.write(to: &writer) } else { writer.null() }
             writer.name("quarantine")
             if let quarantine { quarantine.write(to: &writer) } else { writer.null() }
+            writer.name("schema")
+            if let schema { schema.write(to: &writer) } else { writer.null() }
+            writer.name("schemaRefusal")
+            if let schemaRefusal { schemaRefusal.write(to: &writer) } else { writer.null() }
             writer.name("hold")
             if let hold { hold.write(to: &writer) } else { writer.null() }
             writer.name("upstream")

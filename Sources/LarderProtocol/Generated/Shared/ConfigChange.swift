@@ -21,10 +21,13 @@ public struct ConfigChange: WireResult, Equatable {
     public var changes: [ConfigDiff.Change]?
     /// Whether values in `changes` are masked.
     public var isMasked: Bool
+    /// Violations of the schema that the dry run found, the most specific first; nil if there are none.
+    public var schemaErrors: [SchemaError]?
 
     public init(
         revision: Int, epoch: String, changed: Bool, expiresAt: Timestamp? = nil, lifetimeChanged: Bool = false,
-        isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false
+        isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false,
+        schemaErrors: [SchemaError]? = nil
     ) {
         self.revision = revision
         self.epoch = epoch
@@ -34,6 +37,7 @@ public struct ConfigChange: WireResult, Equatable {
         self.isDryRun = isDryRun
         self.changes = changes
         self.isMasked = isMasked
+        self.schemaErrors = schemaErrors
     }
 
     public init(from value: JSONValue) throws(WireError) {
@@ -52,6 +56,13 @@ public struct ConfigChange: WireResult, Equatable {
             self.changes = changes
         }
         isMasked = try reader.bool("masked") ?? false
+        if let given = reader.value("errors"), !given.isNull {
+            var schemaErrors: [SchemaError] = []
+            for schemaError in given.elements {
+                schemaErrors.append(try SchemaError(from: MemberReader(object: schemaError)))
+            }
+            self.schemaErrors = schemaErrors
+        }
     }
 
     public func write(to writer: inout JSONWriter) {
@@ -69,6 +80,12 @@ public struct ConfigChange: WireResult, Equatable {
             writer.endArray()
         }
         if isMasked { writer.member("masked", true) }
+        if let schemaErrors {
+            writer.name("errors")
+            writer.beginArray()
+            for schemaError in schemaErrors { schemaError.write(to: &writer) }
+            writer.endArray()
+        }
         writer.endObject()
     }
 }

@@ -50,11 +50,13 @@ extension WireError.Code {
     /// A comparison that the request asked for failed, or the result of an increment would be outside its bounds.
     /// Nothing was changed.
     public static let conflict = Self(16, "conflict", "Conflict")
+    /// The resulting configuration would violate the schema of the namespace. Nothing was changed.
+    public static let schemaViolation = Self(17, "schemaViolation", "Schema violation")
 
     /// All errors of the protocol.
     public static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
-        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom, conflict,
+        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom, conflict, schemaViolation,
     ]
 }

@@ -1,0 +1,47 @@
+import LarderClient
+
+/// Checks whether the schemas of the namespaces can be used, and whether they have refused content.
+enum SchemaCheck {
+    private static let name = "schema"
+
+    static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
+        // Another check reports an agent without a status.
+        guard case .success(let status) = facts.status else { return [] }
+        let namespaces = status.namespaces.filter { $0.schema != nil }
+        let found = namespaces.flatMap { findings($0, hints) }
+        if !found.isEmpty || namespaces.isEmpty { return found }
+        let names = namespaces.map(\.namespace).joined(separator: ", ")
+        return [Finding(.ok, name, "\(names): valid, and nothing was refused")]
+    }
+
+    /// The findings about one namespace; empty if there is no problem, or no schema.
+    static func findings(_ namespace: ConfigStatus.Namespace, _ hints: Hints) -> [Finding] {
+        let name = namespace.namespace
+        var findings: [Finding] = []
+        if let schema = namespace.schema, let problem = schema.problem {
+            let effect = schema.digest == nil ? "nothing is validated" : "the previous schema stays in force"
+            findings.append(
+                Finding(
+                    .problem, Self.name, "\(name): the schema cannot be used, so \(effect)", detail: [problem],
+                    advice: ["correct \(schema.path); the agent reads it again by itself"]))
+        }
+        if let schema = namespace.schema, !schema.errors.isEmpty {
+            findings.append(
+                Finding(
+                    .warning, Self.name,
+                    namespace.revision > 0
+                        ? "\(name): revision \(namespace.revision) violates the schema"
+                        : "\(name): nothing is published, because the configuration violates the schema",
+                    detail: schema.errors.map(\.text)))
+        }
+        if let refusal = namespace.schemaRefusal {
+            let what = refusal.layer.map { "new content of layer \($0)" } ?? "new locks or experiments of the settings"
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name): the schema refuses \(what); the previous content stays in use",
+                    detail: refusal.errors.map(\.text),
+                    advice: ["correct the values at their source; the agent then accepts them by itself"]))
+        }
+        return findings
+    }
+}

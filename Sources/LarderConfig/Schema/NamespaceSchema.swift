@@ -1,0 +1,106 @@
+package import LarderConfigModel
+package import LarderJSON
+import LarderSchema
+
+/// The settings of a namespace's schema.
+package struct SchemaSettings: Sendable, Hashable {
+    /// What happens if a change would violate the schema.
+    package enum Enforcement: String, Sendable, CaseIterable {
+        /// The change is refused.
+        case refuse
+        /// The change is published, and the status and the log report the violations.
+        case warn
+    }
+
+    /// The absolute path of the schema file.
+    package var path: String
+    package var enforcement: Enforcement
+    /// The maximum number of violations that an error or the status lists.
+    package var maximumErrors: Int
+    /// Whether `format` is asserted; nil for what the dialect of the schema says.
+    package var assertsFormats: Bool?
+
+    package init(
+        path: String, enforcement: Enforcement = .refuse, maximumErrors: Int = 20, assertsFormats: Bool? = nil
+    ) {
+        self.path = path
+        self.enforcement = enforcement
+        self.maximumErrors = maximumErrors
+        self.assertsFormats = assertsFormats
+    }
+}
+
+/// A compiled schema of a namespace.
+package struct NamespaceSchema: Sendable {
+    /// The schema as it was read from its file.
+    package let document: JSONValue
+    package let digest: SnapshotDigest
+    package let settings: SchemaSettings
+    private let secrets: SecretPatterns
+    private let compiled: JSONSchema
+
+    /// - Parameter secrets: selects the values that messages must not show
+    init(_ document: JSONValue, _ compiled: JSONSchema, settings: SchemaSettings, secrets: SecretPatterns) {
+        self.document = document
+        self.secrets = secrets
+        self.compiled = compiled
+        self.settings = settings
+        digest = SnapshotDigest(of: document)
+    }
+
+    /// Whether another schema has the same content, settings and secrets. The documents that the schemas refer to are not
+    /// compared.
+    func isSame(as other: NamespaceSchema) -> Bool {
+        settings == other.settings && secrets == other.secrets && digest.text == other.digest.text
+    }
+
+    /// Whether changes that violate the schema are refused.
+    var refuses: Bool { settings.enforcement == .refuse }
+
+    /// Returns the violations of a resolved configuration, the most specific first.
+    /// - Parameter layers: the layers that resolve to the configuration; they show where each value comes from
+    package func problems(of value: JSONValue, in layers: Layers) -> [SchemaProblem] {
+        report(compiled.validate(value, maxErrors: settings.maximumErrors), layers)
+    }
+
+    /// Does the work of ``problems(of:in:)`` on another thread, for large configurations.
+    @concurrent
+    func problemsConcurrently(of value: JSONValue, in layers: Layers) async -> [SchemaProblem] {
+        problems(of: value, in: layers)
+    }
+
+    /// Returns the violations after a change of a valid configuration. Evaluates only what the change affects, as far as
+    /// the schema allows that.
+    /// - Parameters:
+    ///   - previous: the configuration before the change, which satisfies the schema
+    ///   - path: the only path at which the two configurations differ
+    func problems(
+        of value: JSONValue, in layers: Layers, previous: JSONValue, changedAt path: [String]
+    ) -> [SchemaProblem] {
+        let violations = compiled.validate(
+            value, previous: previous, changedAt: JSONPath(path), maxErrors: settings.maximumErrors)
+        assert(
+            violations.isEmpty == compiled.isValid(value), "the validation of a change differs from that of the whole")
+        return report(violations, layers)
+    }
+
+    private func report(_ violations: [SchemaViolation], _ layers: Layers) -> [SchemaProblem] {
+        if violations.isEmpty { return [] }
+        let shown = layers.shown
+        return violations.map { violation in
+            let path = violation.path.segments
+            return SchemaProblem(
+                path: violation.path, schemaLocation: violation.schemaLocation, keyword: violation.keyword,
+                message: secrets.isSecret(violation.path) ? "a secret value violates this keyword" : violation.message,
+                layer: ConfigLayer.allCases.last { shown.effect(of: $0, at: path) != .unchanged })
+        }
+    }
+
+    /// Returns the title, description and default of the value at a path; nil if the schema has none of them.
+    func documentation(at path: JSONPath) -> ConfigExplanation.Documentation? {
+        guard let annotations = compiled.annotations(at: path) else { return nil }
+        let documentation = ConfigExplanation.Documentation(
+            title: annotations.title, description: annotations.description, defaultValue: annotations.defaultValue)
+        return documentation == ConfigExplanation.Documentation() ? nil : documentation
+    }
+}

@@ -1,0 +1,98 @@
+import LarderJSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("Schemas", .timeLimit(.minutes(5)))
+    struct SchemaTests {
+        private static let schema = """
+            {"required": ["limit"], "properties": {"limit": {"type": "integer", "maximum": 100},
+             "name": {"type": "string"}}}
+            """
+
+        /// Starts an agent whose host layer is `host` and whose schema is ``schema``.
+        private func withAgent(_ host: String, _ body: (AgentHome, AgentProcess) throws -> Void) throws {
+            try AgentHome.with { home in
+                try home.write("schema.json", Self.schema)
+                try home.makeDirectory("host")
+                try home.write("host/a.json", host)
+                try home.write(
+                    settings: """
+                        { namespaces: { default: {
+                            host: { directory: "\(home.directory)/host" }, schema: { path: "\(home.directory)/schema.json" },
+                        } } }
+                        """)
+                try body(home, try home.start())
+            }
+        }
+
+        @Test("the error for a value from a file has the file and the line")
+        func fileAndLine() throws {
+            try withAgent("{\n  \"limit\": 10\n}") { home, agent in
+                try agent.call("config.set", ["limit", 20])
+                try home.write("host/a.json", "{\n  \"name\": \"a\",\n  \"limit\": 1000\n}")
+                try agent.waitForLog("published revision")
+                try agent.call("config.wait", ["path": "name", "equals": "a"])
+                let client = try agent.connect()
+                let refusal = try client.refusal("config.unset", ["limit"])
+                #expect(refusal.name == "schemaViolation")
+                #expect(refusal.detail.contains("host/a.json:3"), "\(refusal.detail)")
+            }
+        }
+
+        @Test("a refused file is reported by status and doctor, and accepted once it is corrected")
+        func refusedFile() throws {
+            try withAgent("{\"limit\": 10}") { home, agent in
+                try home.write("host/a.json", "{\"limit\": 1000}")
+                try agent.waitForLog("the schema refuses new content of the layer host")
+                #expect(try agent.call("config.get")["value"] == ["limit": 10])
+                let status = try home.larder("status")
+                #expect(status.text.contains("expected at most 100, found 1000"), "\(status.text)")
+                #expect(try home.larder("doctor").text.contains("the schema refuses new content of layer host"))
+                try home.write("host/a.json", "{\"limit\": 50}")
+                try agent.call("config.wait", ["path": "limit", "equals": 50])
+                let namespace = try agent.call("config.status")["namespaces"]?[0]
+                #expect(namespace?["schemaRefusal"]?.isNull == true)
+            }
+        }
+
+        @Test("a corrected schema file takes effect; a broken one leaves the previous schema in force")
+        func watchedSchema() throws {
+            try withAgent("{\"limit\": 10}") { home, agent in
+                try home.write("schema.json", "{\"type\": \"objekt\"}")
+                try agent.waitForLog("cannot use the schema")
+                let client = try agent.connect()
+                #expect(try client.refusal("config.set", ["limit", 1000]).name == "schemaViolation")
+                try home.write("schema.json", "{}")
+                while try agent.call("config.schema")["schema"] != .emptyObject {}
+                try agent.call("config.set", ["limit", 1000])
+            }
+        }
+
+        @Test("reads are unavailable as long as nothing valid was published; a restart enforces the schema again")
+        func restart() throws {
+            try withAgent("{\"limit\": 1000}") { home, agent in
+                let client = try agent.connect()
+                let refusal = try client.refusal("config.get")
+                #expect(refusal.name == "unavailable" && refusal.detail.contains("found 1000"), "\(refusal.detail)")
+                try agent.call("config.set", ["limit", 20])
+                agent.kill()
+                let next = try home.start()
+                #expect(try next.call("config.get")["value"] == ["limit": 20])
+                #expect(try next.connect().refusal("config.unset", ["limit"]).name == "schemaViolation")
+            }
+        }
+
+        @Test("`larder set` exits with status 14 and names the violation; --dry-run lists it after the differences")
+        func command() throws {
+            try withAgent("{\"limit\": 10}") { home, _ in
+                let refused = try home.larder("set", "limit", "twenty")
+                #expect(refused.status == 14 && refused.log.contains("expected an integer, found \"twenty\""))
+                let json = try JSONValue(parsing: home.larder("set", "limit", "twenty", "--json").log)
+                #expect(json["errors"]?[0]?["keyword"] == "type")
+                let dryRun = try home.larder("set", "limit", "200", "--dry-run")
+                #expect(dryRun.text.contains("the result would violate the schema"), "\(dryRun.text)")
+            }
+        }
+    }
+}
