@@ -50,8 +50,7 @@ struct StoreFixture {
             logger: .silent)
         archive.generations.configure(history)
         var restored = try archive.restore()
-        var previousFiles: [FileLayer: FileDocument] = [:]
-        for layer in FileLayer.allCases { previousFiles[layer] = restored.layers[layer] }
+        let lastGood = restored.layers
         if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
             restored,
@@ -63,7 +62,7 @@ struct StoreFixture {
                 documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
-            schema: schema.map { try compiled($0) }, previousFiles: previousFiles,
+            schema: schema.map { try compiled($0) }, lastGood: lastGood,
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }
 
@@ -71,7 +70,7 @@ struct StoreFixture {
     func compiled(_ schema: String) throws -> NamespaceSchema {
         let document = try JSONValue(parsing: schema)
         return NamespaceSchema(
-            document, try JSONSchema(document),
+            ["/schema.json": document], try JSONSchema(document),
             settings: SchemaSettings(path: "/schema.json", enforcement: enforcement), secrets: secrets)
     }
 
@@ -126,6 +125,7 @@ extension ConfigStore {
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
     // The core is not Sendable, so these properties return its parts.
+    var expiry: OverrideExpiry { committer.expiry }
     var layers: Layers { core.layers }
     var newest: GenerationHistory { core.history }
     var resolvedDigest: SnapshotDigest { core.resolvedDigest }

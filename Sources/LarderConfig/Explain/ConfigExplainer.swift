@@ -94,47 +94,15 @@ struct ConfigExplainer: Sendable {
         await blocking.run { () -> [ConfigLayer: SourceLocation] in
             var locations: [ConfigLayer: SourceLocation] = [:]
             for layer in FileLayer.allCases where provenance.effect(of: layer.layer) != .unchanged {
-                locations[layer.layer] = location(of: path, in: layer, provenance.effect(of: layer.layer))
+                locations[layer.layer] = configuration.sourceLocation(
+                    of: path, in: layer, effect: provenance.effect(of: layer.layer))
             }
-            if case .file(let file) = configuration.remote, provenance.layers.remote?.origin == file.path,
-                provenance.effect(of: .remote) != .unchanged
-            {
-                locations[.remote] = SourceLocation.find(
-                    path, in: file.path, maximumBytes: file.maximumBytes, effect: provenance.effect(of: .remote)
-                ) { FileLayerReader.merge($0, keepsNulls: true) }
+            if provenance.effect(of: .remote) != .unchanged {
+                locations[.remote] = configuration.sourceLocation(
+                    ofRemote: path, from: provenance.layers.remote?.origin, effect: provenance.effect(of: .remote))
             }
             return locations
         }
-    }
-
-    private func location(of path: [String], in layer: FileLayer, _ effect: PatchEffect?) -> SourceLocation? {
-        guard let location = configuration.location(of: layer) else { return nil }
-        return SourceLocation.find(path, in: location, maximumBytes: configuration.maximumBytes, effect: effect) {
-            FileLayerReader.merge($0, keepsNulls: configuration.keepsNulls(layer))
-        }
-    }
-
-    /// Adds the location of each value, and its line if it is from a file.
-    func located(_ problems: [SchemaProblem]) async -> [SchemaProblem] {
-        await blocking.run { () -> [SchemaProblem] in
-            problems.map { problem in
-                var problem = problem
-                switch problem.layer {
-                case .defaults: locate(&problem, in: .defaults)
-                case .host: locate(&problem, in: .host)
-                case .remote: problem.location = configuration.remote?.location
-                case .experiment: problem.location = configuration.settingsPath
-                case .override, nil: break
-                }
-                return problem
-            }
-        }
-    }
-
-    private func locate(_ problem: inout SchemaProblem, in layer: FileLayer) {
-        problem.location = configuration.location(of: layer)
-        guard let found = location(of: problem.path.segments, in: layer, nil) else { return }
-        (problem.location, problem.line) = (found.file, found.line)
     }
 
     // MARK: Locks
@@ -147,7 +115,8 @@ struct ConfigExplainer: Sendable {
         let path = locked.segments
         if let layer = FileLayer.allCases.last(where: { layers.effect(of: $0.layer, at: path) != .unchanged }) {
             let location = await blocking.run { () -> SourceLocation? in
-                self.location(of: path, in: layer, layers.effect(of: layer.layer, at: path))
+                configuration.sourceLocation(
+                    of: path, in: layer, effect: layers.effect(of: layer.layer, at: path))
             }
             lock.file = location?.file ?? configuration.location(of: layer)
             lock.line = location?.line

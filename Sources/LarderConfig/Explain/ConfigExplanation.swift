@@ -58,7 +58,7 @@ package struct ConfigExplanation: Sendable {
     }
 
     /// The description of a value in the schema of its namespace.
-    package struct Documentation: Sendable, Hashable {
+    package struct Documentation: Sendable, Equatable {
         package var title: String?
         package var description: String?
         package var defaultValue: JSONValue?

@@ -28,6 +28,7 @@ package final class ConfigNamespace: Sendable {
     /// Runs refreshes and pushes one after another.
     package let refresher: ConfigRefreshService
     private let environment: NamespaceEnvironment
+    private let savedSchema: SavedSchema
     private let state: Mutex<State>
 
     /// The current snapshot.
@@ -47,13 +48,15 @@ package final class ConfigNamespace: Sendable {
         let configuration = recovered.configuration
         name = configuration.name
         self.environment = environment
+        savedSchema = recovered.savedSchema
         let store = try await ConfigStore.open(
             recovered.state,
             storage: NamespaceStorage(
                 recovered.archive, blocking: environment.blocking, clock: environment.clock,
                 logger: environment.logger),
             rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
-            status: recovered.status, schema: recovered.schema, previousFiles: recovered.previousFiles,
+            status: recovered.status, schema: recovered.schema, lastGood: recovered.lastGood,
+            locator: ViolationLocator(configuration: configuration, blocking: environment.blocking),
             clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
         self.store = store
         store.publication.raise(environment.changes)
@@ -103,7 +106,8 @@ package final class ConfigNamespace: Sendable {
             await refresher.use(source)
         }
         await store.configure(
-            configuration.limits, history: configuration.history, status: configuration.initialStatus)
+            configuration.limits, history: configuration.history, status: configuration.initialStatus,
+            locator: ViolationLocator(configuration: configuration, blocking: environment.blocking))
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.remote?.location)
         if previous.schema != configuration.schema || previous.secrets != configuration.secrets {
@@ -142,13 +146,7 @@ package final class ConfigNamespace: Sendable {
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, at: configuration.location(of: layer), files[layer]) }
             }
-            if let schema = configuration.schema {
-                group.addTask {
-                    for await _ in self.environment.watcher.changes(at: schema.path) {
-                        await self.readSchema(configuration)
-                    }
-                }
-            }
+            if configuration.schema != nil { group.addTask { await self.followSchema(configuration) } }
             if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
@@ -161,17 +159,48 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
-    /// Reads the schema file. If it cannot be used, the previous schema stays in force, and the status and the log report
-    /// the reason.
-    private func readSchema(_ configuration: NamespaceConfiguration) async {
-        guard let settings = configuration.schema else { return await store.use(nil) }
-        let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
-        do throws(SchemaFileError) {
-            let schema = try await environment.blocking.run { () throws(SchemaFileError) in try file.read() }
-            await store.use(schema)
-        } catch {
-            await store.schemaFailed(error.description)
+    /// Reads the schema after each change of its file or of a document to which it refers.
+    private func followSchema(_ configuration: NamespaceConfiguration) async {
+        guard let schema = configuration.schema else { return }
+        var watched: Set = [schema.path]
+        while !Task.isCancelled {
+            let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            watched = await withTaskGroup(of: Void.self) { [watched] group in
+                for path in watched {
+                    group.addTask { for await _ in self.environment.watcher.changes(at: path) { signal.yield() } }
+                }
+                defer { group.cancelAll() }
+                // The stream ends when the task is cancelled.
+                for await _ in changes {
+                    let paths = await self.readSchema(configuration)
+                    if paths != watched { return paths }
+                }
+                return watched
+            }
         }
+    }
+
+    /// Reads the schema. If it cannot be used, the previous schema stays in force, and the status and the log report the
+    /// reason.
+    /// - Returns: the paths of the documents, including those that cannot be read
+    @discardableResult
+    private func readSchema(_ configuration: NamespaceConfiguration) async -> Set<String> {
+        guard let settings = configuration.schema else {
+            await store.use(nil)
+            return []
+        }
+        let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
+        let saved = savedSchema
+        let reading = await environment.blocking.run {
+            let reading = file.read()
+            if case .success(let schema) = reading.schema { saved.save(schema) }
+            return reading
+        }
+        switch reading.schema {
+        case .success(let schema): await store.use(schema)
+        case .failure(let error): await store.schemaFailed(error.description)
+        }
+        return reading.paths
     }
 
     // MARK: File layers
@@ -236,9 +265,7 @@ package final class ConfigNamespace: Sendable {
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
         store.submit(change, on: executor) { result in
-            guard case .failure(let error) = result, error.code == .locked || error.code == .schemaViolation else {
-                return completion(result)
-            }
+            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
             Task { completion(.failure(await self.explained(error, of: change))) }
         }
     }
@@ -246,19 +273,14 @@ package final class ConfigNamespace: Sendable {
     /// Resolves a change as a commit would, and changes nothing. Its errors are those of ``submit(_:on:then:)``.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
         do throws(ConfigError) {
-            var preview = try await store.preview(change)
-            if !preview.schemaProblems.isEmpty {
-                preview.schemaProblems = await explainer.located(preview.schemaProblems)
-            }
-            return preview
+            return try await store.preview(change)
         } catch {
             throw await explained(error, of: change)
         }
     }
 
-    /// Adds file and line to an error, if it is about a value from a file.
+    /// Adds file and line to an error about a locked path.
     private func explained(_ error: ConfigError, of change: LayerChange) async -> ConfigError {
-        if error.code == .schemaViolation { return ConfigError(await explainer.located(error.schemaProblems)) }
         if error.code != .locked { return error }
         let layers = await store.shownLayers
         guard let locked = change.lockedPath(in: layers.rules.locks) else { return error }

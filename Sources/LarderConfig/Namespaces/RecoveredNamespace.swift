@@ -11,9 +11,10 @@ struct RecoveredNamespace: Sendable {
     private(set) var state: RecoveredState
     private(set) var status: NamespaceStatus
     let files: PerFileLayer<FileLayerReader>
-    /// The file layers of the last known good state.
-    private(set) var previousFiles: [FileLayer: FileDocument] = [:]
-    /// The schema; nil for none, or if its file cannot be used.
+    /// The layers of the last known good state.
+    let lastGood: Layers
+    let savedSchema: SavedSchema
+    /// The schema; nil for none. If its file cannot be used, this is the saved one.
     private(set) var schema: NamespaceSchema?
 
     /// Reads the state and the files. Blocks on disk I/O.
@@ -30,19 +31,27 @@ struct RecoveredNamespace: Sendable {
         self.state = state
         status = configuration.initialStatus
         files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
-        for layer in FileLayer.allCases { previousFiles[layer] = state.layers[layer] }
-        if let settings = configuration.schema {
-            do throws(SchemaFileError) {
-                schema = try SchemaFile(
-                    settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes
-                ).read()
-            } catch {
-                status.schemaFileProblem = error.description
-            }
-        }
+        lastGood = state.layers
+        savedSchema = SavedSchema(
+            directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
+            logger: environment.logger)
+        readSchema()
         for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {
             self.state.layers.dropRemote()
+        }
+    }
+
+    private mutating func readSchema() {
+        guard let settings = configuration.schema else { return }
+        let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
+        do throws(SchemaFileError) {
+            let schema = try file.read().schema.get()
+            savedSchema.save(schema)
+            self.schema = schema
+        } catch {
+            status.schemaFileProblem = error.description
+            schema = savedSchema.load(for: file)
         }
     }
 

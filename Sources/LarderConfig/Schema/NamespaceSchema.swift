@@ -32,26 +32,31 @@ package struct SchemaSettings: Sendable, Hashable {
 
 /// A compiled schema of a namespace.
 package struct NamespaceSchema: Sendable {
-    /// The schema as it was read from its file.
-    package let document: JSONValue
+    /// The schema and the documents to which it refers, by path.
+    let documents: [String: JSONValue]
+    /// The digest of ``document``.
     package let digest: SnapshotDigest
     package let settings: SchemaSettings
     private let secrets: SecretPatterns
     private let compiled: JSONSchema
 
-    /// - Parameter secrets: selects the values that messages must not show
-    init(_ document: JSONValue, _ compiled: JSONSchema, settings: SchemaSettings, secrets: SecretPatterns) {
-        self.document = document
+    /// - Parameters:
+    ///   - documents: the schema and the documents to which it refers, by path
+    ///   - secrets: selects the values that messages must not show
+    init(_ documents: [String: JSONValue], _ compiled: JSONSchema, settings: SchemaSettings, secrets: SecretPatterns) {
+        self.documents = documents
         self.secrets = secrets
         self.compiled = compiled
         self.settings = settings
-        digest = SnapshotDigest(of: document)
+        digest = SnapshotDigest(of: documents[settings.path] ?? .null)
     }
 
-    /// Whether another schema has the same content, settings and secrets. The documents that the schemas refer to are not
-    /// compared.
+    /// The schema as it was read from its file.
+    package var document: JSONValue { documents[settings.path] ?? .null }
+
+    /// Whether another schema has the same documents, settings and secrets.
     func isSame(as other: NamespaceSchema) -> Bool {
-        settings == other.settings && secrets == other.secrets && digest.text == other.digest.text
+        settings == other.settings && secrets == other.secrets && documents == other.documents
     }
 
     /// Whether changes that violate the schema are refused.
@@ -89,11 +94,24 @@ package struct NamespaceSchema: Sendable {
         let shown = layers.shown
         return violations.map { violation in
             let path = violation.path.segments
+            let layer = ConfigLayer.allCases.last { shown.effect(of: $0, at: path) != .unchanged }
             return SchemaProblem(
                 path: violation.path, schemaLocation: violation.schemaLocation, keyword: violation.keyword,
                 message: secrets.isSecret(violation.path) ? "a secret value violates this keyword" : violation.message,
-                layer: ConfigLayer.allCases.last { shown.effect(of: $0, at: path) != .unchanged })
+                layer: layer, location: location(of: layer, at: path, shown))
         }
+    }
+
+    /// The source that sent the document with the value at a path; nil for other values.
+    private func location(of layer: ConfigLayer?, at path: [String], _ shown: Layers) -> String? {
+        let isRemote =
+            switch layer {
+            case .remote: true
+            case .experiment:
+                shown.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }?.isRemote ?? false
+            default: false
+            }
+        return isRemote ? shown.remote.flatMap { $0.origin == SourceOrigin.push ? nil : $0.origin } : nil
     }
 
     /// Returns the title, description and default of the value at a path; nil if the schema has none of them.

@@ -1,14 +1,21 @@
-package package import LarderConfigModel
+package import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
 import LarderSchema
 
-/// Reads a schema and the documents that it refers to. These must be in the directory of the schema or below it.
+/// Reads a schema and the documents to which it refers. These must be in the directory of the schema or below it.
 package struct SchemaFile: Sendable {
-    let settings: SchemaSettings
-    let secrets: SecretPatterns
+    /// A schema, or the reason why it cannot be used.
+    package struct Reading: Sendable {
+        package let schema: Result<NamespaceSchema, SchemaFileError>
+        /// The paths of the documents, including those that cannot be read.
+        let paths: Set<String>
+    }
+
+    private let settings: SchemaSettings
+    private let secrets: SecretPatterns
     /// The maximum size of a document in bytes.
-    let maximumBytes: Int
+    private let maximumBytes: Int
 
     /// - Parameter secrets: selects the values that messages must not show
     package init(_ settings: SchemaSettings, secrets: SecretPatterns, maximumBytes: Int) {
@@ -17,39 +24,61 @@ package struct SchemaFile: Sendable {
         self.maximumBytes = maximumBytes
     }
 
-    /// Reads and compiles the schema. Blocks on disk I/O.
-    /// - Throws: ``SchemaFileError``, naming the file, and its line or the place in the schema
-    package func read() throws(SchemaFileError) -> NamespaceSchema {
-        let document = try Self.document(at: settings.path, maximumBytes)
-        var options = SchemaOptions()
-        if let asserts = settings.assertsFormats { options.formats = asserts ? .asserted : .ignored }
-        let directory = SchemaDirectory(ofFile: settings.path)
-        var unreadable: SchemaFileError?
-        do throws(SchemaError) {
-            let compiled = try JSONSchema(document, baseURI: directory.uri, options: options) { uri in
-                guard let path = directory.path(of: uri) else { return nil }
-                do throws(SchemaFileError) {
-                    return try Self.document(at: path, maximumBytes)
-                } catch {
-                    unreadable = error
-                    return nil
-                }
+    /// Reads and compiles the schema. Blocks on disk I/O. An error names the file, and its line or the place in the
+    /// schema.
+    package func read() -> Reading {
+        compile { path throws(SchemaFileError) in
+            do throws(FileReadError) {
+                let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes).files
+                if files.count == 1, let file = files.first, file.path == path { return try DocumentFiles.parse(file) }
+            } catch {
+                throw SchemaFileError(error.description)
             }
-            return NamespaceSchema(document, compiled, settings: settings, secrets: secrets)
-        } catch {
-            let reason = unreadable.map { ": \($0)" } ?? ""
-            throw SchemaFileError("\(settings.path)\(error.location): \(error.detail)\(reason)")
+            throw SchemaFileError("\(path) is a directory; name the file of the schema")
         }
     }
 
-    private static func document(at path: String, _ maximumBytes: Int) throws(SchemaFileError) -> JSONValue {
-        do throws(FileReadError) {
-            let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes).files
-            if files.count == 1, let file = files.first, file.path == path { return try DocumentFiles.parse(file) }
-        } catch {
-            throw SchemaFileError(error.description)
+    /// Compiles a schema from documents that have been read before.
+    /// - Parameter documents: the documents by path, including the schema
+    func compile(_ documents: [String: JSONValue]) -> Reading {
+        compile { path throws(SchemaFileError) in
+            guard let document = documents[path] else { throw SchemaFileError("no such document: \(path)") }
+            return document
         }
-        throw SchemaFileError("\(path) is a directory; name the file of the schema")
+    }
+
+    private func compile(reading read: (String) throws(SchemaFileError) -> JSONValue) -> Reading {
+        var documents: [String: JSONValue] = [:]
+        var unreadable: (path: String, error: SchemaFileError)?
+        func document(at path: String) -> JSONValue? {
+            do throws(SchemaFileError) {
+                let document = try read(path)
+                documents[path] = document
+                return document
+            } catch {
+                if unreadable == nil { unreadable = (path, error) }
+                return nil
+            }
+        }
+        func reading(_ schema: Result<NamespaceSchema, SchemaFileError>) -> Reading {
+            Reading(schema: schema, paths: Set(documents.keys).union([settings.path, unreadable?.path].compactMap(\.self)))
+        }
+        guard let schema = document(at: settings.path) else {
+            return reading(.failure(unreadable?.error ?? SchemaFileError("cannot read \(settings.path)")))
+        }
+        var options = SchemaOptions()
+        if let asserts = settings.assertsFormats { options.formats = asserts ? .asserted : .ignored }
+        let directory = SchemaDirectory(ofFile: settings.path)
+        do throws(SchemaError) {
+            let compiled = try JSONSchema(schema, baseURI: directory.uri, options: options) { uri in
+                directory.path(of: uri).flatMap(document)
+            }
+            return reading(
+                .success(NamespaceSchema(documents, compiled, settings: settings, secrets: secrets)))
+        } catch {
+            let reason = unreadable.map { ": \($0.error)" } ?? ""
+            return reading(.failure(SchemaFileError("\(settings.path)\(error.location): \(error.detail)\(reason)")))
+        }
     }
 }
 

@@ -1,57 +1,7 @@
-package import LarderConfigModel
+import LarderConfigModel
 
-/// A change that the schema has refused and that no caller can repeat, such as a document of the remote source.
-package struct RefusedChange: Sendable {
-    /// What a change replaces. A later change of the same kind makes the refused one obsolete.
-    enum Subject: Sendable, Hashable {
-        case files(FileLayer), remote, overrides, rules
-
-        init?(_ change: LayerChange) {
-            switch change.unconditional {
-            case .files(let layer, _): self = .files(layer)
-            case .remote, .dropRemote: self = .remote
-            case .expireOverrides: self = .overrides
-            case .rules: self = .rules
-            default: return nil
-            }
-        }
-
-        /// The layer that the change would replace; nil for the rules of the settings.
-        var layer: ConfigLayer? {
-            switch self {
-            case .files(let layer): layer.layer
-            case .remote: .remote
-            case .overrides: .override
-            case .rules: nil
-            }
-        }
-    }
-
-    let subject: Subject
-    let change: LayerChange
-    package let problems: [SchemaProblem]
-    /// In milliseconds since 1970.
-    package let at: Int
-
-    /// The layer whose new content was refused; nil for the locks and experiments of the settings.
-    package var layer: ConfigLayer? { subject.layer }
-
-    /// The upstream version of a refused document; nil if it has none, and for other changes.
-    package var version: String? {
-        if case .remote(let document, _, _, _) = change { document.version?.text } else { nil }
-    }
-}
-
-extension LayerChange {
-    /// The change without `force`, which a client requested for the first attempt only.
-    fileprivate var unforced: LayerChange {
-        guard case .remote(let document, let origin, _, let isPush) = self else { return self }
-        return .remote(document, origin: origin, force: false, isPush: isPush)
-    }
-}
-
-/// The schema of a namespace, and the changes that it has refused. They are tried again together with each later change,
-/// because that change may make the configuration valid.
+/// The schema of a namespace, and the changes that it has refused. They are tried again after each later change, because
+/// that change may make them valid.
 struct SchemaGate: Sendable {
     private(set) var schema: NamespaceSchema?
     /// Whether the current snapshot is known to satisfy the schema.
@@ -61,76 +11,56 @@ struct SchemaGate: Sendable {
 
     init(_ schema: NamespaceSchema?) { self.schema = schema }
 
+    mutating func replace(_ schema: NamespaceSchema?) {
+        self.schema = schema
+        isCurrentValid = false
+    }
+
     /// The status of a gate whose current snapshot has been checked.
     /// - Parameter problems: the violations of the schema by the current snapshot
     func status(_ problems: [SchemaProblem]) -> SchemaStatus {
         SchemaStatus(digest: schema?.digest, problems: problems, refusal: refused.last)
     }
 
-    /// Checks the first configuration of a store. Refuses the content of files if it would violate the schema: first of
-    /// no layer, then of one, then of all.
-    /// - Parameters:
-    ///   - layers: the recovered layers with the current content of the files; refused content is replaced
-    ///   - previous: the file layers of the last known good state
-    ///   - now: in milliseconds since 1970
-    /// - Returns: the violations by the remaining layers; empty if these are valid
-    mutating func open(
-        _ layers: inout Layers, previous: [FileLayer: FileDocument], _ schema: NamespaceSchema, now: Int
-    ) -> [SchemaProblem] {
-        let problems = schema.problems(of: layers.resolved(), in: layers)
-        isCurrentValid = problems.isEmpty
-        if problems.isEmpty || !schema.refuses { return problems }
-        let changed = FileLayer.allCases.filter { layers[$0]?.content != previous[$0]?.content }
-        if changed.isEmpty { return problems }
-        let choices = changed.count == 1 ? [changed] : changed.reversed().map { [$0] } + [changed]
-        var (kept, remaining) = (layers, problems)
-        for choice in choices {
-            kept = layers
-            for layer in choice { kept[layer] = previous[layer] }
-            remaining = schema.problems(of: kept.resolved(), in: kept)
-            isCurrentValid = remaining.isEmpty
-            if remaining.isEmpty || choice == changed {
-                for layer in choice {
-                    let content = layers[layer]?.content ?? .empty
-                    refused.append(
-                        RefusedChange(
-                            subject: .files(layer), change: .files(layer, content), problems: problems, at: now))
-                }
-                break
-            }
-        }
-        layers = kept
-        return remaining
-    }
+    /// Whether the locks and experiments of new settings have been refused.
+    var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 
-    mutating func replace(_ schema: NamespaceSchema?) {
-        self.schema = schema
-        isCurrentValid = false
-    }
-
-    /// The refused changes to try again together with other changes: all except for those that the others replace.
-    func changes(toRetryWith others: [LayerChange]) -> [LayerChange] {
+    /// The refused changes with which an invalid change may be valid: all of them together, then each of them. Those that
+    /// the change replaces are left out.
+    func companions(of change: LayerChange) -> [[LayerChange]] {
         if refused.isEmpty { return [] }
-        let replaced = Set(others.compactMap(RefusedChange.Subject.init))
-        return refused.filter { !replaced.contains($0.subject) }.map(\.change)
+        let replaced = RefusedChange.Subject.all(of: change)
+        let others = refused.filter { !replaced.contains($0.subject) }.map(\.change)
+        return others.count < 2 ? others.map { [$0] } : [others] + others.map { [$0] }
     }
 
-    /// Retains a refused change, unless a client requested it.
-    /// - Returns: the retained change, and whether the previous change of its kind was refused for the same violations;
-    ///   nil if the change is not retained
+    /// Retains a refused change, unless a client requested it. A change of several overrides that have expired is not
+    /// retained, because each of them is tried alone.
+    /// - Returns: the retained change, and whether the same change was refused before for the same violations; nil if the
+    ///   change is not retained
     mutating func refuse(
         _ change: LayerChange, _ problems: [SchemaProblem], now: Int
     ) -> (change: RefusedChange, isKnown: Bool)? {
-        guard !change.comesFromClient, let subject = RefusedChange.Subject(change) else { return nil }
-        let isKnown = refused.contains { $0.subject == subject && $0.problems == problems }
-        refused.removeAll { $0.subject == subject }
-        let retained = RefusedChange(subject: subject, change: change.unforced, problems: problems, at: now)
-        refused.append(retained)
-        return (retained, isKnown)
+        let subjects = RefusedChange.Subject.all(of: change)
+        guard !change.comesFromClient, subjects.count == 1 else { return nil }
+        let index = refused.firstIndex { $0.subject == subjects[0] && $0.problems == problems }
+        let retained = RefusedChange(
+            subject: subjects[0], change: change.unforced, problems: problems, at: index.map { refused[$0].at } ?? now)
+        if let index {
+            refused[index] = retained
+        } else {
+            refused.removeAll { $0.subject == subjects[0] }
+            refused.append(retained)
+        }
+        return (retained, index != nil)
     }
 
-    /// Whether the locks and experiments of new settings have been refused.
-    var refusesRules: Bool { refused.contains { $0.subject == .rules } }
+    /// Forgets the refused changes that committed changes include or replace.
+    mutating func committed(_ changes: [LayerChange]) {
+        if refused.isEmpty { return }
+        let subjects = Set(changes.flatMap(RefusedChange.Subject.all))
+        refused.removeAll { subjects.contains($0.subject) }
+    }
 
     /// Forgets a refused change of the remote layer, because the source no longer has the refused document.
     mutating func forgetRemote() { refused.removeAll { $0.subject == .remote } }
@@ -147,10 +77,47 @@ struct SchemaGate: Sendable {
         }
     }
 
-    /// Forgets the refused changes that committed changes include or replace.
-    mutating func committed(_ changes: [LayerChange]) {
-        if refused.isEmpty { return }
-        let subjects = Set(changes.compactMap(RefusedChange.Subject.init))
-        refused.removeAll { subjects.contains($0.subject) }
+    // MARK: Start
+
+    /// Checks the first configuration of a store. If it would violate the schema, refuses the changes since the last known
+    /// good state: first one of them, then all.
+    /// - Parameters:
+    ///   - layers: the layers of the last known good state with all changes; refused changes are undone
+    ///   - lastGood: the layers of the last known good state
+    ///   - now: in milliseconds since 1970
+    /// - Returns: the violations by the remaining layers; empty if these are valid
+    mutating func open(_ layers: inout Layers, lastGood: Layers, now: Int) -> [SchemaProblem] {
+        guard let schema else { return [] }
+        let problems = schema.problems(of: layers.resolved(), in: layers)
+        isCurrentValid = problems.isEmpty
+        if problems.isEmpty || !schema.refuses { return problems }
+        let changes = StartChange.all(since: lastGood, in: layers)
+        let choices = changes.count < 2 ? changes.map { [$0] } : changes.map { [$0] } + [changes]
+        for choice in choices {
+            var kept = layers
+            for change in choice { change.undo(in: &kept, lastGood) }
+            let remaining = schema.problems(of: kept.resolved(), in: kept)
+            guard remaining.isEmpty || choice.count == changes.count else { continue }
+            for change in choice {
+                for refused in change.changes(in: layers, lastGood, now: now) { _ = refuse(refused, problems, now: now) }
+            }
+            layers = kept
+            isCurrentValid = remaining.isEmpty
+            return remaining
+        }
+        return problems
+    }
+
+    /// Adds the file and line of each violation to the refused changes.
+    mutating func locate(with locator: ViolationLocator) async {
+        for index in refused.indices { refused[index].problems = await locator.located(refused[index].problems) }
+    }
+}
+
+extension LayerChange {
+    /// The change without `force`, which a client requested for the first attempt only.
+    fileprivate var unforced: LayerChange {
+        guard case .remote(let document, let origin, _, let isPush) = self else { return self }
+        return .remote(document, origin: origin, force: false, isPush: isPush)
     }
 }

@@ -61,10 +61,6 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    /// Records the schema of a store that is being opened.
-    /// - Parameter problems: the violations of the schema by the first snapshot
-    mutating func opened(_ gate: SchemaGate, _ problems: [SchemaProblem]) { schema = gate.status(problems) }
-
     /// The status for new settings, continued from the previous status. If the settings name another source, the
     /// freshness and the last results are reset.
     func continuing(_ previous: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {

@@ -21,52 +21,51 @@ package actor ConfigStore {
     nonisolated let changes = ChangeQueue()
     nonisolated let storage: NamespaceStorage
 
-    let core: CommitCore
-    private(set) var expiry: OverrideExpiry
-    private var status: SharedStatus
-    private var limits: StoreLimits
+    let committer: Committer
     private let clocks: StoreClocks
     private let log: StoreLog
-    private var gate: SchemaGate
-    /// The schema to use from the next batch on; nil if it stays.
-    private var nextSchema: NamespaceSchema??
     private var olderGenerations: OlderGenerations
     private let archived: ArchivedSnapshots
 
     private init(
         _ opening: StoreOpening, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
-        clocks: StoreClocks, logger: Logger
+        locator: ViolationLocator?, clocks: StoreClocks, logger: Logger
     ) {
         var restored = status.restored(from: opening.layers, now: clocks.wallClock.now)
-        restored.opened(opening.gate, opening.schemaProblems)
+        restored.schema = opening.gate.status(opening.schemaProblems)
         let status = SharedStatus(restored)
         publication = ConfigPublication(
             namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot,
             status: StatusRecord(status, holding: opening.layers))
-        core = CommitCore(
-            layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering,
-            epoch: opening.epoch)
-        expiry = OverrideExpiry(opening.layers.override, clocks)
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
-        gate = opening.gate
+        committer = Committer(
+            opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks, log: log,
+            locator: locator)
         olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
         archived = ArchivedSnapshots(storage: storage)
-        self.status = status
         self.storage = storage
-        self.limits = limits
         self.clocks = clocks
     }
 
+    /// The layers, the current snapshot and the history.
+    var core: CommitCore { committer.core }
+
     /// Opens a store and, if necessary, reserves revisions on disk. If the reservation fails, the store uses an epoch
     /// that ends with the process. Its revisions are then not comparable with those of other processes.
+    /// - Parameters:
+    ///   - recovered: the state from disk, with the current content of the files
+    ///   - lastGood: the layers of the state from disk, with which the store begins if the schema refuses the others; nil
+    ///     for those of `recovered`
+    ///   - locator: finds the file and line of a violation of the schema; nil if that is not possible
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
-        status: NamespaceStatus, schema: NamespaceSchema? = nil, previousFiles: [FileLayer: FileDocument] = [:],
-        clocks: StoreClocks, logger: Logger
+        status: NamespaceStatus, schema: NamespaceSchema? = nil, lastGood: Layers? = nil,
+        locator: ViolationLocator? = nil, clocks: StoreClocks, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var opening = StoreOpening(
-            recovered, epoch: storage.epoch, rules: rules, schema: schema, previousFiles: previousFiles,
+            recovered, epoch: storage.epoch, rules: rules, schema: schema, lastGood: lastGood,
             mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
+        if let locator { await opening.locateViolations(with: locator) }
         if let bound = opening.reservation {
             do throws(FileError) {
                 try await storage.reserve(bound)
@@ -78,16 +77,16 @@ package actor ConfigStore {
             }
         }
         let store = ConfigStore(
-            opening, storage: storage, limits: limits, status: status, clocks: clocks, logger: logger)
+            opening, storage: storage, limits: limits, status: status, locator: locator, clocks: clocks, logger: logger)
         await store.begin(opening)
         return store
     }
 
     private func begin(_ opening: StoreOpening) {
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
-        for refused in gate.refused { log.refusedBySchema(refused) }
+        for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
-        if let problem = status.current.schemaFileProblem { log.schemaUnusable(problem) }
+        if let problem = committer.status.current.schemaFileProblem { log.schemaUnusable(problem) }
         for generation in opening.onlyInJournal {
             storage.writeInBackground(core.history[generation.revision] ?? generation)
         }
@@ -154,8 +153,10 @@ package actor ConfigStore {
     }
 
     /// Applies the limits of new settings, and adapts the status to them.
-    func configure(_ limits: StoreLimits, history: HistoryLimits, status: NamespaceStatus) {
-        self.limits = limits
+    func configure(
+        _ limits: StoreLimits, history: HistoryLimits, status: NamespaceStatus, locator: ViolationLocator? = nil
+    ) {
+        (committer.limits, committer.locator) = (limits, locator)
         storage.configure(history)
         report { $0 = status.continuing($0, layers: core.layers, now: $1) }
     }
@@ -163,7 +164,7 @@ package actor ConfigStore {
     /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
         // The current rules replace those of previous settings that the schema has refused.
-        if core.layers.rules == rules, !gate.refusesRules { return }
+        if core.layers.rules == rules, !committer.gate.refusesRules { return }
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
@@ -171,217 +172,63 @@ package actor ConfigStore {
     /// document stays.
     /// - Parameter location: the location of the remote source in the settings; nil if the settings have none
     func dropRemote(unlessFrom location: String?) async {
-        gate.forgetRemote(unlessFrom: location)
-        reportRefusal()
+        committer.forgetRefusedDocument(unlessFrom: location)
         guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
 
-    /// Resolves a change of the current state as a commit would, and changes nothing.
-    /// - Throws: The errors of the commit, except for those of the disk.
+    /// Resolves and validates a change of the current state as a commit would, and changes nothing. Changes that the
+    /// schema has refused before are not tried together with it.
+    /// - Throws: The errors of the commit, except for `schemaViolation` and those of the disk.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
         var preview = try await core.preview(
-            change, limits: limits.documents, mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
-        if let schema = gate.schema {
-            preview.schemaProblems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
+            change, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
+            now: clocks.wallClock.now)
+        if let schema, preview.isChange {
+            let problems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
+            preview.schemaProblems = await committer.locator?.located(problems) ?? problems
         }
         return preview
     }
 
+    /// The schema in force; nil for none.
+    package var schema: NamespaceSchema? { committer.gate.schema }
+
     /// Replaces the schema. The current snapshot stays published, even if it violates the new schema. The changes that
     /// the previous schema has refused are tried again. A schema that is in force already stays.
     func use(_ schema: NamespaceSchema?) async {
-        if let schema, let current = nextSchema ?? gate.schema, current.isSame(as: schema) { return schemaFailed(nil) }
-        nextSchema = .some(schema)
+        if !committer.use(schema) { return schemaFailed(nil) }
         await commit(.recheck, orLog: "cannot apply the schema")
     }
 
     /// Records why the schema file cannot be used; nil if it can. The previous schema stays in force.
     func schemaFailed(_ problem: String?) {
-        guard status.current.schemaFileProblem != problem else { return }
+        guard committer.status.current.schemaFileProblem != problem else { return }
         report { status, _ in status.schemaFileProblem = problem }
         if let problem { log.schemaUnusable(problem) }
     }
 
-    /// The schema in force; nil for none.
-    package var schema: NamespaceSchema? { gate.schema }
-
+    /// Commits a change, and logs a failure. The committer logs refusals by the schema.
     private func commit(_ change: LayerChange, orLog problem: Logger.Message) async {
-        do { _ = try await commit(change) } catch { log.failed(problem, error) }
+        do {
+            _ = try await commit(change)
+        } catch {
+            if ![.schemaViolation, .cancelled, .stopped].contains(error.code) { log.failed(problem, error) }
+        }
     }
 
     // MARK: Committer
 
-    /// Commits all waiting changes. It suspends only to write to disk, to resolve a large configuration, and after each
-    /// batch of the maximum size.
+    /// Commits all waiting changes. It suspends only to write to disk, to resolve or validate a large configuration, to
+    /// find the lines of violations, and after each batch of the maximum size.
     private func runCommitter() async {
         while true {
-            let maxChanges = limits.maxChanges(isExpensive: core.isExpensive)
+            let maxChanges = committer.maxChanges
             guard let pending = changes.take(atMost: maxChanges) else { return }
-            if let schema = nextSchema.take() { await install(schema) }
-            await commit(pending)
+            await committer.commit(pending)
+            if committer.expiry.takeChange() { armExpiry() }
             if pending.count == maxChanges { await Task.yield() }
         }
-    }
-
-    /// Commits changes as one batch, together with the changes that the schema has refused before. If the schema refuses
-    /// the result, commits each change alone, and refuses those that are still invalid.
-    private func commit(_ pending: [ChangeQueue.Pending]) async {
-        let retried = gate.changes(toRetryWith: pending.map(\.change)).map(ChangeQueue.Pending.init(retrying:))
-        if !retried.isEmpty, await attempt(pending + retried).isEmpty { return }
-        let problems = await attempt(pending)
-        if problems.isEmpty { return }
-        if pending.count == 1 { return refuse(pending[0], problems) }
-        for each in pending { await commit([each]) }
-    }
-
-    /// Commits changes as one batch.
-    /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty if
-    ///   all changes were completed
-    private func attempt(_ pending: [ChangeQueue.Pending]) async -> [SchemaProblem] {
-        let now = clocks.wallClock.now
-        let commit = PendingCommit(
-            pending,
-            to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
-        let resolution = await resolve(commit.batch, now: now)
-        let problems = await problems(of: resolution, after: commit.batch)
-        if !problems.isEmpty, gate.schema?.refuses ?? false { return problems }
-        let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
-        let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
-        if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
-        finish(commit, resolution, causes, met: need, problems, now: now)
-        return []
-    }
-
-    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
-        let mayPublishEmpty = !status.hasRemote
-        return if core.isExpensive {
-            await core.resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
-        } else {
-            core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
-        }
-    }
-
-    // MARK: Schema
-
-    /// The size in bytes above which a configuration is validated on another thread.
-    private static let largeBytes = 64 * 1024
-
-    /// The violations of the schema by a new snapshot; empty if the snapshot stays.
-    private func problems(of resolution: Resolution, after batch: ChangeBatch) async -> [SchemaProblem] {
-        let (value, current) = (resolution.snapshot.value, core.snapshot)
-        guard let schema = gate.schema, resolution.snapshot !== current else { return [] }
-        if gate.isCurrentValid, let path = batch.changedPath {
-            return schema.problems(of: value, in: batch.layers, previous: current.value, changedAt: path)
-        }
-        // The committer may run on an event loop, and the change may have made a small configuration large.
-        return core.isExpensive || resolution.snapshot.bytes > Self.largeBytes
-            ? await schema.problemsConcurrently(of: value, in: batch.layers)
-            : schema.problems(of: value, in: batch.layers)
-    }
-
-    /// Completes a change with the error that it violates the schema. If no client requested the change, it is retained,
-    /// and the status and the log report it.
-    private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) {
-        let now = clocks.wallClock.now
-        if let refused = gate.refuse(pending.change, problems, now: now) {
-            report { status, _ in status.schema.refusal = refused.change }
-            if !refused.isKnown { log.refusedBySchema(refused.change) }
-        }
-        pending.completion(.failure(ConfigError(problems)))
-    }
-
-    /// Adapts the status to the refused changes of the gate.
-    private func reportRefusal() {
-        guard !status.current.schema.hasRefusal(gate.refused.last) else { return }
-        report { status, _ in status.schema.refusal = gate.refused.last }
-    }
-
-    /// Replaces the schema, between two batches.
-    private func install(_ schema: NamespaceSchema?) async {
-        gate.replace(schema)
-        var problems: [SchemaProblem] = []
-        if let schema, core.snapshot.revision > 0 {
-            problems = await schema.problemsConcurrently(of: core.snapshot.value, in: core.layers)
-            gate.isCurrentValid = problems.isEmpty
-        }
-        report { status, _ in
-            status.schema.digest = schema?.digest
-            status.schema.problems = problems
-            status.schemaFileProblem = nil
-        }
-        if !problems.isEmpty { log.violatesSchema(problems) }
-    }
-
-    /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
-    /// - Returns: whether the write succeeded
-    private func meet(
-        _ need: CommitNeed, of commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause]
-    ) async -> Bool {
-        do throws(FileError) {
-            switch need {
-            case .nothing: break
-            case .journal(let sequence, let settledBound):
-                try await storage.append(
-                    JournalEntry(
-                        sequence: sequence, settledBound: settledBound, snapshot: resolution.snapshot,
-                        digest: resolution.digest, operations: commit.batch.operations, causes: causes),
-                    after: core.currentGeneration)
-            case .reservation(let bound): try await storage.reserve(bound)
-            }
-            return true
-        } catch {
-            log.storageFailed(error)
-            let refusal = ConfigError(
-                .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
-            report { $0.storageFailed(refusal, now: $1) }
-            commit.refuse(refusal)
-            return false
-        }
-    }
-
-    /// Publishes a commit whose ``CommitNeed`` is on disk, without suspension. Subscribers receive the status with the
-    /// snapshot.
-    private func finish(
-        _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
-        _ problems: [SchemaProblem], now: Int
-    ) {
-        if commit.batch.hasChanged, status.hasStorageProblem {
-            status.change { $0.storageWorked() }
-            log.storageWorked()
-        }
-        commit.note(in: &status, clocks.wallClock)
-        if gate.schema != nil || !gate.refused.isEmpty {
-            noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
-        }
-        let effects = core.commit(commit.batch, resolution, causes: causes, met: need)
-        if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
-        if effects.isNew {
-            status.publishes += 1
-            publication.publish(core.snapshot, status: StatusRecord(status, holding: core.layers))
-            log.published(core.snapshot, causes)
-        } else {
-            publication.update(StatusRecord(status, holding: core.layers))
-        }
-        log.note(status, now: now)
-        commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
-        guard commit.batch.hasChanged else { return }
-        storage.writeInBackground(core.currentGeneration)
-        if expiry.note(commit.batch, in: core.layers.override) { armExpiry() }
-    }
-
-    /// Updates the gate and the status for a commit that the schema has accepted.
-    private func noteSchema(_ commit: PendingCommit, _ problems: [SchemaProblem], isNew: Bool) {
-        gate.committed(commit.changes)
-        if isNew { gate.isCurrentValid = problems.isEmpty }
-        let found = isNew ? problems : status.current.schema.problems
-        let isReported = status.current.schema.hasRefusal(gate.refused.last)
-        guard !isReported || status.current.schema.problems != found else { return }
-        status.change { status in
-            status.schema.refusal = gate.refused.last
-            status.schema.problems = found
-        }
-        if isNew, !problems.isEmpty { log.violatesSchema(problems) }
     }
 
     // MARK: Override expiry
@@ -389,13 +236,13 @@ package actor ConfigStore {
     /// Sets the timer for the next override that expires. If expired overrides could not be removed, sets it for the
     /// next attempt instead.
     func armExpiry() {
-        guard let next = expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
-        expiry.set(Task { await self.expireOverrides(at: next) }, for: next)
+        guard let next = committer.expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
+        committer.expiry.set(Task { await self.expireOverrides(at: next) }, for: next)
     }
 
     private func expireOverrides(at next: ExpiryQueue.Moment) async {
-        guard await expiry.time.sleep(until: next) else { return }
-        expiry.timerEnded()
+        guard await committer.expiry.time.sleep(until: next) else { return }
+        committer.expiry.timerEnded()
         do {
             try await expireOverrides()
         } catch {
@@ -403,20 +250,35 @@ package actor ConfigStore {
             if error.code != .schemaViolation {
                 log.failed("cannot remove expired overrides; retrying in 60 s", error)
             }
-            expiry.postpone()
+            committer.expiry.postpone()
         }
         armExpiry()
     }
 
     func expireOverrides() async throws(ConfigError) {
-        let now = expiry.now
-        let expired = expiry.popExpired(at: now)
+        let now = committer.expiry.now
+        let expired = committer.expiry.popExpired(at: now)
         if expired.isEmpty { return }
+        do {
+            try await remove(expired)
+        } catch {
+            committer.expiry.restore(expired, at: now, in: core.layers.override)
+            throw error
+        }
+    }
+
+    /// Removes expired overrides. If the configuration would be invalid without them, removes each one without which it
+    /// is valid.
+    private func remove(_ expired: [ExpiringOverride]) async throws(ConfigError) {
         do {
             _ = try await commit(.expireOverrides(expired))
         } catch {
-            expiry.restore(expired, at: now, in: core.layers.override)
-            throw error
+            guard error.code == .schemaViolation, expired.count > 1 else { throw error }
+            var refusal: ConfigError?
+            for override in expired {
+                do { _ = try await commit(.expireOverrides([override])) } catch { refusal = error }
+            }
+            if let refusal { throw refusal }
         }
     }
 
@@ -439,7 +301,7 @@ package actor ConfigStore {
     }
 
     /// Publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have expired since then
-    /// are not restored; all others keep their expiry. Restored documents that differ from the live ones are held until
+    /// are not restored; all others keep their committer.expiry. Restored documents that differ from the live ones are held until
     /// ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
     /// - Parameter rule: what ends the hold; nil for ``HoldRule/untilNewer`` if source versions can be ordered, else
     ///   ``HoldRule/untilReleased``
@@ -488,11 +350,8 @@ package actor ConfigStore {
 
     /// Records that the source has confirmed the current document.
     func refreshConfirmed() {
-        gate.forgetRemote()
-        report { status, now in
-            status.remoteAnswered(changed: false, now: now)
-            status.schema.refusal = gate.refused.last
-        }
+        committer.forgetRefusedDocument()
+        report { $0.remoteAnswered(changed: false, now: $1) }
     }
 
     func refreshFailed(_ error: ConfigError) {
@@ -512,18 +371,11 @@ package actor ConfigStore {
 
     /// Records why changes of a layer's files are not watched; nil if they are.
     func watching(_ layer: ConfigLayer, problem: String?) {
-        guard status.current.watchProblems[layer] != problem else { return }
+        guard committer.status.current.watchProblems[layer] != problem else { return }
         report { status, _ in status.watchProblems[layer] = problem }
     }
 
-    /// Changes the status, publishes it and then logs it, so that the status is current for a reader of the log line.
-    /// - Parameter change: receives the time in milliseconds since 1970
-    private func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) {
-        let now = clocks.wallClock.now
-        status.change { change(&$0, now) }
-        publication.update(StatusRecord(status, holding: core.layers))
-        log.note(status, now: now)
-    }
+    private func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) { committer.report(change) }
 
     // MARK: Shutdown
 

@@ -8,6 +8,7 @@ struct OverrideExpiry {
     private static let pauseAfterFailure = Duration.seconds(60)
 
     private var queue = ExpiryQueue()
+    private var hasChanged = false
     private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
     /// When to retry the removal of expired overrides; nil unless the last attempt failed.
     private(set) var retry: ExpiryQueue.Moment?
@@ -26,16 +27,21 @@ struct OverrideExpiry {
     var now: ExpiryQueue.Moment { time.now }
 
     /// Queues the overrides that a batch has added.
-    /// - Returns: whether the timer may have to be set
-    mutating func note(_ batch: ChangeBatch, in overrides: OverrideLayer) -> Bool {
+    mutating func note(_ batch: ChangeBatch, in overrides: OverrideLayer) {
         if batch.restoresOverrides {
             queue.rebuild(from: overrides, now: now)
-            return true
+            hasChanged = true
         }
-        if batch.newExpiries.isEmpty { return false }
+        if batch.newExpiries.isEmpty { return }
         for override in batch.newExpiries { queue.insert(override, now: now) }
         if queue.count > 2 * overrides.expiring + Self.maxStale { queue.rebuild(from: overrides, now: now) }
-        return true
+        hasChanged = true
+    }
+
+    /// Whether the timer may have to be set, because overrides were queued since the last call.
+    mutating func takeChange() -> Bool {
+        defer { hasChanged = false }
+        return hasChanged
     }
 
     /// Returns the time for which to set the timer: when the next override expires or, after a failure, the next

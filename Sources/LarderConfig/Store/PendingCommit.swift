@@ -1,8 +1,8 @@
 import LarderConfigModel
 import LarderPlatform
 
-/// Changes that are committed together, and the callers that wait for them. Its initializer completes no change, because
-/// the schema may refuse the batch, and its changes are then applied again, one by one.
+/// Changes that are committed together, and the callers that wait for them. Its initializer completes no change: if the
+/// schema refuses the batch, they may be applied again together with others.
 struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
@@ -41,8 +41,7 @@ struct PendingCommit {
             case .files(let layer, _):
                 status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
             case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .increment, .several,
-                .recheck,
-                .requested:
+                .recheck, .requested:
                 break
             }
         }

@@ -21,38 +21,41 @@ struct StoreOpening: Sendable {
     /// The files of the generations that have not been read, newest first.
     private(set) var olderFiles: [String]
 
-    /// The schema, and the content of files that it has refused.
+    /// The schema, and the changes since the last known good state that it has refused.
     private(set) var gate: SchemaGate
     /// The violations of the schema by the first snapshot.
     private(set) var schemaProblems: [SchemaProblem] = []
 
-    /// Creates the first snapshot from the last known good state and the current files. Files whose content would
-    /// violate the schema are refused: their layers keep the content of the last known good state. If no combination of
-    /// layers is valid, the last known good state is published nevertheless. Without such a state, nothing is published.
+    /// Creates the first snapshot from the last known good state, the current files and the current settings. Changes
+    /// that would violate the schema are refused: new content of files, other rules, the removal of the remote document,
+    /// and the expiry of overrides. If the last known good state violates the schema, it is published nevertheless.
+    /// Without such a state, nothing is published.
     ///
     /// If it is certain that the state was published under its revision, the snapshot keeps the revision. Otherwise the
     /// snapshot gets a revision that was never published.
     /// - Parameters:
+    ///   - recovered: the state from disk, with the current content of the files
     ///   - epoch: the epoch of the state directory
-    ///   - previousFiles: the file layers of the last known good state; `recovered` has their current content
+    ///   - lastGood: the layers of the state from disk; nil for those of `recovered`
     ///   - mayPublishEmpty: whether the first snapshot may be empty
     ///   - now: in milliseconds since 1970
     init(
         _ recovered: RecoveredState, epoch: String, rules: LayerRules, schema: NamespaceSchema? = nil,
-        previousFiles: [FileLayer: FileDocument] = [:], mayPublishEmpty: Bool, now: Int
+        lastGood: Layers? = nil, mayPublishEmpty: Bool, now: Int
     ) {
         self.epoch = epoch
         gate = SchemaGate(schema)
         var layers = recovered.layers
         // Overrides that expired while no agent was running are not served again.
-        let hasExpired = layers.override.expire(at: now)
+        _ = layers.override.expire(at: now)
         layers.applyRulesLeniently(rules, now: now)
         let numbers = recovered.numbers
         // Before the first document of the source there is nothing to validate.
         let awaitsSource = numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty
-        if let schema, !awaitsSource {
-            schemaProblems = gate.open(&layers, previous: previousFiles, schema, now: now)
+        if schema != nil, !awaitsSource {
+            schemaProblems = gate.open(&layers, lastGood: lastGood ?? recovered.layers, now: now)
         }
+        let hasExpired = layers.override.expiringEntries.count != recovered.layers.override.expiringEntries.count
         let isRefused = numbers.revision == 0 && !schemaProblems.isEmpty && gate.schema?.refuses == true
         let value = layers.resolved()
         let digest = SnapshotDigest(of: value)
@@ -83,6 +86,12 @@ struct StoreOpening: Sendable {
         reservation = numbering.openingReservation(after: numbers, first: first)
         onlyInJournal = recovered.unwritten
         olderFiles = recovered.olderFiles
+    }
+
+    /// Adds the file and line of each violation of the schema.
+    mutating func locateViolations(with locator: ViolationLocator) async {
+        schemaProblems = await locator.located(schemaProblems)
+        await gate.locate(with: locator)
     }
 
     /// Starts an epoch that ends with the process, because no revision can be reserved on disk. Only the current

@@ -24,7 +24,7 @@ package indirect enum LayerChange: Sendable {
     case increment(path: [String], CounterStep, by: Peer?)
     /// Makes all of these changes, each a `set` or an `unset`, or none of them.
     case several([LayerChange], by: Peer?)
-    /// Changes nothing by itself. The changes that the schema has refused are tried again with it.
+    /// Changes no layer. The store then applies a new schema and tries the changes again that the schema has refused.
     case recheck
     /// Another change with a condition or a reason.
     case requested(LayerChange, ChangeTerms)

@@ -12,6 +12,9 @@ package struct ChangePreview: Sendable {
     /// The violations of the schema by ``value``; empty if it is valid, or if there is no schema.
     package var schemaProblems: [SchemaProblem] = []
 
+    /// Whether the change would change a layer.
+    package var isChange: Bool { result.layerChanged }
+
     /// The differences between the configurations before and after the change. They are computed outside every actor,
     /// so that large configurations do not block one.
     package func difference() async -> ConfigDifference {

@@ -96,7 +96,8 @@ package final class CommitCore {
 
     /// The builder of the next snapshot; nil if the current one stays.
     private func builder(for batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> SnapshotBuilder? {
-        if !batch.hasChanged { return nil }
+        // Before the first publication, the layers may be valid now because the schema has changed.
+        if !batch.hasChanged, snapshot.revision > 0 { return nil }
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(
             layers: batch.layers,

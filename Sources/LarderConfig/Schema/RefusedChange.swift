@@ -1,0 +1,46 @@
+package import LarderConfigModel
+
+/// A change that the schema has refused and that no caller can repeat, such as a document of the remote source.
+package struct RefusedChange: Sendable {
+    /// What a change replaces. A later change of the same kind makes the refused one obsolete.
+    enum Subject: Sendable, Hashable {
+        case files(FileLayer), remote, rules
+        /// The override at a path that has expired.
+        case expiry([String])
+
+        /// What a change replaces; empty if a client requested the change, and for changes that replace nothing.
+        static func all(of change: LayerChange) -> [Subject] {
+            switch change.unconditional {
+            case .files(let layer, _): [.files(layer)]
+            case .remote, .dropRemote: [.remote]
+            case .rules: [.rules]
+            case .expireOverrides(let overrides): overrides.map { .expiry($0.path) }
+            case .set, .unset, .rollback, .release, .increment, .several, .recheck, .requested: []
+            }
+        }
+
+        /// The layer that the change would replace; nil for the rules of the settings.
+        var layer: ConfigLayer? {
+            switch self {
+            case .files(let layer): layer.layer
+            case .remote: .remote
+            case .expiry: .override
+            case .rules: nil
+            }
+        }
+    }
+
+    let subject: Subject
+    let change: LayerChange
+    package internal(set) var problems: [SchemaProblem]
+    /// In milliseconds since 1970.
+    package let at: Int
+
+    /// The layer whose new content was refused; nil for the locks and experiments of the settings.
+    package var layer: ConfigLayer? { subject.layer }
+
+    /// The upstream version of a refused document; nil if it has none, and for other changes.
+    package var version: String? {
+        if case .remote(let document, _, _, _) = change { document.version?.text } else { nil }
+    }
+}
