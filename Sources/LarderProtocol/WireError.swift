@@ -26,7 +26,8 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     public let namespace: String?
     /// The current state, for ``Code/conflict``; nil for other errors.
     public let conflict: Conflict?
-    /// The violations for ``Code/schemaViolation``, the most specific first; nil for other errors.
+    /// The violations for ``Code/schemaViolation``, the most specific first; empty if the peer may not see them. Also
+    /// for ``Code/unavailable``, if the schema refuses everything that could be published. Nil for other errors.
     public let schemaErrors: [SchemaError]?
 
     /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
@@ -79,10 +80,10 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (reason, right, namespace, schemaErrors) = (nil, nil, nil, nil)
     }
 
-    /// Creates the error ``Code/schemaViolation``.
+    /// Creates an error that lists violations of the schema.
     /// - Parameter detail: the first violation and the number of others, in one line
-    public init(_ schemaErrors: [SchemaError], _ detail: String) {
-        code = .schemaViolation
+    public init(_ schemaErrors: [SchemaError], _ detail: String, code: Code = .schemaViolation) {
+        self.code = code
         self.schemaErrors = schemaErrors
         self.detail = detail
         (reason, right, namespace, conflict) = (nil, nil, nil, nil)
@@ -133,7 +134,7 @@ extension WireError {
         right = (data?["right"]?.string).flatMap(Right.init)
         namespace = data?["namespace"]?.string
         conflict = data.flatMap(Conflict.init)
-        let errors = code == .schemaViolation ? data?["errors"] : nil
+        let errors = [.schemaViolation, .unavailable].contains(code) ? data?["errors"] : nil
         schemaErrors = errors.map { $0.elements.compactMap { try? SchemaError(from: MemberReader(object: $0)) } }
     }
 

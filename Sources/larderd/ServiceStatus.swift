@@ -87,6 +87,7 @@ final class ServiceStatus: Sendable {
         return state.withLock { state in
             let line = Self.line(
                 state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
+                refusing: state.publications.filter { $0.value.status.schema.refusal != nil }.keys.sorted(),
                 settingsProblem: state.settingsProblem)
             if !state.isReadyDue, line == state.reported { return true }
             do {
@@ -101,23 +102,29 @@ final class ServiceStatus: Sendable {
 
     /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and the
     /// problem of the settings.
+    /// - Parameter refusing: the namespaces whose schema has refused new content of a layer
     static func line(
-        _ namespaces: [(name: String, freshness: Freshness)], clients: Int, settingsProblem: String?
+        _ namespaces: [(name: String, freshness: Freshness)], clients: Int, refusing: [String] = [],
+        settingsProblem: String?
     ) -> String {
         var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
         let worst = namespaces.max { rank($0.freshness) < rank($1.freshness) }?.freshness ?? .fresh
         if rank(worst) == 0 {
             line += ", fresh"
         } else {
-            let names = namespaces.filter { $0.freshness == worst }.map(\.name)
-            let others = names.count > 3 ? ", \(names.count - 3) more" : ""
-            line += ", \(worst.rawValue): \(names.prefix(3).joined(separator: ", "))\(others)"
+            line += ", \(worst.rawValue): \(list(namespaces.filter { $0.freshness == worst }.map(\.name)))"
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
+        if !refusing.isEmpty { line += "; new content refused by the schema: \(list(refusing))" }
         if let settingsProblem {
             line += "; the new settings are invalid, so the previous ones stay in effect: \(settingsProblem)"
         }
         return line
+    }
+
+    /// The first three names, and the number of the others.
+    private static func list(_ names: [String]) -> String {
+        names.prefix(3).joined(separator: ", ") + (names.count > 3 ? ", \(names.count - 3) more" : "")
     }
 
     /// The severity of a state.

@@ -22,6 +22,13 @@ struct ServiceStatusTests {
         #expect(many == "5 namespaces, stale: n0, n1, n2, 2 more; 2 clients")
     }
 
+    @Test("the status line names the namespaces whose schema has refused new content")
+    func refusals() {
+        let line = ServiceStatus.line(
+            [("a", .fresh), ("b", .fresh)], clients: 1, refusing: ["b"], settingsProblem: nil)
+        #expect(line == "2 namespaces, fresh; 1 client; new content refused by the schema: b")
+    }
+
     @Test("the status line has the error if the settings were rejected")
     func settings() {
         let refused = line(.fresh, problem: "line 3")

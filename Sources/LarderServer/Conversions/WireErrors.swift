@@ -10,9 +10,7 @@ extension WireError {
     /// of the namespace.
     init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
         if error.code == .schemaViolation, !mayRead {
-            self.init(
-                error.schemaProblems.map { SchemaError($0, mayRead: false) },
-                "the configuration would violate its schema; a reason with values requires the right \"read\"")
+            self.init([], "the configuration would violate its schema; only peers with the right \"read\" see how")
             return
         }
         guard error.code == .conflict else {
@@ -39,7 +37,7 @@ extension WireError {
         case .notFound: self.init(.notFound, error.message)
         case .locked: self.init(.denied, error.message)
         case .schemaViolation:
-            self.init(error.schemaProblems.map { SchemaError($0, mayRead: true) }, error.message)
+            self.init(error.schemaProblems.map(SchemaError.init), error.message)
         default: self.init(.internalError, error.message)
         }
     }
@@ -77,11 +75,9 @@ extension WireError {
 }
 
 extension SchemaError {
-    /// - Parameter mayRead: whether the message may show values
-    init(_ problem: SchemaProblem, mayRead: Bool) {
+    init(_ problem: SchemaProblem) {
         self.init(
             path: problem.path.segments, schemaPath: problem.schemaLocation, keyword: problem.keyword,
-            message: mayRead ? problem.message : "the value violates this keyword",
-            layer: problem.layer?.rawValue, location: problem.location, line: problem.line)
+            message: problem.message, layer: problem.layer?.rawValue, location: problem.location, line: problem.line)
     }
 }

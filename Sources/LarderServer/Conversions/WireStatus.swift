@@ -46,12 +46,12 @@ extension ConfigNamespace {
             ConfigStatus.SchemaState(
                 path: settings.path, enforce: settings.enforcement.rawValue,
                 digest: status.schema.digest.map { "sha256:" + $0.text }, problem: status.schemaFileProblem,
-                errors: status.schema.problems.map { SchemaError($0, mayRead: true) })
+                errors: status.schema.problems.map(SchemaError.init))
         }
         result.schemaRefusal = status.schema.refusal.map {
             ConfigStatus.SchemaRefusal(
                 layer: $0.layer?.rawValue, version: $0.version, at: Timestamp(milliseconds: $0.at),
-                errors: $0.problems.map { SchemaError($0, mayRead: true) })
+                errors: $0.problems.map(SchemaError.init))
         }
         result.hold = status.hold.map {
             ConfigStatus.Hold(

@@ -96,9 +96,10 @@ struct DryRun {
             isMasked: shown.isMasked, schemaErrors: schemaErrors)
     }
 
-    /// The violations of the schema; nil for none.
+    /// The violations of the schema; nil for none. Empty if there are some that the peer may not see.
     var schemaErrors: [SchemaError]? {
-        preview.schemaProblems.isEmpty ? nil : preview.schemaProblems.map { SchemaError($0, mayRead: mayRead) }
+        if preview.schemaProblems.isEmpty { return nil }
+        return mayRead ? preview.schemaProblems.map(SchemaError.init) : []
     }
 }
 

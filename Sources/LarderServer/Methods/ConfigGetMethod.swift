@@ -48,12 +48,12 @@ extension ConfigGet: Method {
     ) -> WireError {
         let (path, namespace) = (parameters.path, parameters.namespace)
         let schema = publication.status.schema
-        let problem = schema.refusal?.problems.first ?? (current.awaitsSource ? nil : schema.problems.first)
-        if current.snapshot.revision == 0, let problem {
+        let problems = schema.refusal?.problems ?? schema.problems
+        if current.snapshot.revision == 0, let first = problems.first {
             return WireError(
-                .unavailable,
+                problems.map(SchemaError.init),
                 "nothing is published in namespace \"\(namespace)\", because its schema refuses the configuration: "
-                    + "\(problem.text); correct the value or the schema")
+                    + "\(first.text); correct the value or the schema", code: .unavailable)
         }
         if current.awaitsSource {
             return WireError(

@@ -115,7 +115,9 @@ extension ConfigPush: Method {
 extension ConfigRefresh: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (force, namespace) = (call.parameters.force, try call.namespace(call.parameters.namespace))
-        return .task(TaskReply { () async throws(WireError) in try await namespace.refresh(force: force) })
+        let mayRead = call.connection.rights.mayRead(namespace.name)
+        return .task(
+            TaskReply { () async throws(WireError) in try await namespace.refresh(force: force, mayRead: mayRead) })
     }
 }
 
@@ -166,7 +168,7 @@ extension ConfigNamespace {
         do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 
-    fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
+    fileprivate func refresh(force: Bool, mayRead: Bool) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
             // The files are read while the source is polled. Concurrent requests share the response of the source.
             async let files = filesRefreshed()
@@ -181,7 +183,7 @@ extension ConfigNamespace {
                 changed: outcome.commit.changed || filesCommit.changed, notModified: outcome.notModified,
                 state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
-            throw WireError(error)
+            throw WireError(error, of: publication, mayRead: mayRead)
         }
     }
 }

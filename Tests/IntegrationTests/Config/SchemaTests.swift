@@ -31,7 +31,6 @@ extension Integration {
             try withAgent("{\n  \"limit\": 10\n}") { home, agent in
                 try agent.call("config.set", ["limit", 20])
                 try home.write("host/a.json", "{\n  \"name\": \"a\",\n  \"limit\": 1000\n}")
-                try agent.waitForLog("published revision")
                 try agent.call("config.wait", ["path": "name", "equals": "a"])
                 let client = try agent.connect()
                 let refusal = try client.refusal("config.unset", ["limit"])

@@ -1,5 +1,7 @@
 import ConfigTestSupport
 import LarderJSON
+import LarderPlatform
+import Synchronization
 import TestSupport
 import Testing
 
@@ -101,6 +103,7 @@ struct SchemaEnforcementTests {
             #expect(refusal.layer == .host && refusal.problems.first?.path == JSONPath(["name"]))
             #expect(store.publication.status.freshness == .fresh)
             #expect(await set("name", "a", in: store) == nil)
+            await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 5, "name": "a"])
             #expect(store.publication.status.schema.refusal == nil)
         }
@@ -154,6 +157,7 @@ struct SchemaEnforcementTests {
         try await fixture.withStore { store in
             _ = try? await store.replaceFiles(.host, with: ["limit": 1000])
             await store.use(try fixture.compiled(#"{"properties": {"limit": {"maximum": 5000}}}"#))
+            await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 1000])
             #expect(store.publication.status.schema.refusal == nil)
         }
@@ -191,8 +195,199 @@ struct SchemaEnforcementTests {
             #expect(store.value == ["limit": 20])
             #expect(store.publication.status.schema.refusal?.layer == .override)
             _ = try await store.replaceFiles(.host, with: ["limit": 30])
+            await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 30])
             #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("of overrides that expire together, only those without which the configuration would be invalid stay")
+    func expiryOfSeveral() async throws {
+        let clock = ManualClock()
+        var fixture = Self.fixture(host: ["limit": 10, "name": "a"])
+        fixture.clock = clock
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            for (path, value) in [("limit", 20), ("other", 1)] as [(String, JSONValue)] {
+                _ = try await store.set(JSONPath([path]), to: value, timeToLive: .seconds(1))
+            }
+            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            clock.advance(by: .seconds(2))
+            await #expect(throws: ConfigError.self) { try await store.expireOverrides() }
+            #expect(store.value == ["limit": 20])
+            #expect(store.publication.status.schema.refusal?.layer == .override)
+        }
+    }
+
+    @Test("an override that expired while no agent was running stays if the configuration would be invalid without it")
+    func expiryAtStart() async throws {
+        let time = Mutex(1_800_000_000_000)
+        var fixture = Self.fixture()
+        fixture.wallClock = WallClock { time.withLock { $0 } }
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            _ = try await store.set(JSONPath(["limit"]), to: 20, timeToLive: .seconds(1))
+            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+        }
+        time.withLock { $0 += 60_000 }
+        fixture.host = nil
+        try await fixture.withStore { store in
+            #expect(store.value == ["limit": 20])
+            #expect(store.publication.status.schema.refusal?.layer == .override)
+            _ = try await store.replaceFiles(.host, with: ["limit": 30])
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 30])
+        }
+    }
+
+    @Test("at a start, new locks that would make the configuration invalid are refused")
+    func rulesAtStart() async throws {
+        var fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            #expect(await set("limit", 20, in: store) == nil)
+            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+        }
+        fixture.host = nil
+        fixture.rules.locks = LockedPaths([JSONPath(["limit"])])
+        try await fixture.withStore { store in
+            #expect(store.value == ["limit": 20])
+            let refusal = try #require(store.publication.status.schema.refusal)
+            #expect(refusal.layer == nil)
+            _ = try await store.replaceFiles(.host, with: ["limit": 30])
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 30])
+            #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("new locks that would make the configuration invalid are refused, and applied once it is valid with them")
+    func rules() async throws {
+        let fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            #expect(await set("limit", 20, in: store) == nil)
+            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            await store.follow(LayerRules(locks: LockedPaths([JSONPath(["limit"])])))
+            #expect(store.value == ["limit": 20])
+            _ = try await store.replaceFiles(.host, with: ["limit": 30])
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 30])
+        }
+    }
+
+    @Test("a refused rollback leaves the snapshot as it is, and is not tried again")
+    func rollback() async throws {
+        let fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            let old = store.revision
+            #expect(await set("limit", 20, in: store) == nil)
+            await store.use(try fixture.compiled(#"{"properties": {"limit": {"minimum": 15}}}"#))
+            let error = await refusal { () async throws(ConfigError) in
+                try await store.rollBack(toRevision: old, by: nil)
+            }
+            #expect(error?.code == .schemaViolation)
+            #expect(await set("name", "a", in: store) == nil)
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 20, "name": "a"])
+        }
+    }
+
+    @Test("a refused push does not replace the remote document, and is not tried again")
+    func push() async throws {
+        let fixture = Self.fixture(hasRemote: true)
+        try await fixture.withFlow { (store, refresher, _) async throws in
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["name": "a"]), force: false)
+            let error = await #expect(throws: ConfigError.self) {
+                try await refresher.applyPushedConfig(SourceDocument(value: ["limit": 0]), force: true)
+            }
+            #expect(error?.code == .schemaViolation && error?.schemaProblems.first?.layer == .remote)
+            #expect(await set("limit", 7, in: store) == nil)
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 7, "name": "a"])
+            #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("of two refused changes, each is accepted as soon as it is valid; the other stays refused")
+    func twoRefusals() async throws {
+        let fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            _ = try? await store.replaceFiles(.defaults, with: ["other": 1, "name": 2])
+            _ = try? await store.replaceFiles(.host, with: ["limit": 1000])
+            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(await set("name", "a", in: store) == nil)
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["other": 1, "limit": 10, "name": "a"])
+            #expect(store.publication.status.schema.refusal?.layer == .host)
+        }
+    }
+
+    @Test("files that are valid only together with refused ones are accepted with them")
+    func validTogether() async throws {
+        var fixture = Self.fixture(host: [:])
+        fixture.schema = #"{"dependentRequired": {"a": ["b"], "b": ["a"]}}"#
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            _ = try? await store.replaceFiles(.defaults, with: ["a": 1])
+            #expect(store.publication.status.schema.refusal?.layer == .defaults)
+            _ = try await store.replaceFiles(.host, with: ["b": 2])
+            #expect(store.value == ["a": 1, "b": 2])
+            #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("a refused document is forgotten when the source confirms the current one")
+    func confirmation() async throws {
+        let fixture = Self.fixture(hasRemote: true)
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            let refused = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answer(["limit": 0], version: "7", etag: "x")
+            _ = try? await refused.value
+            #expect(store.publication.status.schema.refusal?.version == "7")
+            let confirmed = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answerNotModified()
+            _ = try await confirmed.value
+            #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("an invalid change is refused even if a later change of the same batch would have replaced it")
+    func overwrittenChange() async throws {
+        let fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            let results = await withTaskGroup { group in
+                for (index, value) in ([20, "x", 30] as [JSONValue]).enumerated() {
+                    let (result, promise) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
+                    _ = store.submit("limit", value) {
+                        promise.yield($0)
+                        promise.finish()
+                    }
+                    group.addTask { () -> (Int, Bool) in
+                        for await outcome in result { return (index, (try? outcome.get()) != nil) }
+                        return (index, false)
+                    }
+                }
+                return await group.reduce(into: [Int: Bool]()) { $0[$1.0] = $1.1 }
+            }
+            #expect(results == [0: true, 1: false, 2: true])
+            #expect(store.value == ["limit": 30])
+        }
+    }
+
+    @Test("before the first publication, a schema that the layers satisfy publishes them")
+    func firstPublicationBySchema() async throws {
+        let fixture = Self.fixture(host: ["name": "a"])
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            #expect(store.revision == 0)
+            await store.use(try fixture.compiled(#"{"properties": {"name": {"type": "string"}}}"#))
+            await store.changes.waitUntilIdle()
+            #expect(store.revision > 0 && store.value == ["name": "a"])
         }
     }
 
@@ -215,6 +410,7 @@ struct SchemaEnforcementTests {
         try await fixture.withStore { store in
             #expect(store.revision == 0)
             #expect(await set("limit", 20, in: store) == nil)
+            await store.changes.waitUntilIdle()
             #expect(store.revision > 0 && store.value == ["limit": 20])
             #expect(store.publication.status.schema.refusal == nil)
         }

@@ -91,7 +91,8 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
         public var changes: [ConfigDiff.Change]?
         /// Whether values in `changes` are masked.
         public var isMasked: Bool
-        /// Violations of the schema that the dry run found, the most specific first; nil if there are none.
+        /// Violations of the schema that the dry run found, the most specific first; nil if there are none. Empty if
+        /// the peer lacks the right `read`.
         public var schemaErrors: [SchemaError]?
 
         public init(
