@@ -140,6 +140,22 @@ extension ConfigStore {
         try await history(of: revision).pin(isPinned, revision: revision)
     }
 
+    func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
+    ) async throws(ConfigError) -> CommitOutcome {
+        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
+    }
+
+    func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> CommitOutcome {
+        try await commit(.unset(path: path.segments, by: peer))
+    }
+
+    func rollBack(
+        toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
+    ) async throws(ConfigError) -> CommitOutcome {
+        try await commit(rollback(toRevision: revision, hold: rule, by: peer))
+    }
+
     /// Submits a `set` of a top-level member, without waiting for the commit.
     nonisolated func submit(
         _ name: String, _ value: JSONValue, on executor: (any TaskExecutor)? = nil,

@@ -180,8 +180,8 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
-    /// Reads the schema. If it cannot be used, the previous schema stays in force, and the status and the log report the
-    /// reason.
+    /// Reads the schema. If it cannot be used, the previous schema stays in force, and the status and the log report
+    /// the reason.
     /// - Returns: the paths of the documents, including those that cannot be read
     @discardableResult
     private func readSchema(_ configuration: NamespaceConfiguration) async -> Set<String> {

@@ -74,8 +74,8 @@ package struct NamespaceSchema: Sendable {
         problems(of: value, in: layers)
     }
 
-    /// Returns the violations after a change of a valid configuration. Evaluates only what the change affects, as far as
-    /// the schema allows that.
+    /// Returns the violations after a change of a valid configuration. Evaluates only what the change affects, as far
+    /// as the schema allows that.
     /// - Parameters:
     ///   - previous: the configuration before the change, which satisfies the schema
     ///   - path: the only path at which the two configurations differ

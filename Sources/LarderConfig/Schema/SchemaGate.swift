@@ -1,7 +1,7 @@
 import LarderConfigModel
 
-/// The schema of a namespace, and the changes that it has refused. They are tried again after each later change, because
-/// that change may make them valid.
+/// The schema of a namespace, and the changes that it has refused. They are tried again after each later change,
+/// because that change may make them valid.
 struct SchemaGate: Sendable {
     private(set) var schema: NamespaceSchema?
     /// Whether the current snapshot is known to satisfy the schema.
@@ -25,8 +25,8 @@ struct SchemaGate: Sendable {
     /// Whether the locks and experiments of new settings have been refused.
     var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 
-    /// The refused changes with which an invalid change may be valid: all of them together, then each of them. Those that
-    /// the change replaces are left out.
+    /// The refused changes with which an invalid change may be valid: all of them together, then each of them. Those
+    /// that the change replaces are left out.
     func companions(of change: LayerChange) -> [[LayerChange]] {
         if refused.isEmpty { return [] }
         let replaced = RefusedChange.Subject.all(of: change)
@@ -36,8 +36,8 @@ struct SchemaGate: Sendable {
 
     /// Retains a refused change, unless a client requested it. A change of several overrides that have expired is not
     /// retained, because each of them is tried alone.
-    /// - Returns: the retained change, and whether the same change was refused before for the same violations; nil if the
-    ///   change is not retained
+    /// - Returns: the retained change, and whether the same change was refused before for the same violations; nil if
+    ///   the change is not retained
     mutating func refuse(
         _ change: LayerChange, _ problems: [SchemaProblem], now: Int
     ) -> (change: RefusedChange, isKnown: Bool)? {
@@ -79,8 +79,8 @@ struct SchemaGate: Sendable {
 
     // MARK: Start
 
-    /// Checks the first configuration of a store. If it would violate the schema, refuses the changes since the last known
-    /// good state: first one of them, then all.
+    /// Checks the first configuration of a store. If it would violate the schema, refuses the changes since the last
+    /// known good state: first one of them, then all.
     /// - Parameters:
     ///   - layers: the layers of the last known good state with all changes; refused changes are undone
     ///   - lastGood: the layers of the last known good state

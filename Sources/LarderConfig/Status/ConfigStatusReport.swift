@@ -124,8 +124,8 @@ package struct ConfigStatusReport: Sendable {
     package var quarantine: Quarantine?
     /// The state of the schema.
     package var schema = SchemaStatus()
-    /// Why the schema file cannot be used; nil if it can, or if the settings name none. The previous schema, if any, stays
-    /// in force.
+    /// Why the schema file cannot be used; nil if it can, or if the settings name none. The previous schema, if any,
+    /// stays in force.
     package var schemaFileProblem: String?
     /// The hold of a rollback; nil for none.
     package var hold: Hold?

@@ -106,7 +106,8 @@ struct NamespaceStatus: Sendable {
         refreshes.refused(version, error, now: now)
     }
 
-    /// - Parameter documentSince: when the remote document last changed, in milliseconds since 1970; nil for no document
+    /// - Parameter documentSince: when the remote document last changed, in milliseconds since 1970; nil for no
+    ///   document
     mutating func failed(_ error: ConfigError, documentSince: Int?, now: Int) {
         refreshes.failed(error, isHolding: documentSince != nil, now: now)
         change(now) {

@@ -7,8 +7,8 @@ import Logging
 /// Commits the changes of one namespace in batches, and owns the state that commits change: layers, current snapshot,
 /// history, schema, expiry times and status.
 ///
-/// It belongs to ``ConfigStore`` and runs on its actor. The store calls ``commit(_:)`` again only after the previous call
-/// has returned. Other methods may be called during its suspensions.
+/// It belongs to ``ConfigStore`` and runs on its actor. The store calls ``commit(_:)`` again only after the previous
+/// call has returned. Other methods may be called during its suspensions.
 final class Committer {
     let core: CommitCore
     var expiry: OverrideExpiry
@@ -96,8 +96,8 @@ final class Committer {
         return (accepted, refused)
     }
 
-    /// Commits a change that the schema has refused, together with changes that were refused before. If they are invalid,
-    /// too, the change fails.
+    /// Commits a change that the schema has refused, together with changes that were refused before. If they are
+    /// invalid, too, the change fails.
     private func tryWithRefused(_ change: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         for others in gate.companions(of: change.change) {
             if await attempt([change] + others.map(ChangeQueue.Pending.init(retrying:))).isEmpty { return }
@@ -106,8 +106,8 @@ final class Committer {
     }
 
     /// Commits changes as one batch.
-    /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty if
-    ///   all changes were completed
+    /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty
+    ///   if all changes were completed
     private func attempt(_ pending: [ChangeQueue.Pending]) async -> [SchemaProblem] {
         let now = clocks.wallClock.now
         let commit = PendingCommit(
@@ -249,8 +249,8 @@ final class Committer {
             : schema.problems(of: snapshot.value, in: batch.layers)
     }
 
-    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so the
-    /// files are read only for others.
+    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so
+    /// the files are read only for others.
     /// - Parameter isFromFile: whether the files may have changed since the last call
     private func located(_ problems: [SchemaProblem], isFromFile: Bool) async -> [SchemaProblem] {
         guard let locator, !problems.isEmpty else { return problems }
@@ -260,8 +260,8 @@ final class Committer {
         return lastLocated.located
     }
 
-    /// Completes a change with the error that it violates the schema. If no client requested the change, it is retained,
-    /// and the status and the log report it.
+    /// Completes a change with the error that it violates the schema. If no client requested the change, it is
+    /// retained, and the status and the log report it.
     private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         let problems = await locator?.located(problems) ?? problems
         if let refused = gate.refuse(pending.change, problems, now: clocks.wallClock.now) {

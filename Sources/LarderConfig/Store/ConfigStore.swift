@@ -4,7 +4,7 @@ package import LarderConfigModel
 import LarderConfigStorage
 import LarderEncoding
 import LarderHTTPSemantics
-package import LarderJSON
+import LarderJSON
 import LarderPlatform
 import Logging
 
@@ -54,8 +54,8 @@ package actor ConfigStore {
     /// that ends with the process. Its revisions are then not comparable with those of other processes.
     /// - Parameters:
     ///   - recovered: the state from disk, with the current content of the files
-    ///   - lastGood: the layers of the state from disk, with which the store begins if the schema refuses the others; nil
-    ///     for those of `recovered`
+    ///   - lastGood: the layers of the state from disk, with which the store begins if the schema refuses the others;
+    ///     nil for those of `recovered`
     ///   - locator: finds the file and line of a violation of the schema; nil if that is not possible
     static func open(
         _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
@@ -95,21 +95,6 @@ package actor ConfigStore {
     }
 
     // MARK: Changes
-
-    /// Sets a value in the override layer.
-    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed
-    ///   then.
-    package func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
-    ) async throws(ConfigError) -> CommitOutcome {
-        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
-    }
-
-    /// Removes the overrides at a path and below it.
-    /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    package func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> CommitOutcome {
-        try await commit(.unset(path: path.segments, by: peer))
-    }
 
     /// Submits a change without waiting for it.
     /// - Parameters:
@@ -300,19 +285,11 @@ package actor ConfigStore {
             current: core.snapshot.revision > 0 ? core.currentGeneration : nil, storage: storage, archived: archived)
     }
 
-    /// Publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have expired since then
-    /// are not restored; all others keep their committer.expiry. Restored documents that differ from the live ones are held until
-    /// ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
+    /// The change that publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have
+    /// expired since then are not restored; all others keep their expiry. Restored documents that differ from the live
+    /// ones are held until ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
     /// - Parameter rule: what ends the hold; nil for ``HoldRule/untilNewer`` if source versions can be ordered, else
     ///   ``HoldRule/untilReleased``
-    /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
-    package func rollBack(
-        toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
-    ) async throws(ConfigError) -> CommitOutcome {
-        try await commit(rollback(toRevision: revision, hold: rule, by: peer))
-    }
-
-    /// The change that ``rollBack(toRevision:hold:by:)`` commits.
     /// - Throws: `notFound`, naming the revisions that are known.
     package func rollback(
         toRevision revision: Int, hold rule: HoldRule?, by peer: Peer?

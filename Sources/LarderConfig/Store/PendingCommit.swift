@@ -6,8 +6,8 @@ import LarderPlatform
 struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
-    /// The changes that were refused. They are completed after the commit, so that the caller of a change with a conflict
-    /// then reads the value that caused it: earlier changes of the batch may have set that value.
+    /// The changes that were refused. They are completed after the commit, so that the caller of a change with a
+    /// conflict then reads the value that caused it: earlier changes of the batch may have set that value.
     private let failed: [(pending: ChangeQueue.Pending, error: ConfigError)]
 
     /// Applies changes to a batch.

@@ -27,9 +27,9 @@ struct StoreOpening: Sendable {
     private(set) var schemaProblems: [SchemaProblem] = []
 
     /// Creates the first snapshot from the last known good state, the current files and the current settings. Changes
-    /// that would violate the schema are refused: new content of files, other rules, the removal of the remote document,
-    /// and the expiry of overrides. If the last known good state violates the schema, it is published nevertheless.
-    /// Without such a state, nothing is published.
+    /// that would violate the schema are refused: new content of files, other rules, the removal of the remote
+    /// document, and the expiry of overrides. If the last known good state violates the schema, it is published
+    /// nevertheless. Without such a state, nothing is published.
     ///
     /// If it is certain that the state was published under its revision, the snapshot keeps the revision. Otherwise the
     /// snapshot gets a revision that was never published.

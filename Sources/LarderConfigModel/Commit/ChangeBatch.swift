@@ -55,8 +55,8 @@ package struct ChangeBatch: Sendable {
     }
 
     /// Applies a change.
-    /// - Throws: `conflict` if the condition of the change does not hold, and the errors of ``LayerChange/apply(to:_:)``;
-    ///   the batch is unchanged then.
+    /// - Throws: `conflict` if the condition of the change does not hold, and the errors of
+    ///   ``LayerChange/apply(to:_:)``; the batch is unchanged then.
     package mutating func apply(_ change: LayerChange) throws(ConfigError) -> Result {
         guard case .requested(let requested, let terms) = change else {
             return try apply(change, recordedAs: change, because: nil)

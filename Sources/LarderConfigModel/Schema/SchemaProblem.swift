@@ -4,8 +4,8 @@ package import LarderJSON
 package struct SchemaProblem: Sendable, Hashable {
     /// The path of the value.
     package var path: JSONPath
-    /// The location of the violated keyword in the schema: a JSON Pointer after `#`. In a document that the schema refers
-    /// to, the URI of that document precedes it.
+    /// The location of the violated keyword in the schema: a JSON Pointer after `#`. In a document that the schema
+    /// refers to, the URI of that document precedes it.
     package var schemaLocation: String
     /// The violated keyword, such as `type`.
     package var keyword: String
@@ -13,7 +13,8 @@ package struct SchemaProblem: Sendable, Hashable {
     package var message: String
     /// The highest layer with a value at the path; nil if no layer has one.
     package var layer: ConfigLayer?
-    /// The URL, directory or file that the value comes from; nil for an override, for a pushed document, and if unknown.
+    /// The URL, directory or file that the value comes from; nil for an override, for a pushed document, and if
+    /// unknown.
     package var location: String?
     /// The line of the value in the file ``location``, from 1; nil if the value is not from a file, or if unknown.
     package var line: Int?

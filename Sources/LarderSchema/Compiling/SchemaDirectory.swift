@@ -10,8 +10,8 @@ package struct SchemaDirectory: Sendable {
         uri = "file://" + path.utf8.map(Self.escaped).joined()
     }
 
-    /// The path of the file that a URI refers to; nil if the file is outside of the directory, and for any URI that is not
-    /// a `file` URI.
+    /// The path of the file that a URI refers to; nil if the file is outside of the directory, and for any URI that is
+    /// not a `file` URI.
     package func path(of uri: String) -> String? {
         guard uri.hasPrefix("file:///"), let path = Self.decoded(uri.dropFirst(7)) else { return nil }
         let found = path.split(separator: "/")

@@ -100,6 +100,16 @@ class Origin:
 BITMAP = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 58, 0, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\xff\xff\xff\0"
 
 
+# A schema of 200 properties in ten groups, and a configuration that satisfies it.
+KINDS = ({"type": "integer", "minimum": 0}, {"type": "string", "maxLength": 200}, {"type": "boolean"},
+         {"enum": ["off", "on", "auto"]})
+VALUES = (100, "a text of a usual length", True, "auto")
+SCHEMA = {"type": "object", "additionalProperties": False, "properties": {
+    f"group{group}": {"type": "object", "additionalProperties": False, "required": ["option0"], "properties": {
+        f"option{number}": KINDS[number % 4] for number in range(20)}} for group in range(10)}}
+CONFIGURATION = {f"group{group}": {f"option{number}": VALUES[number % 4] for number in range(20)} for group in range(10)}
+
+
 class Agent(AgentProcess):
     """A larderd in a separate directory, with an origin of images."""
 
@@ -108,7 +118,11 @@ class Agent(AgentProcess):
     def __init__(self, program, directory, before=(), environment=None, settings=None):
         settings = {
             "images": {"allowNetworks": ["127.0.0.0/8"]},
-            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides")}, **(settings or {})}
+            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides", "plain", "validated")},
+            **(settings or {})}
+        schema = pathlib.Path(directory, "schema.json")
+        schema.write_text(json.dumps(SCHEMA))
+        settings["namespaces"]["validated"]["schema"] = {"path": str(schema)}
         super().__init__(program, directory, settings, prefix=before, arguments=["--log-level", "warning"],
                          environment=environment)
         self.origin = Origin()
@@ -286,6 +300,18 @@ def set_override(agent, scale, count):
     return run, scale, [client]
 
 
+def set_property(agent, scale, namespace):
+    """Changes one of 200 properties, in the namespace `validated` with a schema, or in `plain` without one."""
+    client = Client(agent.socket)
+    client.exchange(request("config.push", namespace=namespace, document=CONFIGURATION))
+
+    def run():
+        for _ in range(scale):
+            client.exchange(request("config.set", namespace=namespace, path="group5.option8", value=next(NUMBER)))
+    run()
+    return run, scale, [client]
+
+
 def writers(agent, scale, count):
     """Changes values with `count` clients, each of which waits for its reply before the next change."""
     clients = [Client(agent.socket) for _ in range(count)]
@@ -451,6 +477,8 @@ def main():
                 # Fewer operations, because valgrind is about fifty times slower.
                 found["instructions"] = count(counter.measure, 1000)
                 found["instructions"]["set, 10 overrides"] = counter.measure(set_override, 100, 10)
+                for name in ("plain", "validated"):
+                    found["instructions"][f"set, 200 {name}"] = counter.measure(set_property, 200, name)
                 for number in (1000, 10_000):
                     found["instructions"][f"set, {number:,} overrides"] = counter.measure_in_any_thread(
                         set_override, 100, number)
