@@ -66,9 +66,14 @@ struct AgentOptions: ParsableArguments {
         // Print the JSON as received, so that `--json` includes members that a newer agent adds.
         let params = JSONValue.building { parameters.write(to: &$0) }
         let result = try await client.call(Method.name, params: params, timeout: timeout)
-        if json { return try Output.line(result.compactText) }
-        let read = try readable { () throws(WireError) in try Method.Result(from: result) }
-        if let text = try text(read) { try Output.line(text) }
+        if json {
+            try Output.line(result.compactText)
+        } else {
+            let read = try readable { () throws(WireError) in try Method.Result(from: result) }
+            if let text = try text(read) { try Output.line(text) }
+        }
+        // The dry run of a change that the schema would refuse has the exit status of that change.
+        if result["dryRun"]?.bool == true, result["errors"] != nil { ExitStatus.schemaViolation.endThisProcess() }
     }
 }
 
