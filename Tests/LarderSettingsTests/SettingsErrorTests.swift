@@ -122,6 +122,10 @@ struct SettingsErrorTests {
             ("cache: {directory: '/a\\u0000b'}", "cache.directory"), ("log: {level: 'verbose'}", "log.level"),
             ("namespaces: {a: {durability: 'half'}}", "namespaces.a.durability"),
             ("namespaces: {a: {host: {directory: 'x'}}}", "namespaces.a.host.directory"),
+            ("namespaces: {a: {schema: {enforce: 'warn'}}}", "namespaces.a.schema"),
+            (
+                "namespaces: {a: {schema: {path: '/s.json', maximumErrors: 21}}}", "namespaces.a.schema.maximumErrors"
+            ),
             ("namespaces: {a: {remote: {}}}", "namespaces.a.remote"),
             ("namespaces: {a: {remote: {http: null, file: null}}}", "namespaces.a.remote"),
             (

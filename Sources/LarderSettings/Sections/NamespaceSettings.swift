@@ -86,7 +86,7 @@ extension SchemaSettings {
         self.init(path: path)
         let word = try reader.choice("enforce", Enforcement.allCases.map(\.rawValue))
         enforcement = word.flatMap(Enforcement.init(rawValue:)) ?? enforcement
-        maximumErrors = try reader.integer("maximumErrors", in: 1...100) ?? maximumErrors
+        maximumErrors = try reader.integer("maximumErrors", in: 1...20) ?? maximumErrors
         assertsFormats = try reader.truth("assertFormats")
     }
 }
