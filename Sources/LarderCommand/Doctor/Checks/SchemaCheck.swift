@@ -23,7 +23,7 @@ enum SchemaCheck {
             findings.append(
                 Finding(
                     .problem, Self.name, "\(name): the schema cannot be used, so \(effect)", detail: [problem],
-                    advice: ["correct \(schema.path); the agent reads it again by itself"]))
+                    advice: ["correct \(schema.path); the agent reads the file again when it changes"]))
         }
         if let schema = namespace.schema, !schema.errors.isEmpty {
             findings.append(
@@ -40,7 +40,7 @@ enum SchemaCheck {
                 Finding(
                     .warning, Self.name, "\(name): the schema refuses \(what); the previous content stays in use",
                     detail: refusal.errors.map(\.text),
-                    advice: ["correct the values at their source; the agent then accepts them by itself"]))
+                    advice: ["correct the values at their source; the agent then accepts the content"]))
         }
         return findings
     }
