@@ -1,3 +1,4 @@
+import LarderClient
 import LarderJSON
 import LarderSchema
 
@@ -11,29 +12,39 @@ struct DocumentValidation {
         let message: String
     }
 
-    private let schema: JSONSchema
+    let schema: JSONSchema
 
     /// Compiles the schema in a file. Documents that it refers to must be in the directory of the file.
     init(file: String) throws(Failure) {
         let document = try LenientJSON.parse(Input.contents(of: file), name: file)
-        let directory = SchemaDirectory(ofFile: Self.absolute(file))
         do {
-            schema = try JSONSchema(document, baseURI: directory.uri) { uri in
-                guard let path = directory.path(of: uri), let bytes = try? Input.contents(of: path) else { return nil }
-                return try? LenientJSON.parse(bytes, name: path)
-            }
+            schema = try Self.compiled(document, path: Self.absolute(file))
         } catch {
             throw Failure(.usage, "\(file)\(error.location): \(error.detail)")
         }
     }
 
-    /// Compiles a schema from an agent. Documents that it refers to are not available.
-    init(_ document: JSONValue) throws(Failure) {
+    /// Compiles the schema that an agent uses. The agent does not send the documents that the schema refers to, so they
+    /// are read from the directory of the schema file.
+    init(_ result: ConfigSchema.Result) throws(Failure) {
         do {
-            schema = try JSONSchema(document)
+            schema = try Self.compiled(result.schema, path: result.path)
         } catch {
             throw Failure(
-                .failure, "cannot use the schema of the agent here: \(error.location): \(error.detail); pass --schema FILE")
+                .failure,
+                "cannot use the agent's schema \(result.path)\(error.location): \(error.detail); pass --schema FILE")
+        }
+    }
+
+    /// Compiles a schema, and reads the documents that it refers to from the directory of its file.
+    /// - Parameter path: the absolute path of the schema file
+    private static func compiled(
+        _ document: JSONValue, path: String
+    ) throws(LarderSchema.SchemaError) -> JSONSchema {
+        let directory = SchemaDirectory(ofFile: path)
+        return try JSONSchema(document, baseURI: directory.uri) { uri in
+            guard let path = directory.path(of: uri), let bytes = try? Input.contents(of: path) else { return nil }
+            return try? LenientJSON.parse(bytes, name: path)
         }
     }
 

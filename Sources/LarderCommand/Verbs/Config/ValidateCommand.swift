@@ -49,7 +49,7 @@ struct ValidateCommand: AsyncParsableCommand {
         } else {
             try await agent.connection.withClient { client in
                 let parameters = ConfigSchema.Parameters(namespace: namespace.namespace)
-                let validation = try DocumentValidation(try await client.call(ConfigSchema.self, parameters).schema)
+                let validation = try DocumentValidation(try await client.call(ConfigSchema.self, parameters))
                 let explained = try await client.call(
                     ConfigExplain.self, ConfigExplain.Parameters(namespace: namespace.namespace))
                 let resolved = resolved(explained.layers, with: document)
