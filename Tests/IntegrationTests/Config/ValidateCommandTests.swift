@@ -1,0 +1,82 @@
+import Foundation
+import LarderJSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("The command validate", .timeLimit(.minutes(3)))
+    struct ValidateCommandTests {
+        private static let schema = """
+            {"required": ["limit"], "properties": {"limit": {"$ref": "limit.json"}, "name": {"type": "string"}}}
+            """
+        private static let limit = #"{"type": "integer", "maximum": 100}"#
+
+        /// Starts an agent with a schema that refers to another file, and with the limit 10 in its host layer.
+        private func withAgent(_ body: (AgentHome) throws -> Void) throws {
+            let settings = """
+                { namespaces: { default: { host: { directory: "@/host" }, schema: { path: "@/schema.json" } } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                try home.write("schema.json", Self.schema)
+                try home.write("limit.json", Self.limit)
+                try home.makeDirectory("host")
+                try home.write("host/a.json", #"{"limit": 10}"#)
+                _ = try home.start()
+                try body(home)
+            }
+        }
+
+        @Test("a document is validated together with the other layers; if it is invalid, the exit status is 14")
+        func layers() throws {
+            try withAgent { home in
+                let valid = try home.larder("validate", "-", input: #"{"name": "a"}"#)
+                #expect(valid.status == 0 && valid.text == "standard input is valid\n", "\(valid.log)")
+                let invalid = try home.larder("validate", "-", input: #"{"limit": 1000}"#)
+                #expect(invalid.status == 14, "\(invalid.log)")
+                #expect(invalid.text.contains("limit: expected at most 100, found 1000"), "\(invalid.text)")
+            }
+        }
+
+        @Test("with --as host, the document replaces the host layer")
+        func asHost() throws {
+            try withAgent { home in
+                let valid = try home.larder("validate", "-", "--as", "host", input: #"{"limit": 20}"#)
+                #expect(valid.status == 0, "\(valid.text)")
+                let invalid = try home.larder("validate", "-", "--as", "host", input: #"{"name": "a"}"#)
+                #expect(invalid.status == 14, "\(invalid.log)")
+                #expect(invalid.text.contains("limit"), "\(invalid.text)")
+            }
+        }
+
+        @Test("with --json, the violations are printed as JSON")
+        func json() throws {
+            try withAgent { home in
+                let valid = try home.larder("validate", "-", "--json", input: #"{"limit": 20}"#)
+                #expect(valid.text == "{\"valid\":true,\"errors\":[]}\n", "\(valid.log)")
+                let invalid = try home.larder("validate", "-", "--json", input: #"{"limit": 1000}"#)
+                #expect(invalid.status == 14)
+                let report = try JSONValue(parsing: invalid.text)
+                #expect(report["valid"] == false)
+                let error = report["errors"]?[0]
+                #expect(error?["path"] == ["limit"] && error?["keyword"] == "maximum", "\(invalid.text)")
+            }
+        }
+
+        @Test("with --schema, the document is validated alone and without an agent")
+        func withoutAgent() throws {
+            try withTemporaryDirectory { directory in
+                try Self.schema.write(toFile: directory + "/schema.json", atomically: true, encoding: .utf8)
+                try Self.limit.write(toFile: directory + "/limit.json", atomically: true, encoding: .utf8)
+                func validate(_ document: String) throws -> Command {
+                    try Command.run(
+                        Products.commandLine, ["validate", "-", "--schema", directory + "/schema.json"],
+                        environment: ChildProcess.environment.merging(["LARDER_SOCKET": "/nowhere"]) { $1 },
+                        input: document)
+                }
+                #expect(try validate(#"{"limit": 20}"#).status == 0)
+                #expect(try validate(#"{"limit": 1000}"#).status == 14)
+                #expect(try validate(#"{"name": "a"}"#).status == 14)
+            }
+        }
+    }
+}
