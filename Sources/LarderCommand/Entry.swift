@@ -23,7 +23,8 @@ package enum CommandEntry {
     private static func run() async -> Never {
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
         do {
-            var command = try Larder.parseAsRoot(arguments)
+            // The asynchronous form is required for completion, which sends requests to the agent.
+            var command = try await Larder.asyncParseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -41,8 +42,9 @@ package enum CommandEntry {
         case let error as Failure: failure = error
         case let error as LarderClientError: failure = Failure(error)
         case _ where Larder.exitCode(for: error).isSuccess:
-            // --help and --version are not failures.
-            try? Output.line(Larder.fullMessage(for: error))
+            // --help, --version and completion are not failures. An empty line would be a candidate in fish.
+            let text = Larder.fullMessage(for: error)
+            if !text.isEmpty { try? Output.line(text) }
             exit(ExitStatus.success.rawValue)
         default:
             let message =

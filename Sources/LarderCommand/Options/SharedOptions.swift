@@ -105,7 +105,8 @@ struct PathArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
             "A path such as search.limit, or a JSON Pointer such as /search/limit. Default: the whole document.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .configurationPath)
     var text = ""
 
     /// The parsed path.

@@ -17,7 +17,8 @@ struct IncrementCommand: AsyncParsableCommand {
               larder increment tickets.left --by -1 --minimum 0
             """)
 
-    @Argument(help: "A path such as tickets.left, or a JSON Pointer such as /tickets/left.")
+    @Argument(
+        help: "A path such as tickets.left, or a JSON Pointer such as /tickets/left.", completion: .configurationPath)
     var path: String
 
     @Option(help: ArgumentHelp("The integer to add.", valueName: "number"))

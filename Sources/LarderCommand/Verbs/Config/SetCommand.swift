@@ -31,10 +31,12 @@ struct SetCommand: AsyncParsableCommand {
               larder set search.limit 30 --dry-run
             """)
 
-    @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
+    @Argument(
+        help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.",
+        completion: .configurationPath)
     var path: String
 
-    @Argument(help: "JSON, or a string.")
+    @Argument(help: "JSON, or a string.", completion: .configurationValue)
     var value: String?
 
     @Option(
@@ -90,7 +92,9 @@ struct UnsetCommand: AsyncParsableCommand {
               larder unset --all --dry-run       show what would change
             """)
 
-    @Argument(help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.")
+    @Argument(
+        help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.",
+        completion: .configurationPath)
     var path: String?
 
     @Flag(help: "Remove all overrides.")

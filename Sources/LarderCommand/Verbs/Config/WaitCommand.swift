@@ -18,7 +18,9 @@ struct WaitCommand: AsyncParsableCommand {
               larder wait --revision 41          until revision 41 or a newer one is published
             """)
 
-    @Argument(help: ArgumentHelp("PATH=VALUE, PATH!=VALUE, PATH or !PATH.", valueName: "condition"))
+    @Argument(
+        help: ArgumentHelp("PATH=VALUE, PATH!=VALUE, PATH or !PATH.", valueName: "condition"),
+        completion: .configurationPath)
     var condition: String?
 
     @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"))

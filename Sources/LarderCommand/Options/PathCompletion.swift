@@ -1,0 +1,219 @@
+import ArgumentParser
+import LarderClient
+import LarderJSON
+import LarderSchema
+
+extension CompletionKind {
+    /// Completes a path with the member names in the schema and in the current configuration.
+    static var configurationPath: CompletionKind {
+        .custom { words, index, prefix in await PathCompletion.paths(CompletionLine(words, index, prefix)) }
+    }
+
+    /// Completes the value of `larder set` with the values that the schema permits.
+    static var configurationValue: CompletionKind {
+        .custom { words, index, prefix in await PathCompletion.values(CompletionLine(words, index, prefix)) }
+    }
+}
+
+/// Requests the candidates for shell completion from the agent. There are no candidates if a request fails.
+enum PathCompletion {
+    private static let timeout = Duration.seconds(1)
+
+    static func paths(_ line: CompletionLine) async -> [String] {
+        guard let options = line.options, !options.isAll, let path = IncompletePath(line.typed) else { return [] }
+        let (namespace, parent) = (options.namespace.namespace, path.parent)
+        let found = await request(options.connection.socket) { client in
+            async let schema = schemaInForce(namespace, client)
+            async let value = currentValue(parent, namespace, client)
+            return await path.candidates(schema, value)
+        }
+        return found ?? []
+    }
+
+    static func values(_ line: CompletionLine) async -> [String] {
+        guard let command = line.setCommand, let path = try? JSONPath(parsing: command.path) else { return [] }
+        let namespace = command.namespace.namespace
+        let schema = await request(command.agent.connection.socket) { client in
+            await schemaInForce(namespace, client)
+        }
+        let permitted = schema??.annotations(at: path)?.values ?? []
+        return candidates(permitted, typed: line.typed, isString: command.string)
+    }
+
+    /// Returns the arguments for `larder set` that stand for the given values. Values without such an argument are left
+    /// out.
+    /// - Parameters:
+    ///   - typed: the beginning of the argument
+    ///   - isString: whether the command has the option `--string`
+    static func candidates(_ values: [JSONValue], typed: String, isString: Bool) -> [String] {
+        values.compactMap { value in
+            let text = value.string ?? value.compactText
+            // In an override, null hides a value. It does not set the value null.
+            guard !value.isNull, text.hasPrefix(typed), text.isCandidate,
+                let parsed = try? ValueArgument.parse(text, isString: isString), parsed == value
+            else { return nil }
+            return text
+        }
+    }
+
+    private static func request<Answer>(
+        _ socket: String?, _ body: (LarderClient) async throws -> Answer
+    ) async -> Answer? {
+        var configuration = LarderClient.Configuration()
+        configuration.timeout = timeout
+        return try? await LarderClient.withConnection(socket: socket, configuration: configuration, body)
+    }
+
+    /// Returns the schema in force; nil if there is none or if it cannot be compiled here.
+    private static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> JSONSchema? {
+        let parameters = ConfigSchema.Parameters(namespace: namespace)
+        guard let result = try? await client.call(ConfigSchema.self, parameters) else { return nil }
+        return (try? DocumentValidation(result))?.schema
+    }
+
+    private static func currentValue(
+        _ path: JSONPath, _ namespace: String, _ client: LarderClient
+    ) async -> JSONValue? {
+        let parameters = ConfigGet.Parameters(path: path, namespace: namespace)
+        return (try? await client.call(ConfigGet.self, parameters))?.value
+    }
+}
+
+/// A path whose last segment is incomplete.
+struct IncompletePath {
+    /// The path as typed.
+    private let typed: String
+    /// The path without its last segment.
+    let parent: JSONPath
+
+    /// Fails if the path without its last segment is invalid.
+    init?(_ typed: String) {
+        let separator: Character = typed.hasPrefix("/") ? "/" : "."
+        let end = typed.lastIndex(of: separator) ?? typed.startIndex
+        guard let parent = try? JSONPath(parsing: String(typed[..<end])) else { return nil }
+        self.typed = typed
+        self.parent = parent
+    }
+
+    /// Returns the paths that complete this one by a member of the value at ``parent``. If there is only one, also
+    /// returns the paths of its members. Otherwise the shell would add a space after the path, and the user would have
+    /// to delete it to continue.
+    /// - Parameters:
+    ///   - schema: the schema of the configuration
+    ///   - value: the current value at ``parent``
+    func candidates(_ schema: JSONSchema?, _ value: JSONValue?) -> [String] {
+        let found = members(of: parent, schema, value)
+        guard found.count == 1, let only = found.first else { return found.map(\.text) }
+        let path = JSONPath(parent.segments + [only.name])
+        return [only.text] + members(of: path, schema, value?[only.name]).map(\.text)
+    }
+
+    /// A member, and its path as a candidate.
+    private struct Member {
+        let name: String
+        let text: String
+    }
+
+    /// Returns the members of a value whose paths begin with ``typed``: first those in the schema, then other ones.
+    private func members(of path: JSONPath, _ schema: JSONSchema?, _ value: JSONValue?) -> [Member] {
+        var names = schema?.annotations(at: path)?.memberNames ?? []
+        if let value, value.kind == .object { names += value.members.map { $0.name } }
+        let segments = path.segments
+        var members: [Member] = []
+        var known: Set<String> = []
+        for name in names {
+            let member = JSONPath(segments + [name])
+            let text = typed.hasPrefix("/") ? member.pointer : member.description
+            guard text.hasPrefix(typed), text.isCandidate, known.insert(text).inserted else { continue }
+            members.append(Member(name: name, text: text))
+        }
+        return members
+    }
+}
+
+/// A command line of a shell, up to the word that is completed.
+struct CompletionLine {
+    /// The words between the program and the completed word, without quotes.
+    let words: [String]
+    /// The completed word up to the cursor, without quotes.
+    let typed: String
+
+    /// - Parameters:
+    ///   - words: all words of the line as they were typed, including the program
+    ///   - index: the index of the completed word
+    ///   - prefix: the last word up to the cursor
+    init(_ words: [String], _ index: Int, _ prefix: String) {
+        let isBeforeLast = index >= 0 && index < words.count - 1
+        typed = Self.unquoted(isBeforeLast ? words[index] : prefix)
+        self.words = Self.joined(words.prefix(max(index, 0)).dropFirst().map { Self.unquoted($0) })
+    }
+
+    /// The options that all verbs have; nil if they are invalid.
+    var options: CompletionOptions? { try? CompletionOptions.parse(words) }
+
+    /// The line as `larder set`, with any value; nil if it is another command or invalid.
+    var setCommand: SetCommand? {
+        guard let command = try? Larder.parseAsRoot(Arguments.normalized(words + ["0"])) else { return nil }
+        return command as? SetCommand
+    }
+
+    /// Joins `--socket`, `=` and `/path`: bash splits words at `=`.
+    private static func joined(_ words: [String]) -> [String] {
+        var joined: [String] = []
+        var joinsNext = false
+        for word in words {
+            let joinsThis = word == "=" && joined.last?.hasPrefix("--") == true
+            if joinsThis || joinsNext {
+                joined[joined.count - 1] += word
+            } else {
+                joined.append(word)
+            }
+            joinsNext = joinsThis
+        }
+        return joined
+    }
+
+    /// Removes quotes and backslashes from a shell word. The last quote may be open.
+    private static func unquoted(_ word: String) -> String {
+        var text = ""
+        var quote: Character?
+        var isEscaped = false
+        for character in word {
+            if isEscaped {
+                text.append(character)
+                isEscaped = false
+            } else if character == "\\", quote != "'" {
+                isEscaped = true
+            } else if character == quote {
+                quote = nil
+            } else if quote == nil, character == "'" || character == "\"" {
+                quote = character
+            } else {
+                text.append(character)
+            }
+        }
+        return text
+    }
+}
+
+/// The options of an incomplete command line that select the agent and the namespace.
+struct CompletionOptions: ParsableArguments {
+    @OptionGroup var namespace: NamespaceOption
+    @OptionGroup var connection: ConnectionOptions
+
+    @Argument(parsing: .allUnrecognized)
+    var others: [String] = []
+
+    /// Whether the command changes the whole document, so that it has no path.
+    var isAll: Bool { others.contains("--all") }
+}
+
+extension String {
+    /// Whether all shells insert the text unchanged, and as one word that is not an option.
+    ///
+    /// The completion script for bash expands candidates. A name such as `$(reboot)` would therefore run a command. In
+    /// the script for zsh, a colon separates a candidate from its description.
+    fileprivate var isCandidate: Bool {
+        shellWord == self && !hasPrefix("-") && !contains(":")
+    }
+}
