@@ -61,7 +61,8 @@ package struct SchemaFile: Sendable {
             }
         }
         func reading(_ schema: Result<NamespaceSchema, SchemaFileError>) -> Reading {
-            Reading(schema: schema, paths: Set(documents.keys).union([settings.path, unreadable?.path].compactMap(\.self)))
+            let unread = [settings.path, unreadable?.path].compactMap(\.self)
+            return Reading(schema: schema, paths: Set(documents.keys).union(unread))
         }
         guard let schema = document(at: settings.path) else {
             return reading(.failure(unreadable?.error ?? SchemaFileError("cannot read \(settings.path)")))

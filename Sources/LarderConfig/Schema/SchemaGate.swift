@@ -99,7 +99,7 @@ struct SchemaGate: Sendable {
             let remaining = schema.problems(of: kept.resolved(), in: kept)
             guard remaining.isEmpty || choice.count == changes.count else { continue }
             for change in choice {
-                for refused in change.changes(in: layers, lastGood, now: now) { _ = refuse(refused, problems, now: now) }
+                for refused in change.changes(in: layers, lastGood) { _ = refuse(refused, problems, now: now) }
             }
             layers = kept
             isCurrentValid = remaining.isEmpty

@@ -35,7 +35,7 @@ enum StartChange: Equatable {
     }
 
     /// The changes that would make this difference again.
-    func changes(in layers: Layers, _ lastGood: Layers, now: Int) -> [LayerChange] {
+    func changes(in layers: Layers, _ lastGood: Layers) -> [LayerChange] {
         switch self {
         case .files(let layer): [.files(layer, layers[layer]?.content ?? .empty)]
         case .rules: [.rules(layers.rules)]

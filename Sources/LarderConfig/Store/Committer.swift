@@ -265,6 +265,9 @@ final class Committer {
     private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         let problems = await locator?.located(problems) ?? problems
         if let refused = gate.refuse(pending.change, problems, now: clocks.wallClock.now) {
+            if case .files(let layer) = refused.change.subject {
+                report { $0.filesRead(layer, problem: nil, now: $1) }
+            }
             reportRefusal()
             if !refused.isKnown { log.refusedBySchema(refused.change) }
         }

@@ -39,8 +39,8 @@ package actor ConfigStore {
             status: StatusRecord(status, holding: opening.layers))
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
         committer = Committer(
-            opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks, log: log,
-            locator: locator)
+            opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks,
+            log: log, locator: locator)
         olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
         archived = ArchivedSnapshots(storage: storage)
         self.storage = storage

@@ -78,7 +78,8 @@ struct ValidateCommand: AsyncParsableCommand {
                     "keyword": .string(violation.keyword), "message": .string(violation.message),
                 ]
             }
-            try Output.line(JSONValue.object([("valid", .bool(errors.isEmpty)), ("errors", .array(errors))]).compactText)
+            let result = JSONValue.object([("valid", .bool(errors.isEmpty)), ("errors", .array(errors))])
+            try Output.line(result.compactText)
         } else if violations.isEmpty {
             try Output.line("\(name.printable) is valid")
         } else {
