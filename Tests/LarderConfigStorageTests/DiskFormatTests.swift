@@ -72,7 +72,7 @@ struct DiskFormatTests {
             operations: [.set(entry), .remote(pushed, endsHold: false)], causes: causes)
         let record = try #require(JournalRecord(written.encoded().dropLast()))
         #expect(record.causes == causes)
-        guard case .set(let readEntry) = record.operations[0], case .remote(let readPushed, _) = record.operations[1]
+        guard case .set(let readEntry) = record.operations[0], case .remote(let readPushed, _, _) = record.operations[1]
         else { return #expect(Bool(false)) }
         #expect(readEntry == entry)
         #expect(readPushed.reason == "new cluster" && readPushed.pushedBy == peer)

@@ -5,8 +5,9 @@ package indirect enum LayerOperation: Sendable {
     case unset(path: [String])
     /// Removes the overrides that expire at or before this time, in milliseconds since 1970.
     case expire(at: Int)
-    /// Replaces the remote document, and may end the hold of a rollback.
-    case remote(RemoteDocument, endsHold: Bool)
+    /// Replaces the remote document, and may end the hold of a rollback. If a rollout starts, only canaries see the
+    /// document.
+    case remote(RemoteDocument, endsHold: Bool, rollout: RolloutStart? = nil)
     case dropRemote
     /// Replaces all overrides and the hold of a rollback; nil for no hold.
     case rollback(overrides: OverrideLayer, RollbackHold?)
@@ -20,7 +21,8 @@ package indirect enum LayerOperation: Sendable {
         case .set(let entry): layers.override.set(entry)
         case .unset(let path): _ = layers.override.unset(path)
         case .expire(let time): _ = layers.override.expire(at: time)
-        case .remote(let remote, let endsHold):
+        case .remote(let remote, let endsHold, let rollout):
+            if let rollout { layers.beginRollout(of: remote, rollout) }
             layers.remote = remote
             if endsHold { layers.hold = nil }
         case .dropRemote: layers.dropRemote()

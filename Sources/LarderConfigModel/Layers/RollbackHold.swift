@@ -7,6 +7,9 @@ package enum HoldRule: String, Sendable, CaseIterable {
     case untilNewer
     /// No document.
     case untilReleased
+    /// The end of a rollout. Until then only canaries see the live remote document. A newer document replaces it, and a
+    /// document with the content of the held one ends the rollout.
+    case rollout
 }
 
 /// The documents that a rollback shows instead of the live ones. A layer is held only if its live document differs from
@@ -25,11 +28,14 @@ package struct RollbackHold: Sendable {
     /// When it was restored, in milliseconds since 1970.
     package var since: Int
     package var rule = HoldRule.untilReleased
-    /// The client that requested the rollback; nil if an older version of this program recorded the hold.
+    /// The client that requested the rollback, or whose rejection ended a rollout; nil if there is none, or if an older
+    /// version of this program recorded the hold.
     package var peer: Peer?
-    /// The remote document that was live when the rollback began; nil for none. ``HoldRule/untilNewer`` compares later
-    /// documents with it.
+    /// The remote document that was live when the rollback began, or the candidate of a rollout; nil for none.
+    /// ``HoldRule/untilNewer`` compares later documents with it.
     package var refused: Refused?
+    /// Why a rollout was rolled back, as text; nil if the hold is not the result of a rollout.
+    package var refusal: String?
     /// The held file layers. Other file layers are shown live.
     package var files: [FileLayer: Layer<FileDocument>] = [:]
     /// The held remote layer; nil if the live one is shown.
@@ -81,6 +87,7 @@ package struct RollbackHold: Sendable {
 
     /// Why the hold has its rule, as text for people.
     package var reason: String {
+        if let refusal { return "the rollout was rolled back: \(refusal)" }
         if rule != defaultRule { return "the rollback requested it" }
         return unorderedReason ?? "the versions of the source can be ordered"
     }

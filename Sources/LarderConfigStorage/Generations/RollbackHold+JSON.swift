@@ -25,6 +25,7 @@ extension RollbackHold {
             if !held.isNull, remote?.content == nil { return nil }
         }
         peer = value["by"].flatMap(Peer.init)
+        refusal = value["refusal"]?.string
         // Earlier versions of this program recorded no rule. Their holds get the default rule.
         rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
     }
@@ -35,6 +36,7 @@ extension RollbackHold {
         writer.member("since", since)
         writer.member("rule", rule.rawValue)
         writer.member("by", peer)
+        writer.member("refusal", refusal)
         if let refused {
             writer.name("refused")
             writer.beginObject()

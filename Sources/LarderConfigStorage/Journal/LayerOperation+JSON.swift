@@ -14,7 +14,12 @@ extension LayerOperation {
             self = .expire(at: time)
         } else if let remote = value["remote"] {
             guard let remote = RemoteDocument(remote) else { return nil }
-            self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false)
+            var rollout: RolloutStart?
+            if let start = value["rollout"] {
+                guard let revision = start["revision"]?.int, let since = start["since"]?.int else { return nil }
+                rollout = RolloutStart(revision: revision, since: since)
+            }
+            self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false, rollout: rollout)
         } else if value["dropRemote"] != nil {
             self = .dropRemote
         } else if let rollback = value["rollback"] {
@@ -47,10 +52,17 @@ extension LayerOperation {
             for name in path { writer.string(name) }
             writer.endArray()
         case .expire(let time): writer.member("expire", time)
-        case .remote(let remote, let endsHold):
+        case .remote(let remote, let endsHold, let rollout):
             writer.name("remote")
             remote.write(to: &writer)
             if endsHold { writer.member("endsHold", true) }
+            if let rollout {
+                writer.name("rollout")
+                writer.beginObject()
+                writer.member("revision", rollout.revision)
+                writer.member("since", rollout.since)
+                writer.endObject()
+            }
         case .dropRemote: writer.member("dropRemote", true)
         case .rollback(let overrides, let hold):
             writer.name("rollback")
