@@ -27,6 +27,8 @@ package final class ConfigNamespace: Sendable {
     package let store: ConfigStore
     /// Runs refreshes and pushes one after another.
     package let refresher: ConfigRefreshService
+    /// Ends the rollouts of new remote documents.
+    package let rollouts: RolloutDriver
     private let environment: NamespaceEnvironment
     private let savedSchema: SavedSchema
     private let state: Mutex<State>
@@ -49,6 +51,7 @@ package final class ConfigNamespace: Sendable {
         name = configuration.name
         self.environment = environment
         savedSchema = recovered.savedSchema
+        let clocks = StoreClocks(wallClock: environment.wallClock, clock: environment.clock)
         let store = try await ConfigStore.open(
             recovered.state,
             storage: NamespaceStorage(
@@ -57,8 +60,9 @@ package final class ConfigNamespace: Sendable {
             rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
             status: recovered.status, schema: recovered.schema, lastGood: recovered.lastGood,
             locator: ViolationLocator(configuration: configuration, blocking: environment.blocking),
-            clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
+            clocks: clocks, logger: environment.logger)
         self.store = store
+        rollouts = RolloutDriver(store, configuration.rollout, clocks: clocks, logger: environment.logger)
         store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
         refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
@@ -108,6 +112,7 @@ package final class ConfigNamespace: Sendable {
         await store.configure(
             configuration.limits, history: configuration.history, status: configuration.initialStatus,
             locator: ViolationLocator(configuration: configuration, blocking: environment.blocking))
+        rollouts.use(configuration.rollout)
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.remote?.location)
         if previous.schema != configuration.schema || previous.secrets != configuration.secrets {
@@ -147,6 +152,7 @@ package final class ConfigNamespace: Sendable {
                 group.addTask { await self.follow(layer, at: configuration.location(of: layer), files[layer]) }
             }
             if configuration.schema != nil { group.addTask { await self.followSchema(configuration) } }
+            group.addTask { await self.rollouts.run() }
             if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
@@ -305,6 +311,7 @@ package final class ConfigNamespace: Sendable {
                 return "is about to poll its source"
             }
         }
+        if rollouts.report.progress != nil { return "has a rollout in progress" }
         if await refresher.isAtWork { return "is being refreshed" }
         return await store.pendingWork(within: time)
     }

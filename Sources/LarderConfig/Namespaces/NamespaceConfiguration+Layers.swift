@@ -14,7 +14,8 @@ extension NamespaceConfiguration {
     var limits: StoreLimits {
         StoreLimits(
             durability: durability,
-            documents: DocumentLimits(maximumBytes: maximumBytes, maximumDeletion: maximumDeletion))
+            documents: DocumentLimits(
+                maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, startsRollouts: rollout != nil))
     }
 
     /// The status before the first refresh.

@@ -18,6 +18,7 @@ final class Committer {
     private(set) var gate: SchemaGate
     private(set) var status: SharedStatus
     private let publication: ConfigPublication
+    private let canaries: CanaryPublication
     private let storage: NamespaceStorage
     private let clocks: StoreClocks
     private let log: StoreLog
@@ -29,8 +30,8 @@ final class Committer {
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
     init(
-        _ opening: StoreOpening, publication: ConfigPublication, status: SharedStatus, storage: NamespaceStorage,
-        limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
+        _ opening: StoreOpening, publication: ConfigPublication, canaries: CanaryPublication, status: SharedStatus,
+        storage: NamespaceStorage, limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
     ) {
         core = CommitCore(
             layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering,
@@ -38,6 +39,7 @@ final class Committer {
         expiry = OverrideExpiry(opening.layers.override, clocks)
         gate = opening.gate
         self.publication = publication
+        self.canaries = canaries
         self.status = status
         self.storage = storage
         self.limits = limits
@@ -83,8 +85,14 @@ final class Committer {
             var next = batch
             // A change that cannot be applied fails with the same error in the commit.
             if (try? next.apply(change.change)) != nil {
-                let snapshot = await resolve(next, now: now).snapshot
-                let problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
+                let resolution = await resolve(next, now: now)
+                var problems: [SchemaProblem] = []
+                if resolution.snapshot !== core.snapshot {
+                    problems = await violations(of: resolution.snapshot, after: next)
+                }
+                if problems.isEmpty, let candidate = await candidate(after: next, resolution, now: now) {
+                    problems = await violations(ofCandidate: candidate, after: next, now: now)
+                }
                 if !problems.isEmpty {
                     refused.append((change, problems))
                     continue
@@ -114,6 +122,11 @@ final class Committer {
             pending,
             to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
         let resolution = await resolve(commit.batch, now: now)
+        let candidate = await candidate(after: commit.batch, resolution, now: now)
+        if let candidate {
+            let problems = await violations(ofCandidate: candidate, after: commit.batch, now: now)
+            if !problems.isEmpty { return problems }
+        }
         var problems: [SchemaProblem] = []
         if gate.schema != nil, resolution.snapshot !== core.snapshot {
             problems = await violations(of: resolution.snapshot, after: commit.batch)
@@ -125,8 +138,36 @@ final class Committer {
         let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
         let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
         if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
-        finish(commit, resolution, causes, met: need, problems, now: now)
+        var reserved: ReservedCandidate?
+        if let candidate { reserved = await reserve(candidate, after: need, resolution) }
+        finish(commit, resolution, causes, met: need, candidate: reserved, problems, now: now)
         return []
+    }
+
+    /// The snapshot for canaries after a batch; nil if no rollout is in progress then.
+    private func candidate(after batch: ChangeBatch, _ resolution: Resolution, now: Int) async -> ConfigSnapshot? {
+        guard batch.layers.isRollingOut else { return nil }
+        return if core.isExpensive {
+            await core.candidateConcurrently(after: batch, resolution, now: now)
+        } else {
+            core.candidate(after: batch, resolution, now: now)
+        }
+    }
+
+    /// Reserves the revision of a candidate on disk, if necessary.
+    /// - Returns: nil if the disk cannot store the reservation; the candidate must not be shown then
+    private func reserve(
+        _ candidate: ConfigSnapshot, after first: CommitNeed, _ resolution: Resolution
+    ) async -> ReservedCandidate? {
+        let need = core.need(forCandidate: candidate, after: first, of: resolution)
+        guard case .reservation(let bound) = need else { return ReservedCandidate(snapshot: candidate, need: need) }
+        do throws(FileError) {
+            try await storage.reserve(bound)
+            return ReservedCandidate(snapshot: candidate, need: need)
+        } catch {
+            log.storageFailed(error)
+            return nil
+        }
     }
 
     private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
@@ -169,7 +210,7 @@ final class Committer {
     /// snapshot.
     private func finish(
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
-        _ problems: [SchemaProblem], now: Int
+        candidate: ReservedCandidate?, _ problems: [SchemaProblem], now: Int
     ) {
         if commit.batch.hasChanged, status.hasStorageProblem {
             status.change { $0.storageWorked() }
@@ -179,7 +220,7 @@ final class Committer {
         if gate.schema != nil || !gate.refused.isEmpty {
             noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
         }
-        let effects = core.commit(commit.batch, resolution, causes: causes, met: need)
+        let effects = core.commit(commit.batch, resolution, causes: causes, met: need, candidate: candidate)
         if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
         if effects.isNew {
             status.publishes += 1
@@ -188,6 +229,7 @@ final class Committer {
         } else {
             publication.update(StatusRecord(status, holding: core.layers))
         }
+        canaries.follow(core.snapshot, core.rollout, status: StatusRecord(status, holding: core.layers))
         log.note(status, now: now)
         commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
         guard commit.batch.hasChanged else { return }
@@ -201,6 +243,7 @@ final class Committer {
         let now = clocks.wallClock.now
         status.change { change(&$0, now) }
         publication.update(StatusRecord(status, holding: core.layers))
+        canaries.follow(core.snapshot, core.rollout, status: StatusRecord(status, holding: core.layers))
         log.note(status, now: now)
     }
 
@@ -249,8 +292,19 @@ final class Committer {
             : schema.problems(of: snapshot.value, in: batch.layers)
     }
 
-    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so
-    /// the files are read only for others.
+    /// The violations of the schema by the candidate of a new document. Violations that are only reported count once the
+    /// document is published.
+    private func violations(
+        ofCandidate candidate: ConfigSnapshot, after batch: ChangeBatch, now: Int
+    ) async -> [SchemaProblem] {
+        guard let schema = gate.schema, schema.refuses, !core.isShown(candidate: candidate),
+            batch.layers.hold?.refused != core.layers.hold?.refused
+        else { return [] }
+        return await schema.problemsConcurrently(of: candidate.value, in: batch.layers.withCandidate(now: now))
+    }
+
+    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so the
+    /// files are read only for others.
     /// - Parameter isFromFile: whether the files may have changed since the last call
     private func located(_ problems: [SchemaProblem], isFromFile: Bool) async -> [SchemaProblem] {
         guard let locator, !problems.isEmpty else { return problems }

@@ -63,6 +63,26 @@ package final class ConfigPublication: Sendable {
                 status: status, history: history))
     }
 
+    private init(namespace: String, epoch: String, state: sending State) {
+        self.namespace = namespace
+        self.epoch = epoch
+        self.state = Mutex(state)
+    }
+
+    /// A publication with the same namespace, epoch, status and history, but without consumers.
+    /// - Parameter snapshot: the current snapshot of the copy; nil for that of this publication
+    func copy(showing snapshot: ConfigSnapshot?) -> ConfigPublication {
+        let (newest, status, recent) = state.withLock { ($0.current, $0.status, $0.history) }
+        var (current, history) = (newest, recent)
+        if let snapshot {
+            current.snapshot = snapshot
+            history.append(snapshot)
+        }
+        (current.hasEnded, current.version) = (false, 0)
+        return ConfigPublication(
+            namespace: namespace, epoch: epoch, state: State(current: current, status: status, history: history))
+    }
+
     /// The current state. Reading it takes a lock.
     package var current: Current { state.withLock { $0.current } }
 
