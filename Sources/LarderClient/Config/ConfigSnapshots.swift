@@ -29,6 +29,7 @@ public struct ConfigSnapshots: AsyncSequence, Sendable {
     let path: Result<JSONPath, LarderClientError>
     let namespace: String
     let mode: ConfigSubscribe.Mode
+    let isCanary: Bool
     let onInterruption: @Sendable (ConfigInterruption) -> Void
 
     /// Starts an iteration. It subscribes when the first snapshot is requested.

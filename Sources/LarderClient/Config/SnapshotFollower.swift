@@ -83,7 +83,7 @@ final class SnapshotFollower {
         let position = mailbox.begin()
         let parameters = ConfigSubscribe.Parameters(
             path: try snapshots.path.get(), namespace: snapshots.namespace, mode: snapshots.mode,
-            since: position?.revision, epoch: position?.epoch)
+            since: position?.revision, epoch: position?.epoch, canary: snapshots.isCanary)
         let (result, connection) = try await snapshots.client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(

@@ -13,7 +13,8 @@ extension ConfigSubscribe: Method {
         if connection.state.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
-        let publication = try call.namespace(parameters.namespace).publication
+        let namespace = try call.namespace(parameters.namespace)
+        let publication = parameters.canary ? namespace.store.canaries.publication() : namespace.publication
         let chargedBytes: Int
         do throws(UsageRefusal) {
             chargedBytes = try connection.state.usage.admitSubscription(
@@ -61,14 +62,16 @@ extension ConfigAcknowledge: Method {
     /// Records whether the client has applied or rejected a snapshot.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let parameters = call.parameters
-        let publication = try call.namespace(parameters.namespace).publication
+        let namespace = try call.namespace(parameters.namespace)
+        let publication = namespace.publication
         if let epoch = parameters.epoch, epoch != publication.epoch {
             throw WireError(
                 .invalidParams,
                 "\"epoch\" is \"\(epoch)\", but the current epoch is \"\(publication.epoch)\"; get the current snapshot"
             )
         }
-        let newest = publication.current.snapshot.revision
+        let candidate = namespace.store.canaries.rollout?.candidate?.revision ?? 0
+        let newest = max(publication.current.snapshot.revision, candidate)
         guard parameters.revision <= newest else {
             throw WireError(
                 .invalidParams, "\"revision\" is \(parameters.revision), but the newest snapshot has revision \(newest)"
@@ -80,6 +83,10 @@ extension ConfigAcknowledge: Method {
                 at: Timestamp(milliseconds: WallClock.system.now), peer: call.peer),
             by: call.connection.id, of: parameters.namespace)
         call.connection.state.metrics.hasAcknowledged = true
+        namespace.rollouts.note(
+            RolloutAcknowledgement(
+                revision: parameters.revision, isAccepted: parameters.accepted, reason: parameters.reason,
+                peer: call.peer.provenance, client: call.connection.id))
         return .now(Result(revision: parameters.revision))
     }
 }
