@@ -142,8 +142,8 @@ struct StatusReport {
                     "end it with: \(hints.command("larder rollback --release", namespace: namespace.namespace))"
                 ])
         }
-        if let rollout = namespace.rollout { lines += rows("rollout", progress(rollout, namespace.namespace)) }
-        if let last = namespace.lastRollout { lines += rows("last rollout", ended(last)) }
+        let rollout = namespace.rollout.map { progress($0, namespace.namespace) } ?? []
+        lines += rows("rollout", rollout + (namespace.lastRollout.map(ended) ?? []))
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
         lines += layers(namespace)
         if let copy = namespace.copy {
@@ -194,7 +194,7 @@ struct StatusReport {
             default: last.outcome
             }
         let by = last.peer.map { " by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid))" } ?? ""
-        let text = "\(version): \(outcome)\(by)\(last.reason.map { ", because: \($0)" } ?? "")".printable
+        let text = "the last one, of \(version): \(outcome)\(by)\(last.reason.map { ", because: \($0)" } ?? "")".printable
         return [last.outcome == "published" ? text : style.problem(text), ago(last.at)]
     }
 

@@ -20,7 +20,8 @@ enum RolloutCheck {
         if last.outcome == "publishedAnyway" {
             return [
                 Finding(
-                    .warning, Self.name, "\(name): \(version) was published although its rollout failed\(peer)\(reason)",
+                    .warning, Self.name,
+                    "\(name): \(version) was published although its rollout failed\(peer)\(reason)",
                     advice: ["correct the document at the source, or the clients that do not accept it"])
             ]
         }

@@ -7,9 +7,9 @@ struct RolloutCommand: AsyncParsableCommand {
         commandName: "rollout",
         abstract: "End a rollout before its clients have decided.",
         discussion: """
-            If the settings of a namespace have a rollout, a new document is first shown only to clients that asked for \
-            it (canaries). Once the required clients have accepted it, it is published to all. larder status shows the \
-            rollout in progress, and the last one.
+            If the settings of a namespace have a rollout, a new document is first shown only to canaries, the clients \
+            that asked for it. Once the required clients have accepted it, it is published to all. larder status shows \
+            the rollout in progress, and the last one.
 
             EXAMPLES:
               larder rollout approve             publish the document to all clients now
