@@ -130,9 +130,7 @@ package final class RolloutDriver: Sendable {
         let end = RolloutEnd(
             isApproved ? .published : .rolledBack, of: store.canaries.rollout?.document,
             reason: reason ?? (isApproved ? nil : "\(peer.command) aborted it"), peer: peer, isRequested: true)
-        let outcome = try await store.commit(.endRollout(end))
-        note(end, at: outcome.revision)
-        return outcome
+        return try await commit(end)
     }
 
     /// Ends a rollout. If the schema refuses the document, the previous one stays. If the disk cannot store the end,
@@ -141,8 +139,7 @@ package final class RolloutDriver: Sendable {
         var end = end
         while true {
             do throws(ConfigError) {
-                let outcome = try await store.commit(.endRollout(end))
-                if outcome.layerChanged { note(end, at: outcome.revision) }
+                _ = try await commit(end)
                 return
             } catch {
                 switch error.code {
@@ -160,10 +157,25 @@ package final class RolloutDriver: Sendable {
         }
     }
 
-    /// Records and logs the end of a rollout.
-    private func note(_ end: RolloutEnd, at revision: Int) {
+    /// Commits the end of a rollout, and logs it. The report includes the end before clients get the new snapshot.
+    private func commit(_ end: RolloutEnd) async throws(ConfigError) -> CommitOutcome {
         let ended = RolloutReport.Ended(end: end, at: clocks.wallClock.now)
-        state.withLock { $0.last = ended }
+        let previous = state.withLock { state in
+            defer { state.last = ended }
+            return state.last
+        }
+        do throws(ConfigError) {
+            let outcome = try await store.commit(.endRollout(end))
+            if outcome.layerChanged { log(ended, at: outcome.revision) } else { state.withLock { $0.last = previous } }
+            return outcome
+        } catch {
+            state.withLock { $0.last = previous }
+            throw error
+        }
+    }
+
+    private func log(_ ended: RolloutReport.Ended, at revision: Int) {
+        let end = ended.end
         let version = ended.version.map { "version \($0)" } ?? "a document"
         let what =
             switch end.outcome {
