@@ -1,3 +1,4 @@
+import ConfigTestSupport
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
