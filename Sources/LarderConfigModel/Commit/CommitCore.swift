@@ -216,6 +216,6 @@ package final class CommitCore {
     /// Marks all reserved revisions as settled, unless canaries have seen a higher revision than the current one. Nothing
     /// may be published afterwards.
     package func settleReservations() {
-        if snapshot.revision > numbering.highestCandidate { numbering.settle() }
+        if snapshot.revision >= numbering.highestCandidate { numbering.settle() }
     }
 }

@@ -96,7 +96,7 @@ package struct RevisionNumbering: Sendable, Equatable {
         if writesJournal {
             return .journal(
                 sequence: journalSequence + 1,
-                settledBound: revision > highestCandidate ? reservedBound : settledBound)
+                settledBound: revision >= highestCandidate ? reservedBound : settledBound)
         }
         guard isNew, case .upTo(let last) = usable, revision > last else { return .nothing }
         return .reservation(bound: max(reservedBound, revision) + Self.blockSize)
@@ -112,7 +112,7 @@ package struct RevisionNumbering: Sendable, Equatable {
             // reservation from now on.
             self.settledBound = settledBound
             // A candidate above the revision keeps the reservation unsettled. The rest of it can still be used.
-            if case .upTo = usable, revision > highestCandidate { usable = .upTo(revision) }
+            if case .upTo = usable, revision >= highestCandidate { usable = .upTo(revision) }
         case .reservation(let bound):
             reservedBound = bound
             usable = .upTo(bound)

@@ -60,7 +60,7 @@ extension ConfigNamespace {
                 peer: $0.peer.map(WirePeer.init))
         }
         let rollouts = rollouts.report
-        result.rollout = rollouts.progress.map(ConfigStatus.Rollout.init)
+        result.rollout = rollouts.progress.map { ConfigStatus.Rollout($0) }
         result.lastRollout = rollouts.last.map { ended in
             ConfigStatus.EndedRollout(
                 version: ended.version, outcome: ended.end.outcome.rawValue, reason: ended.end.reason,

@@ -17,7 +17,7 @@ struct RolloutCommand: AsyncParsableCommand {
               larder rollout abort -n billing --json
             """)
 
-    @Argument(help: ArgumentHelp("approve or abort.", valueName: "action"), transform: Self.action)
+    @Argument(help: ArgumentHelp("approve or abort.", valueName: "action"), transform: Self.parse)
     var action: ConfigRollout.Action
 
     @Option(
@@ -27,7 +27,7 @@ struct RolloutCommand: AsyncParsableCommand {
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
-    private static func action(_ word: String) throws -> ConfigRollout.Action {
+    private static func parse(_ word: String) throws -> ConfigRollout.Action {
         guard let action = ConfigRollout.Action(rawValue: word) else {
             throw ValidationError("the action must be approve or abort, not \"\(word)\"")
         }
