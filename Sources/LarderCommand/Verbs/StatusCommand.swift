@@ -194,7 +194,8 @@ struct StatusReport {
             default: last.outcome
             }
         let by = last.peer.map { " by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid))" } ?? ""
-        let text = "the last one, of \(version): \(outcome)\(by)\(last.reason.map { ", because: \($0)" } ?? "")".printable
+        let reason = last.reason.map { ", because: \($0)" } ?? ""
+        let text = "the last one, of \(version): \(outcome)\(by)\(reason)".printable
         return [last.outcome == "published" ? text : style.problem(text), ago(last.at)]
     }
 

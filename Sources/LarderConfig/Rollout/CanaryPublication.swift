@@ -27,8 +27,8 @@ package final class CanaryPublication: Sendable {
 
     /// The publication for canaries.
     package func publication() -> ConfigPublication {
-        // The store publishes to `main` before it reads `isUsed`. Either it finds `isUsed` set and publishes here, too, or
-        // `main` has its snapshot already when it is copied.
+        // The store publishes to `main` before it reads `isUsed`. Either it finds `isUsed` set and publishes here, too,
+        // or `main` has its snapshot already when it is copied.
         isUsed.store(true, ordering: .releasing)
         let publication = state.withLock { state in
             if let publication = state.publication { return publication }

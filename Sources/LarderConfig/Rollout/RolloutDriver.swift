@@ -16,7 +16,8 @@ package final class RolloutDriver: Sendable {
         /// The rollout whose beginning was logged last.
         var logged: CurrentRollout?
 
-        /// Continues with the current state of the rollout.
+        /// Continues with the current state of the rollout. The caller reads that state while it holds the lock, so that
+        /// an older state never replaces a newer one.
         mutating func update(_ rollout: CurrentRollout?) {
             guard let settings, let rollout else {
                 progress = nil
@@ -48,9 +49,8 @@ package final class RolloutDriver: Sendable {
 
     /// The rollout in progress and the last one that has ended.
     package var report: RolloutReport {
-        let rollout = store.canaries.rollout
-        return state.withLock { state in
-            state.update(rollout)
+        state.withLock { state in
+            state.update(store.canaries.rollout)
             let progress = state.progress.map { progress in
                 RolloutReport.Progress(
                     revision: progress.revision, version: progress.rollout.document.version?.text,
@@ -79,8 +79,8 @@ package final class RolloutDriver: Sendable {
     }
 
     private func watchDeadline() {
-        let rollout = store.canaries.rollout
         let (begun, deadline) = state.withLock { state in
+            let rollout = store.canaries.rollout
             state.update(rollout)
             let isNew = state.logged?.document != rollout?.document || state.logged?.since != rollout?.since
             state.logged = rollout
@@ -102,9 +102,8 @@ package final class RolloutDriver: Sendable {
     /// Waits for the deadline, by the time of day or the monotonic time.
     private func wait(until deadline: Int, uptime: Int) async {
         guard await time.sleep(until: ExpiryQueue.Moment(timeOfDay: deadline, uptime: uptime)) else { return }
-        let rollout = store.canaries.rollout
         let end = state.withLock { state in
-            state.update(rollout)
+            state.update(store.canaries.rollout)
             return state.progress?.deadline == deadline ? state.progress?.timedOut() : nil
         }
         // The end is carried out by another task, because it ends the rollout, which cancels this one.
@@ -113,9 +112,9 @@ package final class RolloutDriver: Sendable {
 
     /// Records an acknowledgement, and ends the rollout if it decides about the candidate.
     package func note(_ acknowledgement: RolloutAcknowledgement) {
-        guard let rollout = store.canaries.rollout else { return }
+        if store.canaries.rollout == nil { return }
         let end = state.withLock { state in
-            state.update(rollout)
+            state.update(store.canaries.rollout)
             return state.progress?.note(acknowledgement)
         }
         if let end { Task { await self.carryOut(end) } }

@@ -292,8 +292,8 @@ final class Committer {
             : schema.problems(of: snapshot.value, in: batch.layers)
     }
 
-    /// The violations of the schema by the candidate of a new document. Violations that are only reported count once the
-    /// document is published.
+    /// The violations of the schema by the candidate of a new document. Violations that are only reported count once
+    /// the document is published.
     private func violations(
         ofCandidate candidate: ConfigSnapshot, after batch: ChangeBatch, now: Int
     ) async -> [SchemaProblem] {

@@ -213,8 +213,8 @@ package final class CommitCore {
     /// Adds older snapshots from disk to the history, newest first.
     package func prepend(_ older: [Generation]) { history.prepend(older) }
 
-    /// Marks all reserved revisions as settled, unless canaries have seen a higher revision than the current one. Nothing
-    /// may be published afterwards.
+    /// Marks all reserved revisions as settled, unless canaries have seen a higher revision than the current one.
+    /// Nothing may be published afterwards.
     package func settleReservations() {
         if snapshot.revision >= numbering.highestCandidate { numbering.settle() }
     }

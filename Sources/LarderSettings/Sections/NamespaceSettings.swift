@@ -111,7 +111,8 @@ extension RolloutSettings {
     private static func requirement(_ reader: SettingsReader) throws(SettingsError) -> Requirement {
         guard let value = reader.value("require") else {
             throw reader.failure(
-                nil, "needs \"require\", the names of the processes that must accept a document, or a number of clients")
+                nil,
+                "needs \"require\", the names of the processes that must accept a document, or a number of clients")
         }
         if case .number = value.content { return .count(try reader.integer("require", in: 1...1000) ?? 1) }
         let names =

@@ -5,8 +5,8 @@ import Testing
 extension Integration {
     @Suite("Rollouts", .timeLimit(.minutes(5)))
     struct RolloutTests {
-        /// Starts an agent that publishes a document once a process named `larder` has accepted it, pushes version 1, and
-        /// subscribes a canary.
+        /// Starts an agent that publishes a document once a process named `larder` has accepted it, pushes version 1,
+        /// and subscribes a canary.
         private func withAgent(
             timeoutSeconds: Int = 3600, _ body: (AgentHome, AgentProcess, LineClient) throws -> Void
         ) throws {
