@@ -29,7 +29,7 @@ public enum ConfigRollout: WireMethod, AuthorizedMethod {
 
         public init(from reader: MemberReader) throws(WireError) {
             try reader.rejectUnknown(Self.names)
-            action = try reader.word("action", Action.self)
+            action = try reader.requiredWord("action", Action.self)
             namespace = try reader.namespace()
             reason = try reader.reason()
         }
