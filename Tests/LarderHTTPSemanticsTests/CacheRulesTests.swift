@@ -58,6 +58,7 @@ struct CacheRulesTests {
         }
         #expect(decide(.default, [("Cache-Control", "max-age=60")], after: 60) == .fetch)
         #expect(decide(.default, [("Last-Modified", date(-1))], after: 0) == .revalidate)
+        #expect(decide(.default, [("Last-Modified", date(0))], after: 60) == .fetch)
     }
 
     @Test("no-cache requires validation, except with cacheFirst and cacheOnly")

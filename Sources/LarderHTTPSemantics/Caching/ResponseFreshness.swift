@@ -46,7 +46,7 @@ package struct ResponseFreshness: Sendable, Hashable {
     package var mustRevalidate: Bool { flags.contains(.mustRevalidate) }
     /// Whether the response cannot change while it is fresh (`immutable`).
     package var isImmutable: Bool { flags.contains(.immutable) }
-    /// Whether the response has an entity tag or a `Last-Modified` date for validation.
+    /// Whether the response has a ``StoredResponse/validator``.
     package var hasValidator: Bool { flags.contains(.validator) }
     package var hasTag: Bool { flags.contains(.tag) }
 

@@ -47,9 +47,11 @@ package struct StoredResponse: Sendable, Hashable {
 
     package var cacheControl: CacheControl { CacheControl(fields.joined("cache-control") ?? "") }
 
-    /// The validator for a conditional request; nil if the response has none.
+    /// The validator for a conditional request; nil if the response has no usable one.
     package var validator: Validator? {
-        Validator(etag: fields.first("etag"), lastModified: fields.first("last-modified"))
+        Validator(
+            etag: fields.first("etag"), lastModified: fields.first("last-modified"), date: fields.first("date"),
+            receivedAt: HTTPDate(secondsSinceEpoch: Int64(responseTime)))
     }
 
     /// The entity tag if it is strong (RFC 9110, section 8.8.3), as `If-Range` requires; nil otherwise.

@@ -11,7 +11,9 @@ extension FetchMetadata {
         let date = fields.first(name: "Date").flatMap { HTTPDate(parsing: $0, now: now) }
         status = Int(response.status.code)
         self.url = url.text
-        validator = Validator(etag: fields.first(name: "ETag"), lastModified: fields.first(name: "Last-Modified"))
+        validator = Validator(
+            etag: fields.first(name: "ETag"), lastModified: fields.first(name: "Last-Modified"),
+            date: fields.first(name: "Date"), receivedAt: now)
         mediaType = Self.mediaType(fields.first(name: "Content-Type"))
         retryAfter = fields.first(name: "Retry-After").flatMap { RetryAfter.duration($0, date: date, now: now) }
     }

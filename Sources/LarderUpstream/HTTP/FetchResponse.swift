@@ -27,7 +27,7 @@ package struct FetchMetadata: Sendable, Hashable {
     package let status: Int
     /// The URL that responded, after redirects.
     package let url: String
-    /// `ETag` and `Last-Modified`, unchanged.
+    /// `ETag` and `Last-Modified`, unchanged; nil if neither can identify the document.
     package let validator: Validator?
     /// The media type in lower case, without parameters.
     package let mediaType: String?

@@ -99,6 +99,29 @@ extension Integration {
             }
         }
 
+        @Test("a second change within one second is fetched from a source that sends only Last-Modified")
+        func changesInOneSecond() throws {
+            func answer(_ body: String, sentAt second: Int) -> RawOrigin.Answer {
+                let day = "Sun, 06 Nov 1994 08:49:"
+                let fields = ["Last-Modified: \(day)37 GMT", "Date: \(day)\(second) GMT"]
+                return .status("200 OK", body, fields: fields)
+            }
+            let origin = try RawOrigin.listening(answer(#"{"v":1}"#, sentAt: 37))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin, "timeoutSeconds: 60")) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                try origin.request()
+                origin.answer(answer(#"{"v":2}"#, sentAt: 38))
+                #expect(try client.call("config.refresh")["changed"] == true)
+                #expect(try origin.request()["if-modified-since"] == nil)
+                #expect(try client.call("config.get", ["v"])["value"] == 2)
+                try client.call("config.refresh")
+                #expect(try origin.request()["if-modified-since"] == "Sun, 06 Nov 1994 08:49:37 GMT")
+            }
+        }
+
         @Test("the state turns from stale to failed after staleIfErrorSeconds, and the value is still served")
         func staleIfError() throws {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))

@@ -1,0 +1,40 @@
+import LarderHTTPSemantics
+import Testing
+
+@Suite("Validators")
+struct ValidatorTests {
+    private func validator(_ tag: String?, _ changed: String?, date: String?) -> Validator? {
+        Validator(
+            etag: tag, lastModified: changed, date: date, receivedAt: HTTPDate(secondsSinceEpoch: Int64(now)))
+    }
+
+    @Test("Last-Modified alone is a validator only if it is at least one second before Date")
+    func strongDates() {
+        #expect(validator(nil, date(-1), date: date(0)) == Validator(lastModified: date(-1)))
+        #expect(validator(nil, date(0), date: date(0)) == nil)
+        #expect(validator(nil, date(1), date: date(0)) == nil)
+        // Only the clock of the origin counts, unless it sends no valid Date.
+        #expect(validator(nil, date(5), date: date(6)) != nil)
+        #expect(validator(nil, date(-6), date: date(-6)) == nil)
+        for missing in [nil, "yesterday"] {
+            #expect(validator(nil, date(-1), date: missing) != nil)
+            #expect(validator(nil, date(0), date: missing) == nil)
+        }
+        #expect(validator(nil, "yesterday", date: date(0)) == nil)
+    }
+
+    @Test("an entity tag is a validator whatever the dates are, and Last-Modified accompanies it")
+    func tags() {
+        #expect(validator("W/\"1\"", date(0), date: date(0)) == Validator(etag: "W/\"1\"", lastModified: date(0)))
+        #expect(validator("\"1\"", nil, date: nil) == Validator(etag: "\"1\""))
+        #expect(validator("", date(0), date: date(0)) == nil)
+    }
+
+    @Test("the validator of a stored response depends on its Date, or on its arrival if it has none")
+    func storedResponses() {
+        #expect(response([("Last-Modified", date(-1)), ("Date", date(0))]).validator != nil)
+        #expect(response([("Last-Modified", date(0)), ("Date", date(0))]).validator == nil)
+        #expect(response([("Last-Modified", date(0))]).validator == nil)
+        #expect(response([("Last-Modified", date(0))], responseTime: now + 1).validator != nil)
+    }
+}
