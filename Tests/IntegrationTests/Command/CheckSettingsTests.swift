@@ -107,6 +107,18 @@ extension Integration {
             }
         }
 
+        @Test("status --check exits with status 12 while a source that has never responded is polled")
+        func silentSource() throws {
+            let origin = try RawOrigin.listening(.hang)
+            defer { origin.stop() }
+            let remote = "{ http: { url: '\(origin.documentURL)', timeoutSeconds: 60 } }"
+            try AgentHome.with(settings: "{ namespaces: { shop: { remote: \(remote) } } }", starting: true) { home in
+                try origin.request()
+                #expect(try home.larder("status", "--check", "-n", "shop").status == 12)
+                #expect(try home.larder("status", "--check", "-n", "default").status == 0)
+            }
+        }
+
         @Test("status --check exits with status 1 if a namespace has no document")
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {

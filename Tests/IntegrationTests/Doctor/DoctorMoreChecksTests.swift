@@ -158,6 +158,39 @@ struct DoctorMoreChecksTests {
         #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not checked: you may not")])
     }
 
+    @Test("while a source is polled again, its previous failures and a missing first response are reported")
+    func polledAgain() {
+        var shop = ConfigStatus.Namespace.healthy
+        shop.state = .refreshing
+        shop.upstream = ConfigStatus.Upstream(
+            kind: "http", location: "https://config.example.org/shop.json", version: nil, etag: nil,
+            lastAttemptAt: nil, lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
+        func finding(_ change: (inout ConfigStatus.Namespace) -> Void) -> Finding? {
+            var namespace = shop
+            change(&namespace)
+            return UpstreamCheck.findings(namespace, AgentFacts.present, Hints()).first
+        }
+        #expect(finding { _ in } == nil)
+        #expect(finding { $0.upstream = nil } == nil)
+        let silent = finding { $0.upstream?.lastSuccessAt = nil }
+        #expect(silent?.level == .warning)
+        #expect(
+            silent?.title == "default waits for the first response of its source; revision 41 is still served")
+        let failing = finding { $0.upstream?.consecutiveFailures = 1 }
+        #expect(failing?.level == .problem)
+        #expect(
+            failing?.title == "default is polling its source again after 1 failed poll; revision 41 is still served")
+        let stale = finding {
+            $0.upstream?.consecutiveFailures = 2
+            $0.layers = [
+                ConfigStatus.Layer(
+                    name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json",
+                    updatedAt: nil, problem: nil)
+            ]
+        }
+        #expect(stale?.level == .warning)
+    }
+
     @Test("many failed image requests, and refused connections, are reported")
     func imagesAndClients() {
         var facts = AgentFacts.healthy

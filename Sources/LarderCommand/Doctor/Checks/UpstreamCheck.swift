@@ -23,27 +23,10 @@ enum UpstreamCheck {
     /// The findings about one namespace; empty if it is up to date.
     static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp, _ hints: Hints) -> [Finding] {
         let name = namespace.namespace
-        var findings: [Finding] = []
-        let duration = Human.span(milliseconds: namespace.duration(at: now))
         func command(_ words: String) -> String { hints.command(words, namespace: name) }
-        let refresh = "poll the source now: \(command("larder refresh"))"
-        switch namespace.state {
-        case .failed:
-            findings.append(
-                Finding(
-                    .problem, Self.name, "\(name) has been failing for \(duration); \(served(namespace))",
-                    detail: detail(namespace, now), advice: [refresh]))
-        case .stale:
-            findings.append(
-                Finding(
-                    .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))",
-                    detail: detail(namespace, now), advice: namespace.upstream == nil ? [] : [refresh]))
-        case .initializing:
-            findings.append(
-                Finding(
-                    .warning, Self.name, "\(name) has waited \(duration) for the first response of its source",
-                    detail: detail(namespace, now), advice: [refresh]))
-        default: break
+        var findings: [Finding] = []
+        if let state = state(namespace, now, refresh: "poll the source now: \(command("larder refresh"))") {
+            findings.append(state)
         }
         if let quarantine = namespace.quarantine {
             findings.append(
@@ -80,6 +63,44 @@ enum UpstreamCheck {
                     advice: ["list all refusals: \(command("larder status"))"]))
         }
         return findings
+    }
+
+    /// The finding about the state of a namespace; nil if it is up to date.
+    /// - Parameter refresh: the advice to poll the source.
+    private static func state(_ namespace: ConfigStatus.Namespace, _ now: Timestamp, refresh: String) -> Finding? {
+        let name = namespace.namespace
+        let duration = Human.span(milliseconds: namespace.duration(at: now))
+        let detail = detail(namespace, now)
+        switch namespace.state {
+        case .failed:
+            return Finding(
+                .problem, Self.name, "\(name) has been failing for \(duration); \(served(namespace))", detail: detail,
+                advice: [refresh])
+        case .stale:
+            return Finding(
+                .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))", detail: detail,
+                advice: namespace.upstream == nil ? [] : [refresh])
+        case .initializing:
+            return Finding(
+                .warning, Self.name, "\(name) has waited \(duration) for the first response of its source",
+                detail: detail, advice: [refresh])
+        case .refreshing:
+            // The state does not show how the poll before this one ended.
+            guard let upstream = namespace.upstream else { return nil }
+            if upstream.consecutiveFailures > 0 {
+                let failures = Human.count(upstream.consecutiveFailures, "failed poll", "failed polls")
+                let hasDocument = namespace.layers.contains { $0.name == "remote" && $0.present }
+                return Finding(
+                    hasDocument ? .warning : .problem, Self.name,
+                    "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
+                    advice: [refresh])
+            }
+            guard upstream.lastSuccessAt == nil else { return nil }
+            return Finding(
+                .warning, Self.name, "\(name) waits for the first response of its source; \(served(namespace))",
+                detail: detail, advice: [refresh])
+        default: return nil
+        }
     }
 
     private static func served(_ namespace: ConfigStatus.Namespace) -> String {
