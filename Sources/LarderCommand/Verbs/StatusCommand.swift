@@ -113,11 +113,12 @@ struct StatusReport {
         if let quarantine = namespace.quarantine {
             let version = quarantine.version.map { "version \($0)" } ?? "a document"
             let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
+            let command = namespace.upstream == nil ? "larder push FILE --force" : "larder refresh --force"
             lines += rows(
                 "quarantine",
                 [
                     style.problem(what.printable), ago(quarantine.at),
-                    "accept it with: \(hints.command("larder refresh --force", namespace: namespace.namespace))",
+                    "accept it with: \(hints.command(command, namespace: namespace.namespace))",
                 ])
         }
         if let schema = namespace.schema {

@@ -87,9 +87,9 @@ extension Integration {
                 _ = try push(#"{"other": 2}"#)
                 let status = try run("status", "-n", "shop").text
                 #expect(status.contains("with: larder rollback --release \(options)\n"), "\(status)")
-                #expect(status.contains("with: larder refresh --force \(options)\n"), "\(status)")
+                #expect(status.contains("with: larder push FILE --force \(options)\n"), "\(status)")
                 let doctor = try run("doctor").text
-                #expect(doctor.contains("larder refresh --force \(options)\n"), "\(doctor)")
+                #expect(doctor.contains("larder push FILE --force \(options)\n"), "\(doctor)")
                 #expect(doctor.contains("larder rollback --release \(options)\n"), "\(doctor)")
             }
         }

@@ -191,6 +191,28 @@ struct DoctorMoreChecksTests {
         #expect(stale?.level == .warning)
     }
 
+    @Test("the advice after a rejected push depends on whether the namespace has a source")
+    func rejectedPushes() {
+        var shop = ConfigStatus.Namespace.healthy
+        shop.namespace = "shop"
+        shop.refused = ConfigStatus.Refusal(version: "4", reason: "version 4 is older", at: AgentFacts.start)
+        func advice() -> [String] { UpstreamCheck.findings(shop, AgentFacts.present, Hints()).flatMap(\.advice) }
+        #expect(
+            advice() == [
+                "correct the document and push it again, or accept it: larder push FILE --force --namespace shop"
+            ])
+        shop.quarantine = ConfigStatus.Quarantine(version: nil, at: AgentFacts.start, members: 100, removed: 95)
+        #expect(advice() == ["if this is intended: larder push FILE --force --namespace shop"])
+        shop.quarantine = nil
+        shop.upstream = ConfigStatus.Upstream(
+            kind: "http", location: "https://config.example.org/shop.json", version: nil, etag: nil,
+            lastAttemptAt: nil, lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
+        #expect(
+            advice() == [
+                "correct the document at the source, or accept it: larder refresh --force --namespace shop"
+            ])
+    }
+
     @Test("many failed image requests, and refused connections, are reported")
     func imagesAndClients() {
         var facts = AgentFacts.healthy

@@ -28,18 +28,24 @@ enum UpstreamCheck {
         if let state = state(namespace, now, refresh: "poll the source now: \(command("larder refresh"))") {
             findings.append(state)
         }
+        // Without a source, the rejected document was pushed.
+        let accept = command(namespace.upstream == nil ? "larder push FILE --force" : "larder refresh --force")
         if let quarantine = namespace.quarantine {
             findings.append(
                 Finding(
                     .warning, Self.name,
                     "\(name) rejected \(version(quarantine.version)), which would remove \(quarantine.removed) of "
                         + "\(quarantine.members) members",
-                    advice: ["if this is intended: \(command("larder refresh --force"))"]))
+                    advice: ["if this is intended: \(accept)"]))
         } else if let refused = namespace.refused {
             findings.append(
                 Finding(
                     .warning, Self.name, "\(name) rejected \(version(refused.version)): \(refused.reason)",
-                    advice: ["correct the document at the source, or accept it: \(command("larder refresh --force"))"]))
+                    advice: [
+                        namespace.upstream == nil
+                            ? "correct the document and push it again, or accept it: \(accept)"
+                            : "correct the document at the source, or accept it: \(accept)"
+                    ]))
         }
         if let hold = namespace.hold {
             findings.append(
