@@ -218,6 +218,7 @@ struct DoctorMoreChecksTests {
         var facts = AgentFacts.healthy
         var stats = AgentStats.Result.healthy
         stats.images?.failures = 20
+        stats.images?.misses = 20
         stats.images?.hits = 5
         stats.traffic.connectionsRefused = 1
         facts.stats = .success(stats)
@@ -225,7 +226,7 @@ struct DoctorMoreChecksTests {
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.map(\.title) == [
-                "3 images, 1.0 MB of 1.0 GB; 20 of 25 requests failed since the agent started",
+                "3 images, 1.0 MB of 1.0 GB; 20 downloads failed in 25 requests since the agent started",
                 "0 of 16384 connections, 524288 open files allowed; 1 client was refused since the agent started",
             ])
         facts.info.imageDirectory = nil

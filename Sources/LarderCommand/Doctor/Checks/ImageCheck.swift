@@ -28,21 +28,24 @@ enum ImageCheck {
         let title =
             "\(Human.count(images.entries, "image", "images")), \(Human.bytes(images.bytes)) of "
             + Human.bytes(images.maximumBytes)
-        let requests = images.hits + images.misses + images.joined + images.failures
+        // A request whose download failed is one of the misses.
+        let requests = images.hits + images.misses + images.joined
         if images.leasedBytes > images.maximumBytes / 2 {
             return Finding(
                 .warning, name,
                 "\(title); \(Human.bytes(images.leasedBytes)) of removed images are still in use by clients",
                 advice: ["list the connected clients: \(hints.command("larder clients"))"])
         }
-        // A few failed requests are normal on the web. Failures are reported only if there are at least ten, and more
-        // than half of the requests failed.
+        let failures =
+            "\(Human.count(images.failures, "download", "downloads")) failed in "
+            + Human.count(requests, "request", "requests")
+        // A few failed downloads are normal on the web. Failures are reported only if there are at least ten, and more
+        // than one for two requests.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
-                .warning, name, "\(title); \(images.failures) of \(requests) requests failed since the agent started",
+                .warning, name, "\(title); \(failures) since the agent started",
                 advice: ["request a failing image to see the error: \(hints.command("larder image get URL"))"])
         }
-        let failures = images.failures == 0 ? "" : "; \(images.failures) of \(requests) requests failed"
-        return Finding(.ok, name, title + failures)
+        return Finding(.ok, name, images.failures == 0 ? title : "\(title); \(failures)")
     }
 }
