@@ -93,8 +93,9 @@ extension ConfigPush: Method {
         let visibility = call.visibility(in: namespace)
         return .task(
             TaskReply { () async throws(WireError) in
+                let version = parameters.version ?? ""
                 let document = SourceDocument(
-                    value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
+                    value: parameters.document.detached(), version: version.isEmpty ? nil : UpstreamVersion(version),
                     pushedBy: peer, reason: parameters.reason)
                 if parameters.isDryRun {
                     let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)

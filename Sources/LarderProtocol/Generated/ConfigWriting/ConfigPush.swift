@@ -10,11 +10,14 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
 
     /// The parameters of `config.push`.
     public struct Parameters: WireParameters {
+        /// The maximum length of a version in bytes.
+        public static let longestVersion = 1024
+
         /// The whole remote layer.
         public var document: JSONValue
         /// The name of the namespace.
         public var namespace: String
-        /// The source's version of the document.
+        /// The source's version of the document, at most 1,024 bytes; nil or empty if it has none.
         public var version: String?
         /// Skip the checks of the version and of removed members, and end the hold of a rollback.
         public var force: Bool
@@ -50,7 +53,7 @@ public enum ConfigPush: WireMethod, AuthorizedMethod {
             try reader.rejectUnknown(Self.names)
             document = try reader.requiredObject("document")
             namespace = try reader.namespace()
-            version = try reader.string("version")
+            version = try reader.text("version", atMost: Self.longestVersion)
             force = try reader.bool("force") ?? false
             ifRevision = try RevisionCondition(from: reader)
             reason = try reader.reason()
