@@ -29,7 +29,8 @@ package struct PathProvenance: Sendable {
         _ path: [String], in snapshot: ConfigSnapshot, of layers: Layers, after generations: [Generation]
     ) async -> PathProvenance {
         let shown = layers.shown
-        let value = snapshot.value.value(at: JSONPath(path))
+        // At revision 0 nothing is published, so there is no value, not even at the root.
+        let value = snapshot.revision > 0 ? snapshot.value.value(at: JSONPath(path)) : nil
         let past = generations.reversed().flatMap(\.states)
         var effects: [ConfigLayer: (effect: PatchEffect, since: Since?)] = [:]
         for layer in ConfigLayer.allCases {

@@ -38,7 +38,7 @@ public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
-            revision = try reader.requiredInt("revision", in: 0...largestRevision)
+            revision = try reader.requiredInt("revision", in: 1...largestRevision)
             accepted = try reader.requiredBool("accepted")
             reason = try reader.text("reason", atMost: Self.longestReason)
             namespace = try reader.namespace()

@@ -16,7 +16,7 @@ public enum ConfigUnsubscribe: WireMethod, AuthorizedMethod {
         public init(subscription: Int) { self.subscription = subscription }
 
         public init(from reader: MemberReader) throws(WireError) {
-            subscription = try reader.requiredInt("subscription")
+            subscription = try reader.requiredInt("subscription", in: 1...largestRevision)
         }
 
         public func write(to writer: inout JSONWriter) {

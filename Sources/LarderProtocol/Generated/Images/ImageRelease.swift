@@ -17,7 +17,7 @@ public enum ImageRelease: WireMethod, AuthorizedMethod {
         public init(lease: Int) { self.lease = lease }
 
         public init(from reader: MemberReader) throws(WireError) {
-            lease = try reader.requiredInt("lease")
+            lease = try reader.requiredInt("lease", in: 0...largestRevision)
         }
 
         public func write(to writer: inout JSONWriter) {
