@@ -16,7 +16,8 @@ struct ConnectionOptions: ParsableArguments {
     var socket: String?
 
     @Option(
-        help: ArgumentHelp("The longest time to wait for a reply, such as 500ms, 10s or 2m.", valueName: "time"),
+        help: ArgumentHelp(
+            "The longest time to wait for a reply, such as 500ms, 10s or 2m. Default: 30s.", valueName: "time"),
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(30))
 

@@ -34,7 +34,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The longest time to wait for each reply of the agent, such as 500ms, 10s or 2m.", valueName: "time"),
+            "The longest time to wait for each reply of the agent, such as 500ms, 10s or 2m. Default: 5s.",
+            valueName: "time"),
         transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(5))
 

@@ -52,12 +52,14 @@ struct ExecCommand: AsyncParsableCommand {
     var splay: TimeSpan?
 
     @Option(
-        help: ArgumentHelp("React at most once in this time; changes within it are combined.", valueName: "time"),
+        help: ArgumentHelp(
+            "React at most once in this time; changes within it are combined. Default: 1s.", valueName: "time"),
         transform: TimeSpan.parse)
     var interval = TimeSpan(.seconds(1))
 
     @Option(
-        help: ArgumentHelp("Kill the program if it has not ended this long after it was stopped.", valueName: "time"),
+        help: ArgumentHelp(
+            "Kill the program if it has not ended this long after it was stopped. Default: 30s.", valueName: "time"),
         transform: TimeSpan.parse)
     var killAfter = TimeSpan(.seconds(30))
 

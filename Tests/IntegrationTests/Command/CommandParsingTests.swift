@@ -110,7 +110,7 @@ struct CommandParsingTests {
         #expect(!Larder.message(for: error).contains("\n"))
     }
 
-    @Test("the help explains when `status` reports a stale namespace, and how `render` escapes values")
+    @Test("the help names default times, when `status` reports a stale namespace, and how `render` escapes values")
     func helpDetails() {
         func words(_ verb: any ParsableCommand.Type) -> String {
             Larder.helpMessage(for: verb).split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -118,6 +118,10 @@ struct CommandParsingTests {
         #expect(
             words(StatusCommand.self).contains(
                 "or the source last confirmed the snapshot longer ago than staleIfErrorSeconds in the settings"))
+        #expect(words(WaitCommand.self).contains("if --timeout expires, which is 30 seconds unless given"))
+        #expect(words(WaitCommand.self).contains("such as 500ms, 10s or 2m. Default: 30s."))
+        #expect(words(DoctorCommand.self).contains("such as 500ms, 10s or 2m. Default: 5s."))
+        #expect(words(ExecCommand.self).contains("changes within it are combined. Default: 1s."))
         #expect(words(RenderCommand.self).contains("escapes values for HTML; in a section, both apply until its end"))
     }
 

@@ -9,7 +9,8 @@ struct WaitCommand: AsyncParsableCommand {
         discussion: """
             CONDITION is PATH=VALUE, PATH!=VALUE, PATH (a value exists) or !PATH (no value exists). VALUE is parsed as \
             JSON; if it is not JSON, it is used as a string. With --string it is always a string. Returns at once if \
-            the condition already holds. Prints the value. Exits with status 6 if --timeout expires.
+            the condition already holds. Prints the value. Exits with status 6 if --timeout expires, \
+            which is 30 seconds unless given.
 
             EXAMPLES:
               larder wait search.enabled=true --timeout 30s
