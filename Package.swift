@@ -105,9 +105,10 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderConfigModel",
-                "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription", logging, nioCore, deque,
+                "LarderEventLoop", "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderConfig",
+                "LarderConfigModel", "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics",
+                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
+                "CProtocolDescription", logging, nioCore, deque,
             ]),
         larder(
             "LarderSettings",

@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderJSON
 
 // How the generated messages read and write members whose types JSON itself does not have, such as times and digests.
@@ -121,7 +122,7 @@ extension MemberReader {
         guard let name = try string("mode") else { return .snapshot }
         guard let mode = ConfigSubscribe.Mode(rawValue: name) else {
             throw WireError(
-                .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name)\"")
+                .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name.excerpt)\"")
         }
         return mode
     }

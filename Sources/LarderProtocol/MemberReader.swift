@@ -55,7 +55,8 @@ public struct MemberReader {
         let all = names.map { "\($0)" }
         for (name, _) in value.members where !all.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
             throw WireError(
-                .invalidParams, "unknown parameter \"\(name)\"; \(NearestName.advice(for: name, among: all))")
+                .invalidParams,
+                "unknown parameter \"\(name.excerpt)\"; \(NearestName.advice(for: name, among: all))")
         }
     }
 

@@ -1,3 +1,4 @@
+import LarderEncoding
 package import LarderJSON
 
 /// The condition of a requested change, and the reason for it.
@@ -70,8 +71,8 @@ package struct CounterStep: Sendable, Equatable {
         guard let number = old.map({ $0.int }) ?? 0, Self.exactIntegers.contains(number) else {
             throw ConfigError(
                 .invalidChange,
-                "the value at \"\(JSONPath(path))\" is not an integer from -(2^53-1) to 2^53-1; set it to such an integer"
-            )
+                "the value at \"\(JSONPath(path).description.excerpt)\" is not an integer from -(2^53-1) to 2^53-1; "
+                    + "set it to such an integer")
         }
         let sum = number + by
         if let minimum, sum < minimum {

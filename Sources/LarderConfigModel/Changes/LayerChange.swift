@@ -280,8 +280,8 @@ package indirect enum LayerChange: Sendable {
             if place.kind == .array {
                 throw ConfigError(
                     .invalidChange,
-                    "\"\(JSONPath(Array(path[..<length])))\" is an array, and elements of arrays cannot be overridden; "
-                        + "set the whole array")
+                    "\"\(JSONPath(Array(path[..<length])).description.excerpt)\" is an array, and elements of arrays "
+                        + "cannot be overridden; set the whole array")
             }
             guard let next = place[name] else { return }
             place = next

@@ -1,3 +1,4 @@
+import LarderEncoding
 public import LarderJSON
 
 extension ConfigApply {
@@ -45,7 +46,8 @@ extension ConfigApply {
                 throw WireError(
                     .invalidParams, "\"value\" and \"ttlMilliseconds\" are only for \"set\"; leave them out")
             case (let op, _):
-                throw WireError(.invalidParams, "\"op\" must be \"set\", \"unset\" or \"test\", not \"\(op)\"")
+                throw WireError(
+                    .invalidParams, "\"op\" must be \"set\", \"unset\" or \"test\", not \"\(op.excerpt)\"")
             }
             if path.isRoot, operation != .test {
                 throw WireError(

@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderConfigModel
+import LarderEncoding
 import LarderImages
 import LarderProtocol
 
@@ -72,7 +73,7 @@ struct Authorizer: Sendable {
     func unknownNamespace(_ name: String, _ rights: PeerRights) -> WireError {
         let known = namespaces.all.map(\.name).filter(rights.mayKnow)
         let others = known.isEmpty ? "" : "; declared namespaces: \(known.joined(separator: ", "))"
-        return WireError(.unknownNamespace, "namespace \"\(name)\" is not declared in the settings\(others)")
+        return WireError(.unknownNamespace, "namespace \"\(name.excerpt)\" is not declared in the settings\(others)")
     }
 }
 

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 import NIOCore
@@ -134,7 +135,7 @@ struct RequestDispatcher {
         guard let handler = loop.methods[request.method] else {
             let error = WireError(
                 .methodNotFound,
-                "unknown method \(request.method.compactText); call rpc.discover for a list of the methods")
+                "unknown method \(request.method.compactText.excerpt); call rpc.discover for a list of the methods")
             return output.reply(id: request.id, error, in: slot)
         }
         if connection.state.phase == .closed, handler.lifetime == .connection { return }

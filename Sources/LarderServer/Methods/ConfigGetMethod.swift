@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderConfigModel
+import LarderEncoding
 import LarderJSON
 import LarderPlatform
 import LarderProtocol
@@ -46,7 +47,7 @@ extension ConfigGet: Method {
     static func missing(
         _ parameters: Parameters, _ current: ConfigPublication.Current, of publication: ConfigPublication
     ) -> WireError {
-        let (path, namespace) = (parameters.path, parameters.namespace)
+        let (path, namespace) = (parameters.path.description.excerpt, parameters.namespace)
         let schema = publication.status.schema
         let problems = schema.refusal?.problems ?? schema.problems
         if current.snapshot.revision == 0, let first = problems.first {

@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderPlatform
 import LarderConfig
 import LarderConfigModel
@@ -67,8 +68,8 @@ extension ConfigAcknowledge: Method {
         if let epoch = parameters.epoch, epoch != publication.epoch {
             throw WireError(
                 .invalidParams,
-                "\"epoch\" is \"\(epoch)\", but the current epoch is \"\(publication.epoch)\"; get the current snapshot"
-            )
+                "\"epoch\" is \"\(epoch.excerpt)\", but the current epoch is \"\(publication.epoch)\"; get the current "
+                    + "snapshot")
         }
         let candidate = namespace.store.canaries.rollout?.candidate?.revision ?? 0
         let newest = max(publication.current.snapshot.revision, candidate)

@@ -1,4 +1,5 @@
 import LarderConfigModel
+import LarderEncoding
 import LarderJSON
 import LarderConfig
 import LarderProtocol
@@ -72,8 +73,8 @@ final class SnapshotWait {
         let milliseconds = (timeout?.nanoseconds ?? 0) / 1_000_000
         return WireError(
             .timeout,
-            "\"\(path)\" in namespace \"\(publication.namespace)\" did not meet the condition within "
-                + "\(milliseconds) ms")
+            "\"\(path.description.excerpt)\" in namespace \"\(publication.namespace)\" did not meet the condition "
+                + "within \(milliseconds) ms")
     }
 }
 
