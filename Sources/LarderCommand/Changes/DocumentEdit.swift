@@ -27,10 +27,13 @@ enum EditText {
     static func replacingNotes(of text: String, by notes: [String]) -> String { comments(notes) + content(of: text) }
 
     /// Parses the value below the notes of a text; nil if only notes and whitespace are left.
-    static func value(of text: String) throws(Failure) -> JSONValue? {
+    /// - Parameter noteLines: the number of lines of the notes that will replace the present ones after an error; the
+    ///   line in the error counts them.
+    static func value(of text: String, noteLines: Int) throws(Failure) -> JSONValue? {
         let content = content(of: text)
         if content.allSatisfy(\.isWhitespace) { return nil }
-        return try LenientJSON.parse(Array(content.utf8), name: "the text")
+        let above = String(repeating: "\n", count: noteLines)
+        return try LenientJSON.parse(Array((above + content).utf8), name: "the text")
     }
 
     /// The text without the comments at its beginning.

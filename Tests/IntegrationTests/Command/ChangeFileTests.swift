@@ -84,8 +84,12 @@ struct ChangeFileTests {
     func notes() throws {
         let text = EditText.text(["a": 1], notes: ["one", "two\nlines"])
         #expect(text == "// one\n// two\\nlines\n{\n  \"a\": 1\n}\n")
-        #expect(try EditText.value(of: text) == ["a": 1])
+        #expect(try EditText.value(of: text, noteLines: 3) == ["a": 1])
         #expect(EditText.replacingNotes(of: text, by: ["new"]) == "// new\n{\n  \"a\": 1\n}\n")
-        #expect(try EditText.value(of: "// only\n// notes\n") == nil)
+        #expect(try EditText.value(of: "// only\n// notes\n", noteLines: 3) == nil)
+        let failure = #expect(throws: Failure.self) {
+            try EditText.value(of: "// one\n// two\n{\n  a: }", noteLines: 3)
+        }
+        #expect(failure?.message.hasPrefix("the text:5:6: ") == true, "\(failure?.message ?? "")")
     }
 }

@@ -39,7 +39,8 @@ struct EditCommand: AsyncParsableCommand {
                 if edited == text, let lastFailure { throw lastFailure }
                 let value: JSONValue?
                 do throws(Failure) {
-                    value = try EditText.value(of: edited)
+                    // The editor opens again with one more note, the error.
+                    value = try EditText.value(of: edited, noteLines: notes(path, base, []).count + 1)
                 } catch {
                     lastFailure = error
                     text = EditText.replacingNotes(of: edited, by: notes(path, base, [error.message]))
