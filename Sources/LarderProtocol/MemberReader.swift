@@ -110,7 +110,10 @@ public struct MemberReader {
     /// A number; nil if the member is absent or null.
     public func number(_ name: StaticString) throws(WireError) -> Double? {
         guard let found = given(name) else { return nil }
-        guard let number = found.double else { throw Self.mismatch(name, "a number", found) }
+        guard let number = found.double else {
+            guard found.kind == .number else { throw Self.mismatch(name, "a number", found) }
+            throw WireError(.invalidParams, "\"\(name)\" is too large; it must be a number below 1.8e308")
+        }
         return number
     }
 
