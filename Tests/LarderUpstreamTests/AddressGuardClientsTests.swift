@@ -83,7 +83,17 @@ struct AddressGuardClientsTests {
         }
         // Some libraries treat a name with a trailing dot as a different name.
         #expect(try await get("http://example.invalid.:\(server.port)/", clients) == 200)
+        #expect(server.requests.count == 4)
         await clients.shutdown()
+        let refusing = try self.clients(ScriptedResolver(["127.0.0.2"]))
+        for host in ["LocalHost", "EXAMPLE.Invalid", "ip6-localhost", "example.invalid."] {
+            let error = await #expect(throws: UpstreamError.self) {
+                try await get("http://\(host):\(server.port)/", refusing)
+            }
+            #expect(error?.code == .forbiddenAddress, "\(host)")
+        }
+        #expect(server.requests.count == 4)
+        await refusing.shutdown()
         server.stop()
     }
 
@@ -114,20 +124,31 @@ struct AddressGuardClientsTests {
 
     @Test("connections are reused while the address stays the same")
     func reuse() async throws {
-        let server = try RawOrigin.listening([.send(ok("x"))])
+        let nginx = try Nginx("location / { return 200 \"$connection\"; }")
         let resolver = ScriptedResolver(["127.0.0.1"])
         let clients = try clients(resolver)
-        for _ in 0..<5 { #expect(try await get("http://same.example:\(server.port)/", clients) == 200) }
+        // The bodies of the responses: nginx's number of the connection.
+        var connections: Set<String> = []
+        for _ in 0..<5 {
+            let answer = try await answer("http://same.example:\(nginx.port)/", clients)
+            #expect(answer.status == 200)
+            connections.insert(answer.body)
+        }
+        #expect(connections.count == 1)
         #expect(resolver.lookups.count == 5)
         await clients.shutdown()
-        server.stop()
     }
 
     @Test("forbidden addresses are skipped if the host has an allowed one")
     func mixed() async throws {
         let server = try RawOrigin.listening([.send(ok("x"))])
-        let clients = try clients(ScriptedResolver(["10.0.0.1", "::1", "127.0.0.1"]))
+        let clients = try clients(ScriptedResolver(["10.0.0.1", "::1", "127.0.0.1"], ["10.0.0.1", "::1"]))
         #expect(try await get("http://mixed.example:\(server.port)/", clients) == 200)
+        let error = await #expect(throws: UpstreamError.self) {
+            try await get("http://mixed.example:\(server.port)/", clients)
+        }
+        #expect(error?.code == .forbiddenAddress)
+        #expect(server.requests.count == 1)
         await clients.shutdown()
         server.stop()
     }
