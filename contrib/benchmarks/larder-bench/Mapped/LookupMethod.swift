@@ -1,3 +1,4 @@
+import Glibc
 import LarderSnapshotFile
 
 /// A way to look up a value.
@@ -19,8 +20,15 @@ struct MappedLookup: LookupMethod {
     let table: LookupTable
 
     func lookUp(_ index: Int) throws(BenchError) {
-        let found = snapshot.withText(at: table.paths[index]) { $0?.count }
-        guard found == table.texts[index].utf8.count else {
+        let expected = table.bytes[index]
+        let isSame = snapshot.withText(at: table.paths[index]) { text -> Bool in
+            guard let text, text.count == expected.count else { return false }
+            return expected.withUnsafeBytes { bytes in
+                guard let first = text.baseAddress, let second = bytes.baseAddress else { return text.isEmpty }
+                return memcmp(first, second, bytes.count) == 0
+            }
+        }
+        guard isSame else {
             throw BenchError(.unexpected, "the mapped snapshot has another value at \(table.paths[index])")
         }
     }
@@ -39,7 +47,7 @@ struct DictionaryLookup: LookupMethod {
     }
 
     func lookUp(_ index: Int) throws(BenchError) {
-        guard dictionary[table.paths[index]]?.utf8.count == table.texts[index].utf8.count else {
+        guard dictionary[table.paths[index]] == table.texts[index] else {
             throw BenchError(.unexpected, "the dictionary has another value at \(table.paths[index])")
         }
     }
