@@ -20,7 +20,7 @@ enum Examiner {
         return Examination(
             socket: socket, service: service, agent: agent,
             settings: await SettingsFacts.probe(
-                option: settings, inForce: facts?.info.settings,
+                option: settings, inForce: facts?.info.settings, isRunning: facts != nil,
                 agentUser: AgentUser.probe(pid: facts?.info.pid, service), choice: socket.choice),
             clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },

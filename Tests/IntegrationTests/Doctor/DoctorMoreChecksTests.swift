@@ -36,6 +36,20 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.healthy.settings, facts, .absent).map(\.level) == [.warning])
     }
 
+    @Test("if no agent runs and there are no system settings, the settings of the user are checked")
+    func userSettings() {
+        let (system, user) = ("/etc/larder/larder.json", "/home/alice/.config/larder/larder.json")
+        func path(_ files: String..., choice: SocketFacts.Choice = .system, mayBeUsers: Bool = true) -> String? {
+            SettingsFacts.defaultPath(choice, mayBeUsers: mayBeUsers, userFile: user, exists: { files.contains($0) })
+        }
+        #expect(path(user) == user)
+        #expect(path(user, system) == system)
+        #expect(path() == system)
+        #expect(path(user, mayBeUsers: false) == system)
+        #expect(path(choice: .user) == user)
+        #expect(path(user, choice: .variable) == nil)
+    }
+
     @Test("settings that the agent's user cannot read are a problem, even if the caller can read them")
     func hiddenSettings() {
         let findings = settings {

@@ -39,14 +39,17 @@ extension SettingsFacts {
     /// - Parameters:
     ///   - option: the value of `--settings`.
     ///   - inForce: the settings file in use, as the agent reports it; nil if unknown.
+    ///   - isRunning: whether the agent replied.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
     ///   - choice: how the socket of the agent was chosen. If the user chose it, the default settings file of that
     ///     agent is unknown.
     /// - Returns: nil if it is not known which file to check.
-    static func probe(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
-        -> SettingsFacts?
-    {
-        guard let path = option ?? inForce ?? defaultPath(choice) else { return nil }
+    static func probe(
+        option: String?, inForce: String?, isRunning: Bool, agentUser: AgentUser?, choice: SocketFacts.Choice
+    ) async -> SettingsFacts? {
+        let standard = defaultPath(
+            choice, mayBeUsers: !isRunning && geteuid() != 0, userFile: userFile, exists: { access($0, F_OK) == 0 })
+        guard let path = option ?? inForce ?? standard else { return nil }
         var facts = SettingsFacts(path: path, isNamed: option != nil, state: .missing)
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -101,12 +104,25 @@ extension SettingsFacts {
         return ["\(directory)/larderd", "/usr/sbin/larderd", "/usr/local/sbin/larderd"].first { access($0, X_OK) == 0 }
     }
 
-    private static func defaultPath(_ choice: SocketFacts.Choice) -> String? {
+    /// The default settings file of an agent; nil if it is unknown.
+    /// - Parameters:
+    ///   - mayBeUsers: whether the user may mean an agent of their own: no agent replied, and the user is not root.
+    ///   - userFile: the settings file of the user's own agent; nil if unknown.
+    static func defaultPath(
+        _ choice: SocketFacts.Choice, mayBeUsers: Bool, userFile: String?, exists: (String) -> Bool
+    ) -> String? {
+        let systemFile = "/etc/larder/larder.json"
         switch choice {
-        case .system: return "/etc/larder/larder.json"
         case .option, .variable: return nil
-        case .user: break
+        case .user: return userFile
+        case .system:
+            // The socket of the user's own agent is missing while that agent does not run.
+            guard mayBeUsers, let userFile, !exists(systemFile), exists(userFile) else { return systemFile }
+            return userFile
         }
+    }
+
+    private static var userFile: String? {
         func variable(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
         }
