@@ -167,9 +167,17 @@ extension ConfigStore {
         submit(.set(path: [name], value: value, timeToLive: nil, by: nil), on: executor, then: completion)
     }
 
+    func replaceFiles(_ layer: FileLayer, with content: ComposedPatch) async throws(ConfigError) -> CommitOutcome {
+        try await commit(.files(layer, content))
+    }
+
     /// Replaces a layer that is read from files by a single document.
     func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> CommitOutcome {
         try await replaceFiles(layer, with: ComposedPatch(document))
+    }
+
+    func release(by peer: Peer?) async throws(ConfigError) -> CommitOutcome {
+        try await commit(.release(by: peer))
     }
 
     /// Writes the current generation and the pending ones.

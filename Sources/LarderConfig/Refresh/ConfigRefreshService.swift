@@ -186,7 +186,7 @@ package actor ConfigRefreshService {
         }
         if let source, let occasion = command.occasion { return try await fetch(from: source, on: occasion) }
         // Without a source, a forced refresh still ends the hold of a rollback.
-        if command.occasion == .forced { return outcome(try await store.release(by: nil), notModified: true) }
+        if command.occasion == .forced { return outcome(try await store.commit(.release(by: nil)), notModified: true) }
         return unchanged
     }
 

@@ -74,7 +74,7 @@ actor FileLayerRefresher {
     private func perform() async -> Outcome {
         do throws(ConfigError) {
             switch await read() {
-            case .success(let document): return .success(try await store.replaceFiles(layer, with: document))
+            case .success(let document): return .success(try await store.commit(.files(layer, document)))
             case .failure(let error): throw ConfigError(.rejected, error.description)
             }
         } catch {

@@ -90,7 +90,9 @@ final class Committer {
                 if resolution.snapshot !== core.snapshot {
                     problems = await violations(of: resolution.snapshot, after: next)
                 }
-                if problems.isEmpty, let candidate = await candidate(after: next, resolution, now: now) {
+                if problems.isEmpty, core.beginsRollout(next),
+                    let candidate = await candidate(after: next, resolution, now: now)
+                {
                     problems = await violations(ofCandidate: candidate, after: next, now: now)
                 }
                 if !problems.isEmpty {
@@ -122,10 +124,12 @@ final class Committer {
             pending,
             to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
         let resolution = await resolve(commit.batch, now: now)
-        let candidate = await candidate(after: commit.batch, resolution, now: now)
-        if let candidate {
-            let problems = await violations(ofCandidate: candidate, after: commit.batch, now: now)
-            if !problems.isEmpty { return problems }
+        var candidate = await candidate(after: commit.batch, resolution, now: now)
+        if let next = candidate {
+            let problems = await violations(ofCandidate: next, after: commit.batch, now: now)
+            if !problems.isEmpty, core.beginsRollout(commit.batch) { return problems }
+            // If a change of another layer makes the candidate invalid, canaries get the published snapshot instead.
+            if !problems.isEmpty { candidate = nil }
         }
         var problems: [SchemaProblem] = []
         if gate.schema != nil, resolution.snapshot !== core.snapshot {
@@ -292,14 +296,12 @@ final class Committer {
             : schema.problems(of: snapshot.value, in: batch.layers)
     }
 
-    /// The violations of the schema by the candidate of a new document. Violations that are only reported count once
-    /// the document is published.
+    /// The violations of the schema by the candidate of a rollout. Violations that are only reported count once the
+    /// document is published.
     private func violations(
         ofCandidate candidate: ConfigSnapshot, after batch: ChangeBatch, now: Int
     ) async -> [SchemaProblem] {
-        guard let schema = gate.schema, schema.refuses, !core.isShown(candidate: candidate),
-            batch.layers.hold?.refused != core.layers.hold?.refused
-        else { return [] }
+        guard let schema = gate.schema, schema.refuses, !core.isShown(candidate: candidate) else { return [] }
         return await schema.problemsConcurrently(of: candidate.value, in: batch.layers.withCandidate(now: now))
     }
 

@@ -120,11 +120,6 @@ package actor ConfigStore {
         try await changes.add(change) { Task.immediate { await self.runCommitter() } }
     }
 
-    /// Replaces a layer that is read from files.
-    func replaceFiles(_ layer: FileLayer, with content: ComposedPatch) async throws(ConfigError) -> CommitOutcome {
-        try await commit(.files(layer, content))
-    }
-
     /// Replaces the remote document.
     /// - Parameter force: whether to skip the checks of the version and of the number of removed members, and to end
     ///   the hold of a rollback
@@ -293,7 +288,7 @@ package actor ConfigStore {
 
     /// The change that publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have
     /// expired since then are not restored; all others keep their expiry. Restored documents that differ from the live
-    /// ones are held until ``release(by:)``, a forced refresh or push, or a document that ends the hold by its rule.
+    /// ones are held until a release, a forced refresh or push, or a document that ends the hold by its rule.
     /// - Parameter rule: what ends the hold; nil for ``HoldRule/untilNewer`` if source versions can be ordered, else
     ///   ``HoldRule/untilReleased``
     /// - Throws: `notFound`, naming the revisions that are known.
@@ -302,12 +297,6 @@ package actor ConfigStore {
     ) async throws(ConfigError) -> LayerChange {
         let generation = try await history(of: revision).generation(ofRevision: revision)
         return .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer)
-    }
-
-    /// Ends the hold of a rollback, so that the live documents are shown again.
-    /// - Throws: `storageFailed`, `cancelled`, `stopped`.
-    package func release(by peer: Peer?) async throws(ConfigError) -> CommitOutcome {
-        try await commit(.release(by: peer))
     }
 
     /// The effect of each layer at a path, and when each effect began.

@@ -143,6 +143,11 @@ package final class CommitCore {
             now: now)
     }
 
+    /// Whether a batch begins the rollout of a document.
+    package func beginsRollout(_ batch: ChangeBatch) -> Bool {
+        batch.layers.isRollingOut && batch.layers.hold?.refused != layers.hold?.refused
+    }
+
     /// Whether a snapshot is the one that canaries see.
     package func isShown(candidate other: ConfigSnapshot) -> Bool { candidate === other }
 
