@@ -140,7 +140,9 @@ struct ParameterTests {
         }
         #expect(read("9007199254740991").allSatisfy { $0 == nil })
         for detail in read("9007199254740992") {
-            #expect(detail?.contains("is 9007199254740992; it must be from 0 to 9007199254740991") == true)
+            let detail = detail ?? "accepted"
+            #expect(detail.contains("is 9007199254740992; it must be from "))
+            #expect(detail.contains(" to 9007199254740991"))
         }
     }
 

@@ -84,7 +84,7 @@ final class Committer {
         for change in pending {
             var next = batch
             // A change that cannot be applied fails with the same error in the commit.
-            if (try? next.apply(change.change)) != nil {
+            if let result = try? next.apply(change.change), result.layerChanged {
                 let resolution = await resolve(next, now: now)
                 var problems: [SchemaProblem] = []
                 if resolution.snapshot !== core.snapshot {
@@ -123,7 +123,7 @@ final class Committer {
         let commit = PendingCommit(
             pending,
             to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
-        let resolution = await resolve(commit.batch, now: now)
+        var resolution = await resolve(commit.batch, now: now)
         var candidate = await candidate(after: commit.batch, resolution, now: now)
         if let next = candidate {
             let problems = await violations(ofCandidate: next, after: commit.batch, now: now)
@@ -134,8 +134,11 @@ final class Committer {
         var problems: [SchemaProblem] = []
         if gate.schema != nil, resolution.snapshot !== core.snapshot {
             problems = await violations(of: resolution.snapshot, after: commit.batch)
-            if !problems.isEmpty {
-                if gate.schema?.refuses ?? false { return problems }
+            if !problems.isEmpty, gate.schema?.refuses ?? false {
+                if commit.batch.hasChanged { return problems }
+                // Nothing has been published yet, and the layers are still invalid.
+                (resolution, problems) = (core.unchanged, [])
+            } else if !problems.isEmpty {
                 problems = await located(problems, isFromFile: !commit.comesFromClient)
             }
         }

@@ -168,8 +168,7 @@ package actor ConfigStore {
         // The preview of a document shows what changes once it is published to all clients.
         limits.startsRollouts = false
         var preview = try await core.preview(
-            change, limits: limits, mayPublishEmpty: !committer.status.hasRemote,
-            now: clocks.wallClock.now)
+            change, limits: limits, mayPublishEmpty: !committer.status.hasRemote, now: clocks.wallClock.now)
         if let schema, preview.isChange {
             let problems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
             preview.schemaProblems = await committer.locator?.located(problems) ?? problems
@@ -307,9 +306,7 @@ package actor ConfigStore {
 
     // MARK: Rollout
 
-    /// Whether a rollout is in progress.
     var isRollingOut: Bool { core.layers.isRollingOut }
-
     /// Shows the candidate of a rollout from before the start to canaries, under a new revision.
     func resumeRollout() async {
         if isRollingOut, core.rollout?.candidate == nil { await commit(.recheck, orLog: "cannot continue a rollout") }

@@ -94,7 +94,8 @@ package final class CommitCore {
         return ChangePreview(current: current, value: resolution.snapshot.value, result: result, layers: batch.layers)
     }
 
-    private var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }
+    /// The resolution if the current snapshot stays.
+    package var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }
 
     /// The builder of the next snapshot; nil if the current one stays.
     private func builder(for batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> SnapshotBuilder? {

@@ -380,6 +380,18 @@ struct SchemaEnforcementTests {
         }
     }
 
+    @Test("before the first publication, a change without an effect is not refused, and the refusal of the files stays")
+    func noChangeBeforeFirstPublication() async throws {
+        let fixture = Self.fixture(host: ["limit": 1000])
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            _ = try await store.replaceFiles(.defaults, with: .empty)
+            #expect(store.revision == 0)
+            let refusal = try #require(store.publication.status.schema.refusal)
+            #expect(refusal.layer == .host && refusal.problems.first?.keyword == "maximum")
+        }
+    }
+
     @Test("before the first publication, a schema that the layers satisfy publishes them")
     func firstPublicationBySchema() async throws {
         let fixture = Self.fixture(host: ["name": "a"])
