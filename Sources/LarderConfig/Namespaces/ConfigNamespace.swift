@@ -113,11 +113,12 @@ package final class ConfigNamespace: Sendable {
             configuration.limits, history: configuration.history, status: configuration.initialStatus,
             locator: ViolationLocator(configuration: configuration, blocking: environment.blocking))
         rollouts.use(configuration.rollout)
-        await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
-        await store.dropRemote(unlessFrom: configuration.remote?.location)
+        // The new schema applies to the other changes of the settings.
         if previous.schema != configuration.schema || previous.secrets != configuration.secrets {
             await readSchema(configuration)
         }
+        await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
+        await store.dropRemote(unlessFrom: configuration.remote?.location)
         state.withLock { $0.isApplying = false }
         start(isReconfigured: true)
     }
@@ -204,7 +205,11 @@ package final class ConfigNamespace: Sendable {
         }
         switch reading.schema {
         case .success(let schema): await store.use(schema)
-        case .failure(let error): await store.schemaFailed(error.description)
+        case .failure(let error):
+            // The settings may have changed: then the previous documents are compiled with the new settings.
+            let previous = await environment.blocking.run { saved.load(for: file) }
+            if let previous, await store.schema?.isSame(as: previous) != true { await store.use(previous) }
+            await store.schemaFailed(error.description)
         }
         return reading.paths
     }

@@ -40,7 +40,9 @@ package struct RefusedChange: Sendable {
     package var layer: ConfigLayer? { subject.layer }
 
     /// The upstream version of a refused document; nil if it has none, and for other changes.
-    package var version: String? {
+    package var version: String? { Self.version(of: change) }
+
+    static func version(of change: LayerChange) -> String? {
         if case .remote(let document, _, _, _) = change { document.version?.text } else { nil }
     }
 }

@@ -22,6 +22,14 @@ struct SchemaGate: Sendable {
         SchemaStatus(digest: schema?.digest, problems: problems, refusal: refused.last)
     }
 
+    /// Whether a change is still refused, and has not been replaced or forgotten.
+    func contains(_ change: RefusedChange) -> Bool {
+        refused.contains { $0.subject == change.subject && $0.at == change.at && $0.version == change.version }
+    }
+
+    /// Whether the expiry of the override at a path has been refused.
+    func refusesExpiry(at path: [String]) -> Bool { refused.contains { $0.subject == .expiry(path) } }
+
     /// Whether the locks and experiments of new settings have been refused.
     var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 
@@ -43,7 +51,10 @@ struct SchemaGate: Sendable {
     ) -> (change: RefusedChange, isKnown: Bool)? {
         let subjects = RefusedChange.Subject.all(of: change)
         guard !change.comesFromClient, subjects.count == 1 else { return nil }
-        let index = refused.firstIndex { $0.subject == subjects[0] && $0.problems == problems }
+        let version = RefusedChange.version(of: change)
+        let index = refused.firstIndex {
+            $0.subject == subjects[0] && $0.problems == problems && $0.version == version
+        }
         let retained = RefusedChange(
             subject: subjects[0], change: change.unforced, problems: problems, at: index.map { refused[$0].at } ?? now)
         if let index {

@@ -12,6 +12,7 @@ package struct SchemaStatus: Sendable {
 
     /// Whether ``refusal`` is the given one.
     func hasRefusal(_ other: RefusedChange?) -> Bool {
-        refusal?.at == other?.at && refusal?.subject == other?.subject && refusal?.problems == other?.problems
+        refusal?.at == other?.at && refusal?.subject == other?.subject && refusal?.version == other?.version
+            && refusal?.problems == other?.problems
     }
 }

@@ -12,13 +12,15 @@ final class ChangeQueue: Sendable {
         let id: Int
         let change: LayerChange
         let completion: Completion
+        /// Whether the schema has refused the change before.
+        let isRetry: Bool
 
         init(id: Int, change: LayerChange, completion: @escaping Completion) {
-            (self.id, self.change, self.completion) = (id, change, completion)
+            (self.id, self.change, self.completion, isRetry) = (id, change, completion, false)
         }
 
         /// A change that the schema has refused before, and that no caller waits for.
-        convenience init(retrying change: LayerChange) { self.init(id: 0, change: change) { _ in } }
+        init(retrying change: LayerChange) { (id, self.change, completion, isRetry) = (0, change, { _ in }, true) }
     }
 
     private struct State {

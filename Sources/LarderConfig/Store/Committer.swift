@@ -38,6 +38,7 @@ final class Committer {
             epoch: opening.epoch)
         expiry = OverrideExpiry(opening.layers.override, clocks)
         gate = opening.gate
+        mayAcceptRefused = !opening.gate.refused.isEmpty
         self.publication = publication
         self.canaries = canaries
         self.status = status
@@ -57,7 +58,9 @@ final class Committer {
         await commitOnce(pending)
         while mayAcceptRefused {
             mayAcceptRefused = false
-            for refused in gate.refused { await commitOnce([ChangeQueue.Pending(retrying: refused.change)]) }
+            for refused in gate.refused where gate.contains(refused) {
+                await commitOnce([ChangeQueue.Pending(retrying: refused.change)])
+            }
         }
     }
 
@@ -137,6 +140,8 @@ final class Committer {
             if !problems.isEmpty, gate.schema?.refuses ?? false {
                 if commit.batch.hasChanged { return problems }
                 // Nothing has been published yet, and the layers are still invalid.
+                let found = await located(problems, isFromFile: true)
+                status.change { $0.schema.problems = found }
                 (resolution, problems) = (core.unchanged, [])
             } else if !problems.isEmpty {
                 problems = await located(problems, isFromFile: !commit.comesFromClient)
@@ -262,7 +267,7 @@ final class Committer {
     /// Uses another schema from the next batch on.
     /// - Returns: false if the schema is in use already
     func use(_ schema: NamespaceSchema?) -> Bool {
-        if let schema, let current = nextSchema ?? gate.schema, current.isSame(as: schema) { return false }
+        if nextSchema == nil, let schema, let current = gate.schema, current.isSame(as: schema) { return false }
         nextSchema = .some(schema)
         return true
     }
@@ -324,7 +329,7 @@ final class Committer {
     private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         let problems = await locator?.located(problems) ?? problems
         if let refused = gate.refuse(pending.change, problems, now: clocks.wallClock.now) {
-            if case .files(let layer) = refused.change.subject {
+            if !pending.isRetry, case .files(let layer) = refused.change.subject {
                 report { $0.filesRead(layer, problem: nil, now: $1) }
             }
             reportRefusal()
@@ -354,7 +359,7 @@ final class Committer {
 
     /// Updates the gate and the status for a commit that the schema has accepted.
     private func noteSchema(_ commit: PendingCommit, _ problems: [SchemaProblem], isNew: Bool) {
-        gate.committed(commit.changes)
+        gate.committed(commit.settledChanges)
         if commit.batch.hasChanged { mayAcceptRefused = !gate.refused.isEmpty }
         if isNew { gate.isCurrentValid = problems.isEmpty }
         let found = isNew ? problems : status.current.schema.problems

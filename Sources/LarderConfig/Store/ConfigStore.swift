@@ -231,10 +231,7 @@ package actor ConfigStore {
         do {
             try await expireOverrides()
         } catch {
-            // The store logs a refusal by the schema once, and tries again at each later change, too.
-            if error.code != .schemaViolation {
-                log.failed("cannot remove expired overrides; retrying in 60 s", error)
-            }
+            log.failed("cannot remove expired overrides; retrying in 60 s", error)
             committer.expiry.postpone()
         }
         armExpiry()
@@ -253,17 +250,14 @@ package actor ConfigStore {
     }
 
     /// Removes expired overrides. If the configuration would be invalid without them, removes each one without which it
-    /// is valid.
+    /// is valid. The committer tries the others again after each later change.
     private func remove(_ expired: [ExpiringOverride]) async throws(ConfigError) {
         do {
             _ = try await commit(.expireOverrides(expired))
         } catch {
-            guard error.code == .schemaViolation, expired.count > 1 else { throw error }
-            var refusal: ConfigError?
-            for override in expired {
-                do { _ = try await commit(.expireOverrides([override])) } catch { refusal = error }
-            }
-            if let refusal { throw refusal }
+            if error.code != .schemaViolation { throw error }
+            if expired.count == 1 { return }
+            for override in expired { try await remove([override]) }
         }
     }
 
@@ -362,7 +356,8 @@ package actor ConfigStore {
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
         if storage.isAtWork { return "is being written to the disk" }
-        let ends = core.layers.override.expiringEntries.compactMap(\.expiresAt)
+        let ends = core.layers.override.expiringEntries.filter { !committer.gate.refusesExpiry(at: $0.path) }
+            .compactMap(\.expiresAt)
         if let next = ends.min(), next - clocks.wallClock.now <= time.milliseconds {
             return "has an override that expires soon"
         }

@@ -31,9 +31,10 @@ struct PendingCommit {
     /// Whether a client requested one of the changes.
     var comesFromClient: Bool { accepted.contains { $0.pending.change.comesFromClient } }
 
-    /// Updates the status with the results of changes to the remote layer and the file layers.
+    /// Updates the status with the results of changes to the remote layer and the file layers. A change that is tried
+    /// again says nothing about the current state of the source or the files.
     func note(in status: inout SharedStatus, _ wallClock: WallClock) {
-        for (pending, result) in accepted {
+        for (pending, result) in accepted where !pending.isRetry {
             switch pending.change.unconditional {
             case .remote(_, _, _, isPush: true): status.change { $0.remotePushed(now: wallClock.now) }
             case .remote:
@@ -68,6 +69,9 @@ struct PendingCommit {
         for (pending, error) in failed { pending.completion(.failure(error)) }
     }
 
-    /// The accepted changes.
-    var changes: [LayerChange] { accepted.map(\.pending.change) }
+    /// The changes that must not be tried again: those that were accepted, and those that failed for a reason other than
+    /// the schema when they were tried again.
+    var settledChanges: [LayerChange] {
+        accepted.map(\.pending.change) + failed.filter { $0.pending.isRetry }.map(\.pending.change)
+    }
 }

@@ -214,7 +214,7 @@ struct SchemaEnforcementTests {
             }
             _ = try await store.replaceFiles(.host, with: ["limit": 1000])
             clock.advance(by: .seconds(2))
-            while await store.expiry.retry == nil { await Task.yield() }
+            while store.publication.status.schema.refusal == nil || store.value["other"] != nil { await Task.yield() }
             #expect(store.value == ["limit": 20])
             #expect(store.publication.status.schema.refusal?.layer == .override)
         }
