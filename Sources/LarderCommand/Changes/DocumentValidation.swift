@@ -28,7 +28,7 @@ struct DocumentValidation {
     /// are read from the directory of the schema file.
     init(_ result: ConfigSchema.Result) throws(Failure) {
         do {
-            schema = try Self.compiled(result.schema, path: result.path)
+            schema = try Self.compiled(result.schema, path: result.path, assertsFormats: result.assertFormats)
         } catch {
             throw Failure(
                 .failure,
@@ -37,12 +37,16 @@ struct DocumentValidation {
     }
 
     /// Compiles a schema, and reads the documents that it refers to from the directory of its file.
-    /// - Parameter path: the absolute path of the schema file
+    /// - Parameters:
+    ///   - path: the absolute path of the schema file
+    ///   - assertsFormats: whether `format` is asserted; nil for what the dialect says
     private static func compiled(
-        _ document: JSONValue, path: String
+        _ document: JSONValue, path: String, assertsFormats: Bool? = nil
     ) throws(LarderSchema.SchemaError) -> JSONSchema {
         let directory = SchemaDirectory(ofFile: path)
-        return try JSONSchema(document, baseURI: directory.uri) { uri in
+        var options = SchemaOptions()
+        if let assertsFormats { options.formats = assertsFormats ? .asserted : .ignored }
+        return try JSONSchema(document, baseURI: directory.uri, options: options) { uri in
             guard let path = directory.path(of: uri), let bytes = try? Input.contents(of: path) else { return nil }
             return try? LenientJSON.parse(bytes, name: path)
         }

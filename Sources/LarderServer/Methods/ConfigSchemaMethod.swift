@@ -14,7 +14,8 @@ extension ConfigSchema: Method {
                 }
                 return Result(
                     namespace: namespace.name, schema: schema.document, digest: "sha256:" + schema.digest.text,
-                    path: schema.settings.path, enforce: schema.settings.enforcement.rawValue)
+                    path: schema.settings.path, enforce: schema.settings.enforcement.rawValue,
+                    assertFormats: schema.settings.assertsFormats)
             })
     }
 }

@@ -40,13 +40,19 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
         public var path: String
         /// Whether changes that violate the schema are refused, or published and reported.
         public var enforce: String
+        /// Whether values must have the `format` that the schema names; nil if the dialect of the schema decides.
+        public var assertFormats: Bool?
 
-        public init(namespace: String, schema: JSONValue, digest: String, path: String, enforce: String) {
+        public init(
+            namespace: String, schema: JSONValue, digest: String, path: String, enforce: String,
+            assertFormats: Bool? = nil
+        ) {
             self.namespace = namespace
             self.schema = schema
             self.digest = digest
             self.path = path
             self.enforce = enforce
+            self.assertFormats = assertFormats
         }
 
         public init(from value: JSONValue) throws(WireError) {
@@ -56,6 +62,7 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
             digest = try reader.requiredString("digest")
             path = try reader.requiredString("path")
             enforce = try reader.requiredString("enforce")
+            assertFormats = try reader.bool("assertFormats")
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -65,6 +72,7 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
             writer.member("digest", digest)
             writer.member("path", path)
             writer.member("enforce", enforce)
+            writer.member("assertFormats", assertFormats)
             writer.endObject()
         }
     }
