@@ -4,7 +4,7 @@ import LarderSchema
 
 /// The settings of a namespace's schema.
 package struct SchemaSettings: Sendable, Hashable {
-    /// What happens if a change would violate the schema.
+    /// How a change that violates the schema is treated.
     package enum Enforcement: String, Sendable, CaseIterable {
         /// The change is refused.
         case refuse
@@ -17,7 +17,7 @@ package struct SchemaSettings: Sendable, Hashable {
     package var enforcement: Enforcement
     /// The maximum number of violations that an error or the status lists.
     package var maximumErrors: Int
-    /// Whether `format` is asserted; nil for what the dialect of the schema says.
+    /// Whether `format` is asserted; nil to follow the dialect of the schema.
     package var assertsFormats: Bool?
 
     package init(
@@ -74,8 +74,8 @@ package struct NamespaceSchema: Sendable {
         problems(of: value, in: layers)
     }
 
-    /// Returns the violations after a change of a valid configuration. Evaluates only what the change affects, as far
-    /// as the schema allows that.
+    /// Returns the violations after a change of a valid configuration. Evaluates only the subschemas that apply to the
+    /// changed value, unless a keyword above it depends on several values.
     /// - Parameters:
     ///   - previous: the configuration before the change, which satisfies the schema
     ///   - path: the only path at which the two configurations differ

@@ -2,13 +2,14 @@ package import LarderConfigModel
 
 /// A change that the schema has refused and that no caller can repeat, such as a document of the remote source.
 package struct RefusedChange: Sendable {
-    /// What a change replaces. A later change of the same kind makes the refused one obsolete.
+    /// The part of the configuration that a change replaces. A later change of the same part makes a refused one
+    /// obsolete.
     enum Subject: Sendable, Hashable {
         case files(FileLayer), remote, rules
         /// The override at a path that has expired.
         case expiry([String])
 
-        /// What a change replaces; empty if a client requested the change, and for changes that replace nothing.
+        /// The parts that a change replaces; empty if a client can repeat the change.
         static func all(of change: LayerChange) -> [Subject] {
             switch change.unconditional {
             case .files(let layer, _): [.files(layer)]

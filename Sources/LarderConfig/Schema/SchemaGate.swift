@@ -33,8 +33,8 @@ struct SchemaGate: Sendable {
     /// Whether the locks and experiments of new settings have been refused.
     var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 
-    /// The refused changes with which an invalid change may be valid: all of them together, then each of them. Those
-    /// that the change replaces are left out.
+    /// The groups of refused changes with which an invalid change may be valid: first all refused changes, then each
+    /// one alone. Refused changes that the change replaces are in none of the groups.
     func companions(of change: LayerChange) -> [[LayerChange]] {
         if refused.isEmpty { return [] }
         let replaced = RefusedChange.Subject.all(of: change)
@@ -90,8 +90,8 @@ struct SchemaGate: Sendable {
 
     // MARK: Start
 
-    /// Checks the first configuration of a store. If it would violate the schema, refuses the changes since the last
-    /// known good state: first one of them, then all.
+    /// Checks the first configuration of a store. If it violates the schema, refuses changes since the last known good
+    /// state: a single one if the rest is valid without it, otherwise all of them.
     /// - Parameters:
     ///   - layers: the layers of the last known good state with all changes; refused changes are undone
     ///   - lastGood: the layers of the last known good state

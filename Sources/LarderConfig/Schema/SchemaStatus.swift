@@ -5,7 +5,7 @@ package struct SchemaStatus: Sendable {
     /// The digest of the schema in force; nil for none.
     package var digest: SnapshotDigest?
     /// The violations of the schema by the current snapshot: it was published before the schema was in force, or the
-    /// settings say that violations are only reported.
+    /// setting `enforce` is `warn`.
     package var problems: [SchemaProblem] = []
     /// The last change that the schema has refused and that no client requested; nil once it is accepted or replaced.
     package var refusal: RefusedChange?

@@ -34,7 +34,7 @@ enum StartChange: Equatable {
         }
     }
 
-    /// The changes that would make this difference again.
+    /// The changes that replace this part of the last known good state by the new one.
     func changes(in layers: Layers, _ lastGood: Layers) -> [LayerChange] {
         switch self {
         case .files(let layer): [.files(layer, layers[layer]?.content ?? .empty)]

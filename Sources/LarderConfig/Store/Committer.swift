@@ -109,8 +109,8 @@ final class Committer {
         return (accepted, refused)
     }
 
-    /// Commits a change that the schema has refused, together with changes that were refused before. If they are
-    /// invalid, too, the change fails.
+    /// Commits a change that is invalid alone, together with changes that were refused before. If no such combination
+    /// is valid, the change fails.
     private func tryWithRefused(_ change: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         for others in gate.companions(of: change.change) {
             if await attempt([change] + others.map(ChangeQueue.Pending.init(retrying:))).isEmpty { return }

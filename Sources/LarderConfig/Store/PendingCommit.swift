@@ -2,7 +2,7 @@ import LarderConfigModel
 import LarderPlatform
 
 /// Changes that are committed together, and the callers that wait for them. Its initializer completes no change: if the
-/// schema refuses the batch, they may be applied again together with others.
+/// schema refuses the batch, its changes may be applied again in other batches.
 struct PendingCommit {
     let batch: ChangeBatch
     private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
