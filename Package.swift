@@ -117,8 +117,11 @@ let package = Package(
                 "LarderServer", "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderProtocol",
                 "LarderJSON", "LarderJSON5", logging,
             ]),
+        // Without Foundation.
         larder(
-            "LarderClient", ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
+            "LarderClientCore",
+            ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
+        larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
         larder(
             "larderd",
             [
@@ -198,7 +201,7 @@ let package = Package(
                 "LarderConfigSources", "LarderImages",
                 "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
-        tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol", nioCore]),
+        tests("LarderClientTests", ["LarderClient", "LarderClientCore", "LarderJSON", "LarderProtocol", nioCore]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",

@@ -9,7 +9,7 @@ extension LarderClient {
     /// by mistake, which must not end a long-running program.
     /// - Throws: ``LarderClientError`` if a retry cannot succeed, for example because the namespace is not declared or
     ///   not readable when the method starts; errors of `body`.
-    func follow(_ source: SelectionOptions, _ body: (ConfigSnapshot) async throws -> Void) async throws {
+    func follow(_ source: SelectionOptions, _ body: (LarderSnapshot) async throws -> Void) async throws {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
         var hasBegun = false
@@ -45,7 +45,7 @@ extension LarderClientError {
 extension LarderClient {
     /// Reports to the agent that this program uses a snapshot or, if there was a failure, why it does not. Errors are
     /// ignored, because the report is only informational and older agents do not have the method.
-    func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
+    func acknowledge(_ snapshot: LarderSnapshot, _ failure: Failure?) async {
         // Leave room for three bytes: if the reason is cut off inside a character, the decoded text ends with a
         // replacement character, which takes three bytes.
         let maxBytes = ConfigAcknowledge.Parameters.longestReason - 3

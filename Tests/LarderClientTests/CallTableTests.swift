@@ -2,7 +2,8 @@ import NIOCore
 import TestSupport
 import Testing
 
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 
 @Suite("Call table")
 struct CallTableTests {

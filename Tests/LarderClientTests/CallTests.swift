@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import Testing
 
 @Suite("Calls on one connection", .timeLimit(.minutes(5)))

@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import LarderProtocol
 import Synchronization
 import TestSupport

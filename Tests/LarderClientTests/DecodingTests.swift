@@ -1,6 +1,7 @@
 import FoundationEssentials
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import Testing
 
 @Suite("Decoding of values")
@@ -12,7 +13,7 @@ struct DecodingTests {
     }
 
     private func decode<T: Decodable>(_ value: JSONValue, _ type: T.Type) throws -> T {
-        try ConfigSnapshot(value: value, revision: 1, epoch: "e", state: .fresh).decode(type)
+        try LarderSnapshot(value: value, revision: 1, epoch: "e", state: .fresh).decode(type)
     }
 
     @Test("plain values, optionals, arrays, dictionaries and structs are decoded")

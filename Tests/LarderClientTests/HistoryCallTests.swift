@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import Testing
 
 @Suite("Calls for history and changes", .timeLimit(.minutes(5)))
@@ -7,7 +8,7 @@ struct HistoryCallTests {
     /// Makes a call, to which the agent replies with `answer`.
     /// - Returns: the parameters that the agent received, and the result of the call
     private func call<Result: Sendable>(
-        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ConfigCommands) async throws -> Result
+        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ConfigClient) async throws -> Result
     ) async throws -> (params: JSONValue?, result: Result) {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -31,7 +32,7 @@ struct HistoryCallTests {
                    "source":{"kind":"set","peer":{"pid":1,"uid":2,"command":"larder"}}}]}
                 """#)
         let (params, result) = try await call("config.explain", answer: answer) {
-            try await $0.explain("search.limit", namespace: "web")
+            try await $0.explain(at: "search.limit", namespace: "web")
         }
         #expect(params == ["path": "/search/limit", "namespace": "web"])
         #expect(result.winner == "override")
@@ -92,12 +93,12 @@ struct HistoryCallTests {
         #expect(params?["timeoutMilliseconds"] == 1500)
         #expect(
             snapshot
-                == ConfigSnapshot(value: true, revision: 41, epoch: "e", state: .fresh, skipped: 0, namespace: "web"))
+                == LarderSnapshot(value: true, revision: 41, epoch: "e", state: .fresh, skipped: 0, namespace: "web"))
     }
 
     @Test("`acknowledge` sends the revision and epoch of the snapshot")
     func acknowledge() async throws {
-        let snapshot = ConfigSnapshot(value: 1, revision: 41, epoch: "e", state: .fresh, namespace: "web")
+        let snapshot = LarderSnapshot(value: 1, revision: 41, epoch: "e", state: .fresh, namespace: "web")
         let accepted = try await call("config.acknowledge", answer: ["revision": 41]) {
             try await $0.acknowledge(snapshot)
         }

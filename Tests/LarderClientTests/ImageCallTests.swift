@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import Testing
 
 @Suite("Image calls", .timeLimit(.minutes(5)))
@@ -21,7 +22,7 @@ struct ImageCallTests {
     /// Makes a call, to which the agent replies with `answer`.
     /// - Returns: the parameters that the agent received, and the result of the call
     private func call<Result: Sendable>(
-        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageCommands) async throws -> Result
+        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageClient) async throws -> Result
     ) async throws -> (params: JSONValue?, result: Result) {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
@@ -37,8 +38,9 @@ struct ImageCallTests {
     func get() async throws {
         let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
             try await $0.get(
-                "u", policy: .networkFirst, maximumAge: .milliseconds(1500), expectedDigest: WireDigest(Self.digest),
-                cacheKey: "k", priority: .high, deadline: .milliseconds(250))
+                ImageRequest(
+                    "u", cacheKey: "k", policy: .networkFirst, maximumAge: .milliseconds(1500),
+                    expectedDigest: WireDigest(Self.digest), priority: .high, deadline: .milliseconds(250)))
         }
         #expect(
             params == [
@@ -74,19 +76,19 @@ struct ImageCallTests {
     func others() async throws {
         let missing = try await call(
             "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]
-        ) { try await $0.peek("u", policy: .cacheOnly, cacheKey: "k", explain: true) }
+        ) { try await $0.peek(ImageRequest("u", cacheKey: "k", policy: .cacheOnly), explain: true) }
         #expect(missing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
         #expect(missing.result == .init(held: nil, decision: .notHeld, revalidates: false))
 
         let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.imageFields)) {
-            try await $0.pin("u", cacheKey: "k")
+            try await $0.pin(at: "u", cacheKey: "k")
         }
         #expect(pin.params == ["url": "u", "cacheKey": "k"])
         #expect(pin.result.bytes == 18_342)
-        #expect(try await call("image.unpin", answer: ["wasPinned": true]) { try await $0.unpin("u") }.result)
+        #expect(try await call("image.unpin", answer: ["wasPinned": true]) { try await $0.unpin(at: "u") }.result)
 
         let remove = try await call("image.remove", answer: ["removed": true, "images": 1, "bytes": 7]) {
-            try await $0.remove("u")
+            try await $0.remove(at: "u")
         }
         #expect(remove.result == .init(removed: true, images: 1, bytes: 7))
         let clear = try await call("image.clear", answer: ["removed": 2, "bytes": 7]) {
@@ -111,7 +113,7 @@ struct ScopedImageTests {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             let task = Task {
-                try await client.images.image(at: "u") { image in
+                try await client.images.withImage("u") { image in
                     if throwing { throw Failure() }
                     return image.path
                 }
@@ -134,7 +136,7 @@ struct ScopedImageTests {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             let task = Task {
-                try await client.images.image(at: "u") { _ in
+                try await client.images.withImage("u") { _ in
                     withUnsafeCurrentTask { $0?.cancel() }
                     try Task.checkCancellation()
                 }
@@ -150,7 +152,7 @@ struct ScopedImageTests {
     func cancelledBefore() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let task = Task { await error { try await client.images.image(at: "u") { _ in } } }
+            let task = Task { await error { try await client.images.withImage("u") { _ in } } }
             let connection = try await agent.accept()
             let get = try await connection.request("image.get")
             task.cancel()
@@ -166,8 +168,8 @@ struct ScopedImageTests {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             async let failure = error {
-                try await client.images.image(at: "u") { image in
-                    await image.connection.waitUntilClosed()
+                try await client.images.withImage("u") { image in
+                    await image.connection?.waitUntilClosed()
                     if throwing { throw Failure() }
                 }
             }
@@ -190,11 +192,11 @@ struct ScopedImageTests {
             try await first.reply(first.request("image.get"), ImageCallTests.image(lease: 3))
             let image = try await got
             first.close()
-            await image.connection.waitUntilClosed()
+            await image.connection?.waitUntilClosed()
             async let ping: Void = client.agent.ping()
             let second = try await agent.accept()
             let request = try await second.request("agent.ping")
-            client.images.release(image)
+            image.release()
             try await second.reply(request, ["pong": true])
             try await ping
             async let again: Void = client.agent.ping()

@@ -50,7 +50,7 @@ struct MappedCallTests {
             let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
             defer { close(file) }
             async let stored = client.images.put(
-                "https://a/1.png", file: file, cacheKey: "k", lifetime: .seconds(60))
+                file: file, at: "https://a/1.png", cacheKey: "k", lifetime: .seconds(60))
             let connection = try await agent.accept()
             let request = try await connection.request("image.put")
             #expect(
@@ -64,7 +64,8 @@ struct MappedCallTests {
                     "mediaType": "image/png", "width": 1, "height": 1, "bytes": 67,
                 ])
             #expect(try await stored.bytes == 67)
-            #expect(await error { try await client.images.put("https://a/1.png", file: -1) }?.code == .invalidArgument)
+            #expect(
+                await error { try await client.images.put(file: -1, at: "https://a/1.png") }?.code == .invalidArgument)
         }
     }
 

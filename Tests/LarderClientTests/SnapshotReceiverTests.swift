@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import LarderProtocol
 import Testing
 
@@ -21,7 +22,7 @@ struct SnapshotReceiverTests {
     }
 
     /// Calls `take()` outside of `#expect`, because the operands of `#expect` cannot be mutated.
-    private func taken(_ receiver: inout SnapshotReceiver) -> ConfigSnapshot? { receiver.take() }
+    private func taken(_ receiver: inout SnapshotReceiver) -> LarderSnapshot? { receiver.take() }
 
     @Test("a revision that is older than or equal to the last one of its epoch is not delivered")
     func olderIgnored() throws {

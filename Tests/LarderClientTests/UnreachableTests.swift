@@ -1,5 +1,6 @@
 import Glibc
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import TestSupport
 import Testing
 

@@ -16,7 +16,7 @@ final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
     private let newest = Mutex<Change?>(nil)
-    private let onApplied: @Sendable (ConfigSnapshot) -> Void
+    private let onApplied: @Sendable (LarderSnapshot) -> Void
     private let isOnTerminal: Bool
 
     /// The signals that are forwarded to the program.
@@ -24,14 +24,14 @@ final class SupervisedProgram: Sendable {
 
     /// A snapshot, and the environment variables of the program that result from it.
     struct Change {
-        let snapshot: ConfigSnapshot
+        let snapshot: LarderSnapshot
         let variables: EnvironmentVariables
     }
 
     /// Prepares to run a program, but does not start it.
     /// - Parameter onApplied: called with a snapshot once the program was started or signalled with it, or if the
     ///   snapshot does not change the program's variables. It is called on the thread that ``run(with:_:_:)`` blocks.
-    init(_ words: [String], onApplied: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
+    init(_ words: [String], onApplied: @escaping @Sendable (LarderSnapshot) -> Void) throws(Failure) {
         self.words = words
         self.onApplied = onApplied
         pipe = try SignalPipe()
@@ -57,7 +57,7 @@ final class SupervisedProgram: Sendable {
         do throws(Failure) {
             var child = try self.start(first.variables)
             var supervisor = ExecSupervisor(reaction, timing, startedWith: first.variables, now: .zero)
-            var unapplied: ConfigSnapshot? = first.snapshot
+            var unapplied: LarderSnapshot? = first.snapshot
             while true {
                 if supervisor.isUpToDate, let snapshot = unapplied.take() { onApplied(snapshot) }
                 let messages = pipe.wait(supervisor.wakeUp.map { $0 - start.duration(to: clock.now) })

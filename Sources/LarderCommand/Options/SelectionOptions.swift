@@ -31,7 +31,7 @@ struct SelectionOptions: ParsableArguments {
 
     /// Returns the value of a snapshot.
     /// - Throws: ``Failure`` if there is no value at the path.
-    func value(of snapshot: ConfigSnapshot, at path: JSONPath) throws(Failure) -> JSONValue {
+    func value(of snapshot: LarderSnapshot, at path: JSONPath) throws(Failure) -> JSONValue {
         guard let value = snapshot.value else {
             throw Failure(
                 .notFound,

@@ -60,7 +60,7 @@ struct RenderedConfiguration: Sendable {
     /// Writes a snapshot repeatedly, with increasing delays, until the command after the change succeeds.
     /// - Returns: a task that returns true when the command has succeeded, and false when the task is cancelled or
     ///   another error occurs.
-    func retry(_ snapshot: ConfigSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
+    func retry(_ snapshot: LarderSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
         Task {
             let backoff = Backoff(base: Self.pause, cap: .seconds(60))
             var attempt = 0

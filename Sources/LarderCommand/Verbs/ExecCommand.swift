@@ -134,14 +134,14 @@ struct ExecCommand: AsyncParsableCommand {
 
     /// An acknowledgement to send.
     private struct Acknowledgement {
-        let snapshot: ConfigSnapshot
+        let snapshot: LarderSnapshot
         let refusal: Failure?
     }
 
     /// Sends the acknowledgements in order. The agent shows only the last acknowledgement of a client. Therefore, after
     /// a newer snapshot was refused, an older one that takes effect late is not reported.
     private static func acknowledge(_ words: AsyncStream<Acknowledgement>, over client: LarderClient) async {
-        var refused: ConfigSnapshot?
+        var refused: LarderSnapshot?
         for await acknowledgement in words {
             if let refused, refused.epoch == acknowledgement.snapshot.epoch,
                 refused.revision > acknowledgement.snapshot.revision

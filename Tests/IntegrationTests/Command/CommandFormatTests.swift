@@ -48,7 +48,7 @@ struct CommandFormatTests {
         #expect(ValueFormat.line("plain") == "plain")
         #expect(ValueFormat.line("two\nlines") == #""two\nlines""#)
         #expect(ValueFormat.line(["a": [1, 2]]) == #"{"a":[1,2]}"#)
-        let snapshot = ConfigSnapshot(value: nil, revision: 3, epoch: "e", state: .stale, skipped: 2, namespace: "web")
+        let snapshot = LarderSnapshot(value: nil, revision: 3, epoch: "e", state: .stale, skipped: 2, namespace: "web")
         #expect(
             WatchCommand.json(snapshot).compactText
                 == #"{"namespace":"web","epoch":"e","revision":3,"state":"stale","skipped":2,"exists":false}"#)

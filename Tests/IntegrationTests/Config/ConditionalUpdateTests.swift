@@ -15,11 +15,11 @@ extension Integration {
         func apply() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                try await client.config.set("search.limit", to: 10)
-                let first = try await client.config.set("search.hosts", to: ["a"])
+                try await client.config.set(10, at: "search.limit")
+                let first = try await client.config.set(["a"], at: "search.hosts")
                 let applied = try await client.config.apply(reason: "new cluster") { change in
-                    change.set("search.hosts", to: ["b"], ifValue: .equals(["a"]))
-                    change.unset("search.limit")
+                    change.set(["b"], at: "search.hosts", ifValue: .equals(["a"]))
+                    change.unset(at: "search.limit")
                     change.require(.absent, at: "search.frozen")
                 }
                 #expect(applied?.revision == first.revision + 1)
@@ -28,8 +28,8 @@ extension Integration {
 
                 let error = await #expect(throws: LarderClientError.self) {
                     try await client.config.apply { change in
-                        change.set("search.limit", to: 5)
-                        change.set("search.hosts", to: ["c"], ifValue: .equals(["a"]))
+                        change.set(5, at: "search.limit")
+                        change.set(["c"], at: "search.hosts", ifValue: .equals(["a"]))
                     }
                 }
                 #expect(error?.remoteError?.code == .conflict)
@@ -42,8 +42,8 @@ extension Integration {
         func dryRun() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                try await client.config.set("search.limit", to: 10)
-                let result = try await client.config.apply(dryRun: true) { $0.set("search.limit", to: 20) }
+                try await client.config.set(10, at: "search.limit")
+                let result = try await client.config.apply(dryRun: true) { $0.set(20, at: "search.limit") }
                 #expect(result?.isDryRun == true && result?.changes?.count == 1)
                 #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
             }
@@ -53,10 +53,10 @@ extension Integration {
         func increment() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                #expect(try await client.config.increment("tickets.left", by: 2).value == 2)
-                #expect(try await client.config.increment("tickets.left", by: -2, minimum: 0).value == 0)
+                #expect(try await client.config.increment(at: "tickets.left", by: 2).value == 2)
+                #expect(try await client.config.increment(at: "tickets.left", by: -2, minimum: 0).value == 0)
                 let error = await #expect(throws: LarderClientError.self) {
-                    try await client.config.increment("tickets.left", by: -1, minimum: 0)
+                    try await client.config.increment(at: "tickets.left", by: -1, minimum: 0)
                 }
                 #expect(error?.remoteError?.code == .conflict)
             }

@@ -37,18 +37,18 @@ struct DocumentationExamplesTests {
     }
 
     @Test(
-        "the examples of ConfigCommands work: set, also with a time to live or an encodable value, unset, push, status")
+        "the examples of ConfigClient work: set, also with a time to live or an encodable value, unset, push, status")
     func writing() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
-                try await client.config.set("search.limit", to: 25)
-                try await client.config.set("search.hosts", to: ["a", "b"], ttl: .seconds(600))
+                try await client.config.set(25, at: "search.limit")
+                try await client.config.set(["a", "b"], at: "search.hosts", ttl: .seconds(600))
                 #expect(
                     try await client.config.value(at: "search", as: Search.self)
                         == Search(limit: 25, hosts: ["a", "b"]))
-                try await client.config.set("search", encoding: Search(limit: 30, hosts: []))
+                try await client.config.set(encoding: Search(limit: 30, hosts: []), at: "search")
                 #expect(try await client.config.value(at: "search.limit", as: Int.self) == 30)
-                try await client.config.unset("search")
+                try await client.config.unset(at: "search")
                 try await client.config.push(["search": ["limit": 10]], version: "2026-01-31.1")
                 #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
 
@@ -59,14 +59,14 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("the examples of ConfigCommands work: explain, history, diff, rollback, wait and acknowledge")
+    @Test("the examples of ConfigClient work: explain, history, diff, rollback, wait and acknowledge")
     func revisions() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
-                let first = try await client.config.set("search.limit", to: 10)
-                try await client.config.set("search.limit", to: 25)
+                let first = try await client.config.set(10, at: "search.limit")
+                try await client.config.set(25, at: "search.limit")
 
-                let explanation = try await client.config.explain("search.limit")
+                let explanation = try await client.config.explain(at: "search.limit")
                 print(explanation.winner ?? "none", explanation.layers.last?.value ?? .null)
                 #expect(explanation.winner == "override" && explanation.layers.last?.value == 25)
 
@@ -87,7 +87,7 @@ struct DocumentationExamplesTests {
 
                 async let waiting = client.config.wait(
                     for: .equals(true), at: "search.enabled", timeout: .seconds(30))
-                try await client.config.set("search.enabled", to: true)
+                try await client.config.set(true, at: "search.enabled")
                 let snapshot = try await waiting
                 #expect(snapshot.value == true)
                 try await client.config.acknowledge(snapshot)
@@ -102,7 +102,7 @@ struct DocumentationExamplesTests {
         }
     }
 
-    @Test("the examples of AgentCommands and of raw calls work")
+    @Test("the examples of AgentClient and of raw calls work")
     func agentMethods() async throws {
         try await AgentHome.with(starting: true) { home in
             try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
@@ -119,7 +119,7 @@ struct DocumentationExamplesTests {
     }
 
     @Test(
-        "the example of ConfigSnapshots works: a loop over snapshots with a long-running client",
+        "the example of LarderSnapshots works: a loop over snapshots with a long-running client",
         arguments: [ConfigSubscribe.Mode.snapshot, .patch])
     func following(mode: ConfigSubscribe.Mode) async throws {
         try await AgentHome.with(starting: true) { home in
@@ -132,30 +132,30 @@ struct DocumentationExamplesTests {
                         guard snapshot.value != nil else { continue }
                         limits.append(try snapshot.decode(Search.self).limit)
                         if limits.count == 1 {
-                            try await client.config.set("search.limit", to: 2)
+                            try await client.config.set(2, at: "search.limit")
                         } else {
                             break
                         }
                     }
                     #expect(limits == [1, 2])
                 }
-                try await client.config.set("search", encoding: Search(limit: 1, hosts: []))
+                try await client.config.set(encoding: Search(limit: 1, hosts: []), at: "search")
                 try await group.next()
                 group.cancelAll()
             }
         }
     }
 
-    @Test("ConfigModel follows snapshots until its task is cancelled")
+    @Test("ConfigViewModel follows the values of an agent until its task is cancelled")
     @MainActor
     func model() async throws {
         try await AgentHome.with(starting: true) { home in
             try home.larder("set", "ui.theme", "dark")
             let client = LarderClient(socket: home.socket)
-            let model = ConfigModel()
-            let task = Task { await model.follow(client.config.snapshots(at: "ui")) }
+            let model = ConfigViewModel<JSONValue>(client, at: "ui")
+            let task = Task { await model.follow() }
             while model.snapshot == nil { await Task.yield() }
-            #expect(model.snapshot?.value == ["theme": "dark"])
+            #expect(model.value == ["theme": "dark"])
             task.cancel()
             await task.value
         }

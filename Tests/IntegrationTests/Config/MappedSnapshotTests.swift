@@ -11,7 +11,7 @@ extension Integration {
         func lookUp() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
-                try await client.config.set("search", to: ["limit": 25, "hosts": ["a", "b"], "on": true, "name": "ä"])
+                try await client.config.set(["limit": 25, "hosts": ["a", "b"], "on": true, "name": "ä"], at: "search")
                 let first = try await client.config.snapshot(mapped: true)
                 #expect(first.int(at: "search.limit") == 25 && first.bool(at: "search.on") == true)
                 #expect(first.string(at: "search.name") == "ä")
@@ -23,7 +23,7 @@ extension Integration {
                 #expect(first.isCurrent)
                 #expect(try await client.config.snapshot(mapped: true) === first)
 
-                try await client.config.set("search.limit", to: 50)
+                try await client.config.set(50, at: "search.limit")
                 while first.isCurrent { await Task.yield() }
                 let second = try await client.config.snapshot(mapped: true)
                 #expect(second.int(at: "search.limit") == 50 && second.revision > first.revision)
@@ -38,9 +38,9 @@ extension Integration {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
                 let members = (0..<20_000).map { ("key\($0)", JSONValue.int($0)) }
-                try await client.config.set("large", to: .object(members))
+                try await client.config.set(.object(members), at: "large")
                 let text = String(repeating: "x", count: 200_000)
-                try await client.config.set("text", to: .string(text))
+                try await client.config.set(.string(text), at: "text")
                 let socket = home.socket
                 let snapshots = try await withThrowingTaskGroup(of: MappedSnapshot.self) { group in
                     for _ in 0..<8 {
@@ -58,10 +58,10 @@ extension Integration {
         func stream() async throws {
             try await AgentHome.with(starting: true) { home in
                 let client = LarderClient(socket: home.socket)
-                try await client.config.set("n", to: 0)
+                try await client.config.set(0, at: "n")
                 var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
                 #expect(try await snapshots.next()?.int(at: "n") == 0)
-                for number in 1...20 { try await client.config.set("n", to: .int(number)) }
+                for number in 1...20 { try await client.config.set(.int(number), at: "n") }
                 var revision = 0
                 while let snapshot = try await snapshots.next() {
                     #expect(snapshot.revision > revision)
@@ -69,7 +69,7 @@ extension Integration {
                     if snapshot.int(at: "n") == 20 { break }
                 }
                 // No snapshot is pending, so the stream next yields the snapshot that is published here.
-                try await client.config.set("n", to: 21)
+                try await client.config.set(21, at: "n")
                 #expect(try await snapshots.next()?.int(at: "n") == 21)
             }
         }
@@ -80,7 +80,7 @@ extension Integration {
             try await AgentHome.with { home in
                 let first = try home.start()
                 let client = LarderClient(socket: home.socket)
-                try await client.config.set("n", to: 1)
+                try await client.config.set(1, at: "n")
                 var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
                 let snapshot = try #require(try await snapshots.next())
                 #expect(snapshot.isCurrent)
@@ -89,7 +89,7 @@ extension Integration {
                 #expect(snapshot.int(at: "n") == 1)
                 let second = try home.start()
                 let again = LarderClient(socket: home.socket)
-                try await again.config.set("n", to: 2)
+                try await again.config.set(2, at: "n")
                 #expect(try await snapshots.next()?.int(at: "n") == 2)
                 #expect(try second.stop() == .exit(0))
             }
@@ -106,14 +106,14 @@ extension Integration {
                 defer { relay.kill() }
                 try relay.waitForLog("listening on")
                 let client = LarderClient(socket: relayed)
-                try await client.config.set("n", to: 1)
+                try await client.config.set(1, at: "n")
                 let error = await #expect(throws: LarderClientError.self) {
                     try await client.config.snapshot(mapped: true)
                 }
                 #expect(error?.code == .protocolViolation && error?.advice?.contains("mapped: false") == true)
                 let snapshot = try await client.config.snapshot(mapped: false)
                 #expect(snapshot.int(at: "n") == 1 && snapshot.isCurrent)
-                try await client.config.set("n", to: 2)
+                try await client.config.set(2, at: "n")
                 while snapshot.isCurrent { await Task.yield() }
                 #expect(try await client.config.snapshot(mapped: false).int(at: "n") == 2)
             }

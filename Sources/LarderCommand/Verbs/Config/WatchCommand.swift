@@ -56,7 +56,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     /// A snapshot as JSON, with the members of a `config.event` notification.
-    static func json(_ snapshot: ConfigSnapshot) -> JSONValue {
+    static func json(_ snapshot: LarderSnapshot) -> JSONValue {
         .building { writer in
             writer.beginObject()
             writer.member("namespace", snapshot.namespace)

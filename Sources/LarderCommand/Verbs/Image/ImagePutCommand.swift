@@ -40,7 +40,7 @@ struct ImagePutCommand: AsyncParsableCommand {
         let input = try InputFile(file)
         try await agent.connection.withClient { client in
             let image = try await client.images.put(
-                url, file: input.descriptor, cacheKey: cacheKey, lifetime: lifetime?.duration)
+                file: input.descriptor, at: url, cacheKey: cacheKey, lifetime: lifetime?.duration)
             if agent.json {
                 let result = ImagePut.Result(image: image)
                 return try Output.line(JSONValue.building { result.write(to: &$0) }.compactText)

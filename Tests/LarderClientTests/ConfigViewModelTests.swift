@@ -1,15 +1,16 @@
 import LarderJSON
-@testable import LarderClient
+import LarderClient
+@testable import LarderClientCore
 import Testing
 
-@Suite("Model for user interfaces", .timeLimit(.minutes(5)))
+@Suite("ConfigViewModel", .timeLimit(.minutes(5)))
 @MainActor
-struct ConfigModelTests {
+struct ConfigViewModelTests {
     @Test("the model has the newest snapshot, and while disconnected it keeps the snapshot and has the error")
     func follows() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let model = ConfigModel()
+            let model = ConfigViewModel<JSONValue>(client)
             #expect(model.snapshot == nil)
             #expect(!model.isLoading)
             let (interruptions, continuation) = AsyncStream.makeStream(of: ConfigInterruption.self)
@@ -42,7 +43,7 @@ struct ConfigModelTests {
     func fails() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let model = ConfigModel()
+            let model = ConfigViewModel<JSONValue>(client)
             async let end: Void = model.follow(client.config.snapshots(namespace: "nope"))
             let connection = try await agent.accept()
             try await connection.fail(connection.request(), .unknownNamespace, "no such namespace")

@@ -54,7 +54,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// reason other than a system error.
     public let systemError: Int32?
 
-    init(
+    /// Creates an error from its properties, for example for tests.
+    public init(
         _ code: Code, _ reason: String, advice: String? = nil, remoteError: WireError? = nil, systemError: Int32? = nil
     ) {
         self.code = code

@@ -1,7 +1,7 @@
 public import LarderProtocol
 
 /// Methods that wait for a condition or acknowledge snapshots.
-extension ConfigCommands {
+extension ConfigClient {
     /// Waits until a condition holds in the current snapshot. Returns at once if it already holds.
     ///
     /// ```swift
@@ -21,7 +21,7 @@ extension ConfigCommands {
     public func wait(
         for condition: ConfigWait.Condition, at path: String = "", timeout: Duration? = nil,
         namespace: String = defaultNamespace
-    ) async throws(LarderClientError) -> ConfigSnapshot {
+    ) async throws(LarderClientError) -> LarderSnapshot {
         let parameters = ConfigWait.Parameters(
             condition, path: try JSONPath(argument: path), namespace: namespace,
             timeoutMilliseconds: timeout?.milliseconds)
@@ -30,7 +30,7 @@ extension ConfigCommands {
         let maxTimeout = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
         let replyTimeout = min(timeout ?? maxTimeout, maxTimeout) + (client.configuration.timeout ?? maxTimeout)
         let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)
-        return ConfigSnapshot(
+        return LarderSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
             namespace: namespace)
     }
@@ -54,7 +54,7 @@ extension ConfigCommands {
     ///   - reason: why the snapshot is rejected, for people; at most 1,024 bytes. It must not contain secrets, because
     ///     every user who may read the namespace can see it.
     public func acknowledge(
-        _ snapshot: ConfigSnapshot, accepted: Bool = true, reason: String? = nil
+        _ snapshot: LarderSnapshot, accepted: Bool = true, reason: String? = nil
     ) async throws(LarderClientError) {
         let parameters = ConfigAcknowledge.Parameters(
             revision: snapshot.revision, accepted: accepted, reason: reason, namespace: snapshot.namespace,

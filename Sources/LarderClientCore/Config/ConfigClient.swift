@@ -1,4 +1,3 @@
-public import FoundationEssentials
 public import LarderJSON
 public import LarderProtocol
 
@@ -13,30 +12,8 @@ public import LarderProtocol
 ///
 /// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document
 /// and forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
-public struct ConfigCommands: Sendable {
-    let client: LarderClient
-
-    /// Reads the value at a path and decodes it.
-    ///
-    /// ```swift
-    /// let limit = try await client.config.value(at: "search.limit", as: Int.self)
-    ///
-    /// struct Search: Decodable { var limit: Int; var hosts: [String] }
-    /// let search = try await client.config.value(at: "search", as: Search.self)
-    /// ```
-    /// - Parameters:
-    ///   - path: the path; empty for the whole document.
-    ///   - type: the type to decode.
-    ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
-    /// - Throws: `remote` with `notFound` if there is no value at the path, or with `unavailable` while the remote
-    ///   source has not delivered a document yet; `decodingFailed` if the value does not match the type.
-    public func value<T: Decodable>(
-        at path: String = "", as type: T.Type = T.self, namespace: String = defaultNamespace,
-        decoder: JSONDecoder = JSONDecoder()
-    ) async throws(LarderClientError) -> T {
-        let parameters = ConfigGet.Parameters(path: try JSONPath(argument: path), namespace: namespace)
-        return try await client.call(ConfigGet.self, parameters).value.decode(type, decoder: decoder)
-    }
+public struct ConfigClient: Sendable {
+    package let client: LarderClient
 
     /// Reads the value at a path, with its revision and state.
     ///
@@ -57,12 +34,12 @@ public struct ConfigCommands: Sendable {
     public func snapshot(
         at path: String = "", namespace: String = defaultNamespace, maximumAge: Duration? = nil,
         staleIfError: Duration? = nil
-    ) async throws(LarderClientError) -> ConfigSnapshot {
+    ) async throws(LarderClientError) -> LarderSnapshot {
         let parameters = ConfigGet.Parameters(
             path: try JSONPath(argument: path), namespace: namespace, maximumAgeSeconds: maximumAge?.seconds,
             staleIfErrorSeconds: staleIfError?.seconds)
         let result = try await client.call(ConfigGet.self, parameters)
-        return ConfigSnapshot(
+        return LarderSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
             namespace: namespace)
     }
@@ -75,7 +52,7 @@ public struct ConfigCommands: Sendable {
     /// }
     /// ```
     ///
-    /// The value need not exist. ``ConfigSnapshots`` describes the guarantees of the stream.
+    /// The value need not exist. ``LarderSnapshots`` describes the guarantees of the stream.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
@@ -88,57 +65,38 @@ public struct ConfigCommands: Sendable {
         at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot,
         canary: Bool = false,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
-    ) -> ConfigSnapshots {
-        ConfigSnapshots(
-            client: client,
-            path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
-            namespace: namespace, mode: mode, isCanary: canary, onInterruption: onInterruption)
+    ) -> LarderSnapshots {
+        LarderSnapshots(
+            SnapshotSubscription(
+                client: client,
+                path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
+                namespace: namespace, mode: mode, isCanary: canary),
+            onInterruption: onInterruption)
     }
 
     /// Sets an override: a value above all other layers. It survives restarts of the agent.
     ///
     /// ```swift
-    /// try await client.config.set("search.limit", to: 25)
-    /// try await client.config.set("search.hosts", to: ["a", "b"], ttl: .seconds(600))
+    /// try await client.config.set(25, at: "search.limit")
+    /// try await client.config.set(["a", "b"], at: "search.hosts", ttl: .seconds(600))
     /// ```
     ///
     /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     /// - Parameters:
-    ///   - path: the path of an object member. It must not be empty.
     ///   - value: the value. An object is merged with the values of the lower layers (RFC 7396); null hides these
     ///     values.
+    ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
     ///   path is locked in the settings.
     @discardableResult
     public func set(
-        _ path: String, to value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
+        _ value: JSONValue, at path: String, ttl: Duration? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigSet.Parameters(
             path: try JSONPath(argument: path), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds)
         return try await client.call(ConfigSet.self, parameters)
-    }
-
-    /// Encodes a value and sets it as an override, as ``set(_:to:ttl:namespace:)`` does.
-    ///
-    /// ```swift
-    /// try await client.config.set("search", encoding: Search(limit: 25, hosts: []))
-    /// ```
-    /// - Parameters:
-    ///   - path: the path of an object member. It must not be empty.
-    ///   - value: the value. An object is merged with the values of the lower layers.
-    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
-    ///   - encoder: encodes the value.
-    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
-    ///   ``set(_:to:ttl:namespace:)``.
-    @discardableResult
-    public func set(
-        _ path: String, encoding value: some Encodable, ttl: Duration? = nil, namespace: String = defaultNamespace,
-        encoder: JSONEncoder = JSONEncoder()
-    ) async throws(LarderClientError) -> ConfigChange {
-        let json = try JSONValue(encoding: value, encoder: encoder)
-        return try await set(path, to: json, ttl: ttl, namespace: namespace)
     }
 
     /// Replaces all overrides of the namespace with the members of an object.
@@ -172,7 +130,7 @@ public struct ConfigCommands: Sendable {
     /// Removes the overrides at and below a path. The values of the other layers take effect again.
     ///
     /// ```swift
-    /// try await client.config.unset("search.limit")
+    /// try await client.config.unset(at: "search.limit")
     /// ```
     ///
     /// Succeeds if there is no override at the path. ``unsetAll(namespace:)`` removes all overrides.
@@ -180,7 +138,7 @@ public struct ConfigCommands: Sendable {
     /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func unset(
-        _ path: String, namespace: String = defaultNamespace
+        at path: String, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigUnset.Parameters(path: try JSONPath(argument: path), namespace: namespace)
         return try await client.call(ConfigUnset.self, parameters)

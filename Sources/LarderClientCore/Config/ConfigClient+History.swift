@@ -1,12 +1,12 @@
 public import LarderProtocol
 
 /// Methods for layers, history, rollback and backup.
-extension ConfigCommands {
+extension ConfigClient {
     /// Returns the value that each layer has at a path, the source of each value, and the layer whose value takes
     /// effect.
     ///
     /// ```swift
-    /// let explanation = try await client.config.explain("search.limit")
+    /// let explanation = try await client.config.explain(at: "search.limit")
     /// print(explanation.winner ?? "none", explanation.layers.last?.value ?? .null)
     /// ```
     ///
@@ -14,7 +14,7 @@ extension ConfigCommands {
     /// `secrets`.
     /// - Parameter path: the path; empty for the whole document.
     public func explain(
-        _ path: String = "", namespace: String = defaultNamespace
+        at path: String = "", namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigExplain.Result {
         let parameters = ConfigExplain.Parameters(path: try JSONPath(argument: path), namespace: namespace)
         return try await client.call(ConfigExplain.self, parameters)

@@ -3,7 +3,7 @@ import LarderProtocol
 
 /// Turns the events of consecutive subscriptions to the same path into snapshots. It performs no I/O.
 ///
-/// It implements the guarantees of ``ConfigSnapshots``: revisions only increase within an epoch, no snapshot is
+/// It implements the guarantees of ``LarderSnapshots``: revisions only increase within an epoch, no snapshot is
 /// delivered twice, and a slow consumer gets only the newest one.
 struct SnapshotReceiver {
     /// A revision and its epoch.
@@ -27,7 +27,7 @@ struct SnapshotReceiver {
     private var base: Base?
     /// The position of the newest snapshot that was delivered or is pending; nil before the first one.
     private var newest: Position?
-    private var undelivered: ConfigSnapshot?
+    private var undelivered: LarderSnapshot?
     private var nextSequence = 1
 
     init(mode: ConfigSubscribe.Mode) {
@@ -48,7 +48,7 @@ struct SnapshotReceiver {
     var hasSnapshot: Bool { undelivered != nil }
 
     /// Returns the pending snapshot and removes it.
-    mutating func take() -> ConfigSnapshot? {
+    mutating func take() -> LarderSnapshot? {
         defer { undelivered = nil }
         return undelivered
     }
@@ -87,7 +87,7 @@ struct SnapshotReceiver {
         if mode == .patch { base = Base(position: position, value: value) }
         guard position.isNewer(than: newest) else { return }
         newest = position
-        undelivered = ConfigSnapshot(
+        undelivered = LarderSnapshot(
             value: value, revision: event.revision, epoch: event.epoch, state: event.state,
             skipped: event.skipped + (undelivered.map { $0.skipped + 1 } ?? 0), namespace: event.namespace)
     }

@@ -7,7 +7,7 @@ import Synchronization
 final class SnapshotMailbox: EventReceiver {
     /// An element of the stream.
     enum Delivery: Sendable {
-        case snapshot(ConfigSnapshot)
+        case snapshot(LarderSnapshot)
         /// The subscription ended with an error.
         case interruption(LarderClientError)
         /// A change of the settings ended the subscription. The reply to the next attempt shows which settings are in

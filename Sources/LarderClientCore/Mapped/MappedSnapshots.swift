@@ -4,7 +4,7 @@ public import LarderSnapshotFile
 /// A stream of mapped snapshots of a namespace: the current one at once, then each new one.
 ///
 /// The agent announces each revision without its content. The file is opened when the next element is requested, so a
-/// slow consumer opens only the file of the newest snapshot. As in ``ConfigSnapshots``, revisions only increase within
+/// slow consumer opens only the file of the newest snapshot. As in ``LarderSnapshots``, revisions only increase within
 /// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent.
 public struct MappedSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
@@ -14,7 +14,7 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
 
     let client: LarderClient
     let namespace: String
-    let announcements: ConfigSnapshots
+    let announcements: LarderSnapshots
 
     /// Starts an iteration. It subscribes when the first snapshot is requested.
     public func makeAsyncIterator() -> AsyncIterator {
@@ -24,10 +24,10 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
     /// An iteration over the snapshots.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let snapshots: MappedSnapshots
-        private var announcements: ConfigSnapshots.AsyncIterator
+        private var announcements: LarderSnapshots.AsyncIterator
         private var newest: SnapshotReceiver.Position?
 
-        init(_ snapshots: MappedSnapshots, announcements: ConfigSnapshots.AsyncIterator) {
+        init(_ snapshots: MappedSnapshots, announcements: LarderSnapshots.AsyncIterator) {
             self.snapshots = snapshots
             self.announcements = announcements
         }

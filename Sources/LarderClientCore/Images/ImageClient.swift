@@ -10,112 +10,79 @@ public import LarderProtocol
 ///
 /// Getting, listing and prefetching images needs the right `images`. Storing images also needs `push`. Pinning and
 /// removing images needs `administer`.
-public struct ImageCommands: Sendable {
+public struct ImageClient: Sendable {
     let client: LarderClient
 
     /// Gets an image and runs `body` with it. Its file is kept until `body` returns or throws.
     ///
     /// ```swift
-    /// let bytes = try await client.images.image(at: "https://img.example.org/logo.png") { image in
+    /// let bytes = try await client.images.withImage("https://img.example.org/logo.png") { image in
     ///     try Data(contentsOf: URL(filePath: image.path), options: .alwaysMapped)
     /// }
     /// ```
     ///
     /// If several processes request an image at the same time, the agent downloads it once.
     /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL.
-    ///   - policy: whether a cached image or the network is preferred.
-    ///   - maximumAge: the maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the
-    ///     policy.
-    ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL. URLs that differ only in their
-    ///     signature can thus share one cached image. Nil to use the URL.
-    ///   - priority: the priority of the download among the queued downloads of the same user.
-    ///   - deadline: how long the agent may take, in whole milliseconds, rounded up; nil for
-    ///     ``LarderClient/Configuration/timeout``.
+    ///   - request: the image, and how it may be obtained.
     ///   - body: reads the file.
     /// - Returns: the result of `body`.
-    /// - Throws: the errors of ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` and of `body`,
-    ///   and `disconnected` if the connection broke while `body` ran. The lease then ended with the connection, and the
-    ///   file may have been removed.
-    public func image<Result>(
-        at url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
-        expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
-        deadline: Duration? = nil, _ body: (LeasedImage) async throws -> Result
+    /// - Throws: the errors of ``get(_:)`` and of `body`, and `disconnected` if the connection broke while `body` ran.
+    ///   The lease then ended with the connection, and the file may have been removed.
+    public func withImage<Result>(
+        _ request: ImageRequest, _ body: (LeasedImage) async throws -> Result
     ) async throws -> Result {
-        let image = try await get(
-            url, policy: policy, maximumAge: maximumAge, expectedDigest: expectedDigest, cacheKey: cacheKey,
-            priority: priority, deadline: deadline)
-        defer { release(image) }
+        let image = try await get(request)
+        defer { image.release() }
         let result: Result
         do {
             result = try await body(image)
         } catch {
-            guard image.connection.isOpen else { throw LarderClientError.leaseLost(because: error) }
+            guard image.isValid else { throw LarderClientError.leaseLost(because: error) }
             throw error
         }
-        guard image.connection.isOpen else { throw LarderClientError.leaseLost(because: nil) }
+        guard image.isValid else { throw LarderClientError.leaseLost(because: nil) }
         return result
     }
 
-    /// Gets an image. Its file is kept until ``release(_:)`` is called or the connection to the agent ends.
+    /// Gets an image. Its file is kept until ``LeasedImage/release()`` is called or the connection to the agent ends.
     ///
     /// ```swift
-    /// let image = try await client.images.get("https://img.example.org/logo.png", policy: .cacheFirst)
-    /// defer { client.images.release(image) }
+    /// let image = try await client.images.get(ImageRequest("https://img.example.org/logo.png", policy: .cacheFirst))
+    /// defer { image.release() }
     /// print(image.path, image.image.mediaType, image.freshness)
     /// ```
     ///
-    /// ``image(at:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:_:)`` releases the image automatically
-    /// and describes the parameters. An image that was obtained twice must be released twice.
+    /// ``withImage(_:_:)`` releases the image automatically. An image that was obtained twice must be released twice.
+    /// - Parameter request: the image, and how it may be obtained.
     /// - Throws: `remote` with `notFound` under the policy `cacheOnly` if the image is not cached, or with `timeout` if
     ///   the deadline passes.
-    public func get(
-        _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
-        expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
-        deadline: Duration? = nil
-    ) async throws(LarderClientError) -> LeasedImage {
-        let parameters = ImageGet.Parameters(
-            ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
-            expectedDigest: expectedDigest, leaseSeconds: 0, priority: priority,
-            deadlineMilliseconds: deadline?.milliseconds)
+    public func get(_ request: ImageRequest) async throws(LarderClientError) -> LeasedImage {
         // The agent enforces the deadline. The client waits longer, and its own timeout is only for an agent that does
         // not respond at all.
-        let replyTimeout = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
+        let replyTimeout = request.deadline.flatMap { deadline in
+            client.configuration.timeout.map { deadline + $0 }
+        }
         let (result, connection) = try await client.send(
-            ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease)
+            ImageGet.self, request.parameters, timeout: replyTimeout, purpose: .lease)
         return LeasedImage(result, connection: connection)
     }
 
-    /// Releases the lease on an image, so that its file can be removed. Returns at once and reports no errors.
-    ///
-    /// Has no effect after the connection to the agent has ended, because all leases end with it.
-    /// - Parameter image: the image from ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
-    public func release(_ image: LeasedImage) {
-        image.connection.release(image.lease)
-    }
-
-    /// Returns the cached state of an image, and the decision that the agent would make for
-    /// ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``. This method never uses the network and
-    /// takes no lease.
+    /// Returns the cached state of an image, and the decision that the agent would make for ``get(_:)``.
+    /// This method never uses the network and takes no lease.
     ///
     /// ```swift
     /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
     /// for rule in peek.rules ?? [] { print(rule.name, rule.text) }
     /// ```
     /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL.
-    ///   - policy: the policy that the decision is made for.
-    ///   - maximumAge: the maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the
-    ///     policy.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - request: the image, and the policy and maximum age that the decision is made for. The other properties have
+    ///     no effect.
     ///   - explain: whether the result lists the rules that led to the decision.
     public func peek(
-        _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil, cacheKey: String? = nil,
-        explain: Bool = false
+        _ request: ImageRequest, explain: Bool = false
     ) async throws(LarderClientError) -> ImagePeek.Result {
         let parameters = ImagePeek.Parameters(
-            ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
+            request.reference, policy: request.policy, maximumAgeSeconds: request.maximumAge?.wholeSeconds,
             explains: explain)
         return try await client.call(ImagePeek.self, parameters)
     }
@@ -124,7 +91,7 @@ public struct ImageCommands: Sendable {
     /// first if it is not cached.
     ///
     /// ```swift
-    /// let image = try await client.images.pin("https://img.example.org/logo.png")
+    /// let image = try await client.images.pin(at: "https://img.example.org/logo.png")
     /// print(image.width, image.height, image.bytes)
     /// ```
     ///
@@ -134,29 +101,30 @@ public struct ImageCommands: Sendable {
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: the properties of the image.
     /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
-    ///   errors of ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)``.
+    ///   errors of ``get(_:)``.
     @discardableResult
-    public func pin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
+    public func pin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
     /// Stores the bytes of an image under a URL or a cache key. An image that is already cached there is replaced.
     ///
     /// The image must fit in a request line (`limits.lineBytes`), which by default allows about 780 KB.
-    /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` stores larger images.
+    /// ``put(file:at:cacheKey:expectedDigest:lifetime:)`` stores larger images.
     ///
     /// ```swift
-    /// try await client.images.put("https://app.internal/charts/today.png", [UInt8](png), lifetime: .seconds(3600))
+    /// try await client.images.put(at: "https://app.internal/charts/today.png", at: [UInt8](png), lifetime:
+    /// .seconds(3600))
     /// ```
     /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - bytes: the whole file.
+    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
     /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `noRoom`.
     @discardableResult
     public func put(
-        _ url: String, _ bytes: [UInt8], cacheKey: String? = nil, lifetime: Duration? = nil
+        _ bytes: [UInt8], at url: String, cacheKey: String? = nil, lifetime: Duration? = nil
     ) async throws(LarderClientError) -> WireImage {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .inline(bytes),
@@ -172,13 +140,13 @@ public struct ImageCommands: Sendable {
     /// ```swift
     /// let file = open("/srv/charts/today.png", O_RDONLY | O_CLOEXEC)
     /// defer { close(file) }
-    /// try await client.images.put("https://app.internal/charts/today.png", file: file)
+    /// try await client.images.put(file: file, at: "https://app.internal/charts/today.png")
     /// ```
     /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - file: a descriptor that is open for reading; it stays open. A file in memory (memfd_create(2)) is read from
     ///     its start and must not change until this method returns. Any other file, such as one on a disk or a pipe, is
     ///     first copied to memory from its current position, at most 1 GiB.
+    ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
@@ -187,7 +155,8 @@ public struct ImageCommands: Sendable {
     ///   `remote` with `invalidParams` if a file in memory is not open for reading.
     @discardableResult
     public func put(
-        _ url: String, file: CInt, cacheKey: String? = nil, expectedDigest: WireDigest? = nil, lifetime: Duration? = nil
+        file: CInt, at url: String, cacheKey: String? = nil, expectedDigest: WireDigest? = nil,
+        lifetime: Duration? = nil
     ) async throws(LarderClientError) -> WireImage {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
@@ -205,7 +174,7 @@ public struct ImageCommands: Sendable {
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: whether the image was pinned.
     @discardableResult
-    public func unpin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
+    public func unpin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
         try await client.call(ImageUnpin.self, ImageReference(url: url, cacheKey: cacheKey)).wasPinned
     }
 
@@ -217,7 +186,7 @@ public struct ImageCommands: Sendable {
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: whether the image was cached, and its size in bytes.
     @discardableResult
-    public func remove(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
+    public func remove(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
         try await client.call(
             ImageRemove.self, ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
     }
@@ -297,32 +266,5 @@ extension LarderClientError {
             "the connection broke while an image was in use, so its file may have been removed"
                 + (error.map { " (\($0))" } ?? ""),
             advice: "request the image again")
-    }
-}
-
-/// An image with a lease: its file is kept while the lease lasts.
-public struct LeasedImage: Sendable {
-    /// The absolute path of the file. Read it; do not write to it. It is valid only while the lease lasts.
-    public let path: String
-    /// Properties of the image, such as its media type and size in pixels, read from its bytes.
-    public let image: WireImage
-    /// Whether the image is fresh, stale, or was revalidated for this request.
-    public let freshness: ImageFreshness
-    /// Whether the image was cached, was downloaded for this request, or was already being downloaded.
-    public let source: ImageGet.Source
-    /// The age of the image: the time since the origin sent or validated it, as defined by RFC 9111, section 4.2.3.
-    public let age: Duration
-
-    let lease: Int
-    let connection: Connection
-
-    init(_ result: ImageGet.Result, connection: Connection) {
-        path = result.path
-        image = result.image
-        freshness = result.freshness
-        source = result.source
-        age = .seconds(result.ageSeconds)
-        lease = result.lease
-        self.connection = connection
     }
 }

@@ -1,8 +1,8 @@
-import LarderJSON
+package import LarderJSON
 
 extension JSONPath {
     /// Parses a path that the caller of this library passed. Throws `invalidArgument` if it is malformed.
-    init(argument: String) throws(LarderClientError) {
+    package init(argument: String) throws(LarderClientError) {
         do {
             try self.init(parsing: argument)
         } catch {
@@ -16,17 +16,17 @@ extension JSONPath {
 extension Duration {
     /// The duration in milliseconds, rounded up so that a positive duration never becomes 0. Values outside the range
     /// of `Int` are clamped.
-    var milliseconds: Int {
+    package var milliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
         return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 
     /// The duration in seconds, without the fraction. Values outside the range of `Int` are clamped.
-    var wholeSeconds: Int { Int(clamping: components.seconds) }
+    package var wholeSeconds: Int { Int(clamping: components.seconds) }
 
     /// The duration in seconds, with the fraction.
-    var seconds: Double {
+    package var seconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18
     }

@@ -3,7 +3,7 @@ public import LarderProtocol
 public import LarderSnapshotFile
 import Synchronization
 
-extension ConfigCommands {
+extension ConfigClient {
     /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
     /// needs no system call.
     ///

@@ -1,19 +1,25 @@
 import LarderJSON
 import LarderProtocol
 
-/// Runs one iteration over ``ConfigSnapshots``: subscribes, waits for snapshots, and resubscribes after an
-/// interruption. It runs only in the consumer's task, while that task awaits the next snapshot.
-final class SnapshotFollower {
-    /// A result of ``next()``.
-    enum Step {
-        case snapshot(ConfigSnapshot)
-        case interruption(ConfigInterruption)
-    }
+/// What a stream of snapshots subscribes to.
+struct SnapshotSubscription: Sendable {
+    let client: LarderClient
+    /// The path; an error if the caller's path is malformed.
+    let path: Result<JSONPath, LarderClientError>
+    let namespace: String
+    let mode: ConfigSubscribe.Mode
+    let isCanary: Bool
+}
 
-    private let snapshots: ConfigSnapshots
+/// Runs one iteration over ``LarderSnapshots``: subscribes, waits for snapshots, and resubscribes after an
+/// interruption. It runs only in the consumer's task, while that task awaits the next snapshot.
+final class SnapshotFollower: SnapshotSteps {
+    private let wanted: SnapshotSubscription
     private let mailbox: SnapshotMailbox
     private var deliveries: AsyncStream<SnapshotMailbox.Delivery>.Iterator
     private var subscription: Subscription?
+    /// Whether an interruption was returned and no subscription has succeeded since.
+    private var isInterrupted = false
     private var failures = 0
     private var pause: Duration?
 
@@ -24,15 +30,15 @@ final class SnapshotFollower {
         let age: () -> Duration
     }
 
-    init(_ snapshots: ConfigSnapshots) {
-        self.snapshots = snapshots
-        mailbox = SnapshotMailbox(mode: snapshots.mode)
+    init(_ wanted: SnapshotSubscription) {
+        self.wanted = wanted
+        mailbox = SnapshotMailbox(mode: wanted.mode)
         deliveries = mailbox.deliveries().makeAsyncIterator()
     }
 
     /// Waits for the next snapshot or interruption. Returns nil once the task is cancelled.
     /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
-    func next() async throws(LarderClientError) -> Step? {
+    func next() async throws(LarderClientError) -> LarderSnapshots.Step? {
         while true {
             if let pause {
                 self.pause = nil
@@ -43,6 +49,10 @@ final class SnapshotFollower {
                 let current: Subscription
                 if let subscription { current = subscription } else { current = try await subscribe() }
                 subscription = current
+                if isInterrupted {
+                    isInterrupted = false
+                    return .resumption
+                }
                 switch await deliveries.next(isolation: #isolation) {
                 case nil: return nil
                 case .snapshot(let snapshot):
@@ -63,13 +73,14 @@ final class SnapshotFollower {
                 subscription = nil
                 if Task.isCancelled { return nil }
                 guard error.isWorthRetrying else { throw error }
+                isInterrupted = true
                 let delay = planNextAttempt()
                 return .interruption(ConfigInterruption(error: error, attempt: failures, delay: delay))
             }
         }
     }
 
-    private var configuration: LarderClient.Configuration { snapshots.client.configuration }
+    private var configuration: LarderClient.Configuration { wanted.client.configuration }
 
     /// Counts a failure. Returns the delay that ``next()`` waits before the next attempt.
     private func planNextAttempt() -> Duration {
@@ -82,9 +93,9 @@ final class SnapshotFollower {
     private func subscribe() async throws(LarderClientError) -> Subscription {
         let position = mailbox.begin()
         let parameters = ConfigSubscribe.Parameters(
-            path: try snapshots.path.get(), namespace: snapshots.namespace, mode: snapshots.mode,
-            since: position?.revision, epoch: position?.epoch, canary: snapshots.isCanary)
-        let (result, connection) = try await snapshots.client.send(
+            path: try wanted.path.get(), namespace: wanted.namespace, mode: wanted.mode,
+            since: position?.revision, epoch: position?.epoch, canary: wanted.isCanary)
+        let (result, connection) = try await wanted.client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(
             open: OpenSubscription(connection: connection, number: result.subscription),

@@ -3,7 +3,7 @@ public import LarderProtocol
 /// The `agent.*` methods: information about the agent itself. Available as ``LarderClient/agent``.
 ///
 /// All methods throw ``LarderClientError``.
-public struct AgentCommands: Sendable {
+public struct AgentClient: Sendable {
     let client: LarderClient
 
     /// Returns the agent's version, file locations and limits, and the user and rights of this process.

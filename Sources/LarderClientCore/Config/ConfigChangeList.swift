@@ -2,7 +2,7 @@ public import LarderJSON
 public import LarderProtocol
 
 /// A list of changes that the agent makes as one: all of them or none, with one revision and one event. See
-/// ``ConfigCommands/apply(namespace:ifRevision:reason:dryRun:_:)``.
+/// ``ConfigClient/apply(namespace:ifRevision:reason:dryRun:_:)``.
 public struct ConfigChangeList: Sendable {
     private enum Operation: Sendable {
         case set(JSONValue, ttl: Duration?)
@@ -14,23 +14,23 @@ public struct ConfigChangeList: Sendable {
 
     init() {}
 
-    /// Sets an override, as ``ConfigCommands/set(_:to:ttl:namespace:)`` does.
+    /// Sets an override, as ``ConfigClient/set(_:at:ttl:namespace:)`` does.
     /// - Parameters:
-    ///   - path: the path of an object member. It must not be empty.
     ///   - value: the value. An object is merged with the values of the lower layers; null hides these values.
+    ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     ///   - condition: the resolved value that must be at the path before the first change is made.
     public mutating func set(
-        _ path: String, to value: JSONValue, ttl: Duration? = nil, ifValue condition: ValueCondition = .any
+        _ value: JSONValue, at path: String, ttl: Duration? = nil, ifValue condition: ValueCondition = .any
     ) {
         changes.append((.set(value, ttl: ttl), path, condition))
     }
 
-    /// Removes the overrides at and below a path, as ``ConfigCommands/unset(_:namespace:)`` does.
+    /// Removes the overrides at and below a path, as ``ConfigClient/unset(at:namespace:)`` does.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
     ///   - condition: the resolved value that must be at the path before the first change is made.
-    public mutating func unset(_ path: String, ifValue condition: ValueCondition = .any) {
+    public mutating func unset(at path: String, ifValue condition: ValueCondition = .any) {
         changes.append((.unset, path, condition))
     }
 

@@ -2,12 +2,13 @@ import FoundationEssentials
 import LarderJSON
 
 extension JSONValue {
-    /// Decodes the value from its JSON text. `Int`, `Bool` and `String`, the types of most values, are read without the
-    /// decoder.
+    /// Decodes the value from its JSON text. `Int`, `Bool` and `String`, the types of most values, and `JSONValue`
+    /// itself are read without the decoder.
     func decode<T: Decodable>(_ type: T.Type, decoder: JSONDecoder) throws(LarderClientError) -> T {
         if type == Int.self, let int = int as? T { return int }
         if type == Bool.self, let bool = bool as? T { return bool }
         if type == String.self, let string = string as? T { return string }
+        if let value = self as? T { return value }
         do {
             return try decoder.decode(type, from: withTextBytes { Data($0) })
         } catch let error as DecodingError {
@@ -20,6 +21,10 @@ extension JSONValue {
     /// Encodes a value as JSON.
     /// - Throws: `invalidArgument` if the value cannot be encoded.
     init(encoding value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws(LarderClientError) {
+        if let value = value as? JSONValue {
+            self = value
+            return
+        }
         do {
             self = try JSONValue(parsing: Array(encoder.encode(value)))
         } catch {

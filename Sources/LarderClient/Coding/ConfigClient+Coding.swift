@@ -1,0 +1,137 @@
+public import FoundationEssentials
+import LarderJSON
+import LarderProtocol
+
+extension ConfigClient {
+    /// Reads the value at a path and decodes it.
+    ///
+    /// ```swift
+    /// let limit = try await client.config.value(at: "search.limit", as: Int.self)
+    ///
+    /// struct Search: Decodable { var limit: Int; var hosts: [String] }
+    /// let search = try await client.config.value(at: "search", as: Search.self)
+    /// let theme = try await client.config.value(at: "ui.theme", default: "light")
+    /// ```
+    /// - Parameters:
+    ///   - path: the path; empty for the whole document.
+    ///   - type: the type to decode.
+    ///   - defaultValue: the result if there is no value at the path; nil makes an absent value an error.
+    ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
+    /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
+    ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type.
+    public func value<T: Decodable>(
+        at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
+        namespace: String = defaultNamespace, decoder: JSONDecoder = JSONDecoder()
+    ) async throws(LarderClientError) -> T {
+        let parameters = ConfigGet.Parameters(path: try JSONPath(argument: path), namespace: namespace)
+        let value: JSONValue
+        do throws(LarderClientError) {
+            value = try await client.call(ConfigGet.self, parameters).value
+        } catch {
+            guard let defaultValue, error.remoteError?.code == .notFound else { throw error }
+            return defaultValue
+        }
+        return try value.decode(type, decoder: decoder)
+    }
+
+    /// Encodes a value and sets it as an override, as ``set(_:at:ttl:namespace:)`` does.
+    ///
+    /// ```swift
+    /// try await client.config.set(encoding: Search(limit: 25, hosts: []), at: "search")
+    /// ```
+    /// - Parameters:
+    ///   - value: the value. An object is merged with the values of the lower layers.
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - encoder: encodes the value.
+    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
+    ///   ``set(_:at:ttl:namespace:)``.
+    @discardableResult
+    public func set(
+        encoding value: some Encodable, at path: String, ttl: Duration? = nil, namespace: String = defaultNamespace,
+        encoder: JSONEncoder = JSONEncoder()
+    ) async throws(LarderClientError) -> ConfigChange {
+        let json = try JSONValue(encoding: value, encoder: encoder)
+        return try await set(json, at: path, ttl: ttl, namespace: namespace)
+    }
+
+    /// Reads the value at a path, changes it, and writes the differences as overrides, unless another client has
+    /// changed the value in the meantime. In that case the update starts again with the new value, up to nine times,
+    /// each time after a random delay of at most one second.
+    ///
+    /// ```swift
+    /// struct Search: Codable { var limit: Int; var hosts: [String] }
+    /// try await client.config.update(at: "search", as: Search.self) { search in
+    ///     search.hosts.append("c")
+    /// }
+    /// ```
+    ///
+    /// Members that the type does not have stay as they are. If `change` leaves the value as it was, nothing is
+    /// written.
+    /// - Parameters:
+    ///   - path: the path of an object member; empty for the whole document.
+    ///   - type: the type of the value.
+    ///   - initial: the value to change if there is none at the path; nil makes an absent value an error.
+    ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+    ///   - change: changes the value. It may be called several times.
+    /// - Returns: the changed value.
+    /// - Throws: `remote` with `notFound` if there is no value and `initial` is nil, or with `conflict` if another
+    ///   client changed the value before each of the ten attempts was complete; `decodingFailed` if the value does not
+    ///   match the type; `invalidArgument` if the changed value cannot be encoded as JSON; also the errors of
+    ///   ``set(_:at:ttl:namespace:)``.
+    @discardableResult
+    public func update<Value: Codable>(
+        at path: String, as type: Value.Type = Value.self, default initial: Value? = nil,
+        namespace: String = defaultNamespace, reason: String? = nil, _ change: (inout Value) -> Void
+    ) async throws(LarderClientError) -> Value {
+        let path = try JSONPath(argument: path)
+        let backoff = Backoff(base: .milliseconds(10), cap: .seconds(1))
+        var attempt = 0
+        while true {
+            do throws(LarderClientError) {
+                return try await updateOnce(path, initial, namespace, reason, change)
+            } catch {
+                guard error.remoteError?.code == .conflict, attempt < 9 else { throw error }
+                let delay = backoff.delay(beforeAttempt: attempt)
+                attempt += 1
+                do {
+                    try await client.configuration.clock.sleep(for: delay)
+                } catch {
+                    throw LarderClientError(.cancelled, "the update was cancelled; nothing was changed")
+                }
+            }
+        }
+    }
+
+    private func updateOnce<Value: Codable>(
+        _ path: JSONPath, _ initial: Value?, _ namespace: String, _ reason: String?, _ change: (inout Value) -> Void
+    ) async throws(LarderClientError) -> Value {
+        let old: JSONValue?
+        do throws(LarderClientError) {
+            old = try await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
+        } catch {
+            guard error.remoteError?.code == .notFound, initial != nil else { throw error }
+            old = nil
+        }
+        var changes: [ConfigApply.Change]
+        var value: Value
+        if let old {
+            value = try old.decode(Value.self, decoder: JSONDecoder())
+            // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
+            // comparison, so that the lost members do not count as differences.
+            let before = try JSONValue(encoding: value)
+            change(&value)
+            changes = ConfigApply.Change.differences(from: before, to: try JSONValue(encoding: value), at: path)
+            if changes.isEmpty { return value }
+            changes.append(ConfigApply.Change(.test, at: path, ifValue: .equals(old)))
+        } else {
+            guard var created = initial else { preconditionFailure("an absent value without a default is an error") }
+            change(&created)
+            value = created
+            changes = [ConfigApply.Change(.set(try JSONValue(encoding: value)), at: path, ifValue: .absent)]
+        }
+        _ = try await client.call(
+            ConfigApply.self, ConfigApply.Parameters(changes, namespace: namespace, reason: reason))
+        return value
+    }
+}

@@ -1,0 +1,171 @@
+public import FoundationEssentials
+import LarderProtocol
+public import Observation
+
+/// An observable model of the value at one path, for user interfaces and for any code that observes properties.
+///
+/// ```swift
+/// struct Search: Codable { var limit: Int; var hosts: [String] }
+///
+/// let model = ConfigViewModel(client, at: "search", as: Search.self)
+/// let following = Task { await model.follow() }
+/// await model.set(Search(limit: 25, hosts: ["a"]))
+/// print(model.value?.limit ?? 10, model.isLoading, model.lastError?.description ?? "no error")
+/// following.cancel()
+/// ```
+///
+/// The methods do not throw. An error becomes ``lastError``, and ``value`` keeps the last value that could be decoded.
+/// `ConfigViewModel<JSONValue>` is a model of values of any type.
+@Observable @MainActor
+public final class ConfigViewModel<Value: Decodable & Sendable> {
+    /// Work that a model waits for.
+    public enum Activity: Sendable, Hashable {
+        /// ``ConfigViewModel/follow(_:)`` waits for the first snapshot.
+        case firstValue
+        /// ``ConfigViewModel/refresh(force:)`` or ``ConfigViewModel/set(_:ttl:)`` waits for the agent.
+        case refresh
+        /// ``ConfigViewModel/follow(_:)`` has lost the connection to the agent.
+        case reconnection
+    }
+
+    /// The newest value that could be decoded. Without a value at the path, the default value of the model. It is kept
+    /// while the agent is unreachable.
+    public private(set) var value: Value?
+    /// The newest snapshot; nil before the first one. Its value may be one that could not be decoded.
+    public private(set) var snapshot: LarderSnapshot?
+    /// The most recent error: of the connection, of a method of this model, or of decoding a value. Nil if there was
+    /// none, or if a value was decoded since.
+    public private(set) var lastError: LarderClientError?
+
+    /// The path of the value.
+    public let path: String
+    /// The name of the namespace.
+    public let namespace: String
+
+    private var followers = 0
+    private var calls = 0
+    private var isInterrupted = false
+    private let client: LarderClient
+    private let defaultValue: Value?
+    private let decoder: JSONDecoder
+
+    /// Creates a model. It does not connect to the agent before one of its methods is called.
+    /// - Parameters:
+    ///   - client: the connection to the agent.
+    ///   - path: the path of the value; empty for the whole document.
+    ///   - type: the type of the value.
+    ///   - namespace: the name of the namespace.
+    ///   - defaultValue: the value of the model before the first snapshot, and while there is no value at the path.
+    ///   - decoder: decodes the values.
+    public init(
+        _ client: LarderClient, at path: String = "", as type: Value.Type = Value.self,
+        namespace: String = defaultNamespace, default defaultValue: Value? = nil, decoder: JSONDecoder = JSONDecoder()
+    ) {
+        self.client = client
+        self.path = path
+        self.namespace = namespace
+        self.defaultValue = defaultValue
+        self.decoder = decoder
+        value = defaultValue
+    }
+
+    /// What the model waits for.
+    public var activities: Set<Activity> {
+        var activities: Set<Activity> = []
+        if followers > 0, snapshot == nil { activities.insert(.firstValue) }
+        if calls > 0 { activities.insert(.refresh) }
+        if isInterrupted { activities.insert(.reconnection) }
+        return activities
+    }
+
+    /// Whether the model waits for anything; ``activities`` tells for what.
+    public var isLoading: Bool { !activities.isEmpty }
+
+    /// Keeps the model up to date until the task is cancelled, or until an error that a retry cannot resolve, which is
+    /// then ``lastError``.
+    /// - Parameter snapshots: the snapshots to follow; nil for those of the agent at ``path``. Tests and previews pass
+    ///   a stream that they create. The `onInterruption` with which the stream was created is also called.
+    public func follow(_ snapshots: LarderSnapshots? = nil) async {
+        let snapshots = snapshots ?? client.config.snapshots(at: path, namespace: namespace)
+        let steps = snapshots.makeSteps()
+        followers += 1
+        defer {
+            followers -= 1
+            isInterrupted = false
+        }
+        do throws(LarderClientError) {
+            while let step = try await steps.next() {
+                switch step {
+                case .snapshot(let snapshot):
+                    isInterrupted = false
+                    receive(snapshot)
+                case .interruption(let interruption):
+                    isInterrupted = true
+                    lastError = interruption.error
+                    snapshots.onInterruption(interruption)
+                case .resumption:
+                    isInterrupted = false
+                    lastError = nil
+                case .failure(let error): lastError = error
+                }
+            }
+        } catch {
+            lastError = error
+        }
+    }
+
+    /// Polls the remote source of the namespace and reads its files again. When this method returns, ``value`` has the
+    /// result, also if ``follow(_:)`` is not running.
+    /// - Parameter force: accepts an older version and a document that removes too many members, and ends the hold of a
+    ///   rollback.
+    /// - Returns: whether it succeeded; if not, the error is ``lastError``.
+    @discardableResult
+    public func refresh(force: Bool = false) async -> Bool {
+        await call { [client, namespace] () async throws(LarderClientError) in
+            try await client.config.refresh(force: force, namespace: namespace)
+        }
+    }
+
+    /// Sets an override at ``path``. When this method returns, ``value`` has the resolved value, also if ``follow(_:)``
+    /// is not running.
+    /// - Parameters:
+    ///   - value: the value. An object is merged with the values of the lower layers.
+    ///   - ttl: the time after which the override expires; nil for no expiry.
+    /// - Returns: whether it succeeded; if not, the error is ``lastError``.
+    @discardableResult
+    public func set(_ value: Value, ttl: Duration? = nil) async -> Bool where Value: Encodable {
+        await call { [client, path, namespace] () async throws(LarderClientError) in
+            try await client.config.set(encoding: value, at: path, ttl: ttl, namespace: namespace)
+        }
+    }
+
+    /// Calls the agent, and then receives the current snapshot.
+    private func call<Result>(_ request: () async throws(LarderClientError) -> Result) async -> Bool {
+        calls += 1
+        defer { calls -= 1 }
+        do throws(LarderClientError) {
+            _ = try await request()
+            for try await snapshot in client.config.snapshots(at: path, namespace: namespace) {
+                receive(snapshot)
+                return true
+            }
+            throw LarderClientError(.cancelled, "the task was cancelled")
+        } catch {
+            lastError = error
+            return false
+        }
+    }
+
+    /// Takes a snapshot, unless the model has a newer one: ``call(_:)`` and ``follow(_:)`` receive snapshots
+    /// independently of each other.
+    private func receive(_ newest: LarderSnapshot) {
+        if let snapshot, snapshot.epoch == newest.epoch, snapshot.revision > newest.revision { return }
+        snapshot = newest
+        do throws(LarderClientError) {
+            value = newest.value == nil ? defaultValue : try newest.decode(decoder: decoder)
+            lastError = nil
+        } catch {
+            lastError = error
+        }
+    }
+}

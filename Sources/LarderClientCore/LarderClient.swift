@@ -1,0 +1,224 @@
+// `JSONValue`, the protocol's results (such as `ConfigStatus.Result`, `WireError`) and `MappedSnapshot` are part of
+// this library's interface. Re-exporting their modules lets clients use them with a single import.
+@_exported public import LarderJSON
+@_exported public import LarderProtocol
+@_exported public import LarderSnapshotFile
+
+/// A client of the local agent.
+///
+/// A program that needs the configuration once, or whose work fits into one closure, uses
+/// ``withConnection(socket:configuration:_:)``:
+///
+/// ```swift
+/// try await LarderClient.withConnection { client in
+///     let limit = try await client.config.value(at: "search.limit", as: Int.self)
+///     print(limit)
+/// }
+/// ```
+///
+/// A service creates a client and runs ``run()``.
+///
+/// A client has one connection, which any number of tasks share. It connects on the first call. After a disconnect, the
+/// next call reconnects.
+///
+/// If the connection breaks during a call, for example because the agent restarts, the client retries the call once if
+/// its method only reads. Other calls fail with `disconnected`, because the agent may have executed them.
+/// ``LarderSnapshots`` resumes automatically.
+public final class LarderClient: Sendable {
+    /// The options of a client.
+    ///
+    /// ```swift
+    /// var configuration = LarderClient.Configuration()
+    /// configuration.timeout = .seconds(5)
+    /// let client = LarderClient(configuration: configuration)
+    /// ```
+    public struct Configuration: Sendable {
+        /// The maximum duration of a call; nil for no limit. The default is 30 s.
+        public var timeout: Duration? = .seconds(30)
+        /// The delays between attempts to connect.
+        public var backoff = Backoff()
+        /// The maximum number of requests that wait for a reply at the same time. Further requests wait in the client,
+        /// in order. The default is 64, the agent's default limit for a connection.
+        public var maximumRequestsInFlight = 64
+        /// The maximum length of a reply or event in bytes. The default is 64 MiB, four times the agent's default limit
+        /// for a document.
+        public var maximumReplyBytes = 64 << 20
+        /// The clock that measures the delays between attempts.
+        public var clock: any Clock<Duration> = ContinuousClock()
+        /// Creates the default options.
+        public init() {}
+    }
+
+    /// The path of the agent socket.
+    public let socket: String
+    /// The options of this client.
+    public let configuration: Configuration
+
+    let slot: ConnectionSlot
+    let mappedSnapshots = MappedSnapshotStore()
+
+    /// Creates a client. It connects on the first call.
+    /// - Parameters:
+    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
+    ///   - configuration: timeouts and limits of the client.
+    public init(socket: String? = nil, configuration: Configuration = Configuration()) {
+        self.socket = socket ?? LarderSocket.defaultPath
+        self.configuration = configuration
+        slot = ConnectionSlot(socket: self.socket, configuration: configuration)
+    }
+
+    deinit { slot.close() }
+
+    /// The configuration: values, snapshots, changes.
+    public var config: ConfigClient { ConfigClient(client: self) }
+
+    /// The image cache.
+    public var images: ImageClient { ImageClient(client: self) }
+
+    /// Information about the agent.
+    public var agent: AgentClient { AgentClient(client: self) }
+
+    /// Calls a method by name and returns its result as JSON.
+    ///
+    /// ```swift
+    /// let stats = try await client.call("agent.stats")
+    /// print(stats["requests"]?["total"]?.int ?? 0)
+    /// ```
+    /// - Parameters:
+    ///   - method: the name of the method, such as `config.get`.
+    ///   - params: an object or an array; nil for none.
+    ///   - timeout: the maximum duration of the call; nil for ``Configuration/timeout``.
+    /// - Throws: `remote` with the agent's error; `timeout`, `cancelled`, `unreachable`, `disconnected` or `closed`.
+    public func call(
+        _ method: String, params: JSONValue? = nil, timeout: Duration? = nil
+    ) async throws(LarderClientError) -> JSONValue {
+        try await send(method, timeout: timeout) { writer in
+            writer.value(params ?? .emptyObject)
+        }.result
+    }
+
+    /// Calls a method of the protocol by its type.
+    ///
+    /// ```swift
+    /// let status = try await client.call(ConfigStatus.self, .init(namespace: "default"))
+    /// ```
+    /// - Parameters:
+    ///   - method: the type of the method.
+    ///   - parameters: the parameters of the method.
+    ///   - timeout: the maximum duration of the call; nil for ``Configuration/timeout``.
+    /// - Throws: the errors of ``call(_:params:timeout:)``, and `protocolViolation` if the result cannot be read.
+    public func call<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil
+    ) async throws(LarderClientError) -> Method.Result {
+        try await send(method, parameters, timeout: timeout).result
+    }
+
+    /// Sends a typed request. Returns the result and the connection that it came from.
+    func send<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
+        purpose: CallPurpose = .answer
+    ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
+        let (value, connection) = try await send(Method.name, timeout: timeout, purpose: purpose) { writer in
+            parameters.write(to: &writer)
+        }
+        return (try Method.read(value), connection)
+    }
+
+    /// Connects, runs `body` and closes the connection.
+    ///
+    /// ```swift
+    /// try await LarderClient.withConnection(socket: "/run/larder/larder.sock") { client in
+    ///     try await client.config.set(25, at: "search.limit", ttl: .seconds(600))
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
+    ///   - configuration: timeouts and limits of the client.
+    ///   - body: uses the client. The client is closed when `body` returns or throws.
+    /// - Returns: the result of `body`.
+    /// - Throws: ``LarderClientError`` with `unreachable` if the connection cannot be made, and the errors of `body`.
+    public static func withConnection<Result>(
+        socket: String? = nil, configuration: Configuration = Configuration(),
+        _ body: (LarderClient) async throws -> Result
+    ) async throws -> Result {
+        let client = LarderClient(socket: socket, configuration: configuration)
+        defer { client.slot.close() }
+        _ = try await client.slot.connection()
+        return try await body(client)
+    }
+
+    /// Keeps the client connected until the task is cancelled, then closes the client. Long-running services use this
+    /// method.
+    ///
+    /// ```swift
+    /// let client = LarderClient()
+    /// try await withThrowingTaskGroup { group in
+    ///     group.addTask { await client.run() }
+    ///     group.addTask {
+    ///         for try await snapshot in client.config.snapshots(at: "search") {
+    ///             print("revision \(snapshot.revision)")
+    ///         }
+    ///     }
+    ///     try await group.next()
+    ///     group.cancelAll()
+    /// }
+    /// ```
+    ///
+    /// If the connection breaks, the client reconnects after a random delay (``Configuration/backoff``). Calls do not
+    /// wait for that delay, nor for `run()` to start: a call that finds no connection makes one. After `run()` returns,
+    /// every call fails with `closed`.
+    public func run() async {
+        defer { slot.close() }
+        var failures = 0
+        while !Task.isCancelled {
+            let age = configuration.clock.stopwatch()
+            if let connection = try? await slot.connection() {
+                await connection.waitUntilClosed()
+                if age() > configuration.backoff.cap { failures = 0 }
+            }
+            try? await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: failures))
+            failures += 1
+        }
+    }
+
+    /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
+    private static let retryableMethods: Set<String> = [
+        AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
+        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigBackup.name, ImagePeek.name,
+        ImageList.name,
+    ]
+
+    private func send(
+        _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
+    ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
+        var canRetry = false
+        if case .answer = purpose { canRetry = Self.retryableMethods.contains(method) }
+        // The connection may close after it was chosen but before the request is written. The request was then not
+        // sent, and the next attempt uses another connection.
+        for _ in 0..<3 {
+            if Task.isCancelled { throw .cancelled }
+            let connection = try await slot.connection()
+            let outcome = await connection.call(
+                method, timeout: timeout ?? configuration.timeout, purpose: purpose, params: params)
+            switch outcome {
+            case .result(let value): return (value, connection)
+            case .failure(let error) where canRetry && error.code == .disconnected: canRetry = false
+            case .failure(let error): throw error
+            case .notSent: continue
+            }
+        }
+        throw LarderClientError(
+            .disconnected, "the agent closed 3 connections in a row", advice: "check the agent's log")
+    }
+}
+
+extension WireMethod {
+    /// Parses the result of a call. Throws `protocolViolation` if it is invalid.
+    static func read(_ value: JSONValue) throws(LarderClientError) -> Result {
+        do {
+            return try Result(from: value)
+        } catch {
+            throw LarderClientError(.protocolViolation, "the result of \(name) is invalid: \(error.detail)")
+        }
+    }
+}
