@@ -26,18 +26,23 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: ["TestSupport"] + dependencies, swiftSettings: strict)
 }
 
+/// The condition of packages that only the agent and its command-line tool use. A program that depends on this package
+/// without the trait does not resolve them.
+let agent = TargetDependencyCondition.when(traits: ["Agent"])
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
-let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
-let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
-let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
-let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
-let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
-let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio", condition: agent)
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio", condition: agent)
+let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client", condition: agent)
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log", condition: agent)
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto", condition: agent)
+let lifecycle = Target.Dependency.product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+    condition: .when(traits: ["Agent", "ServiceLifecycle"]))
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: agent)
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: agent)
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections", condition: agent)
 
 let package = Package(
     name: "larder",
@@ -45,6 +50,12 @@ let package = Package(
         .library(name: "LarderClient", targets: ["LarderClient"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
+    ],
+    traits: [
+        .trait(name: "Agent", description: "The agent, its command-line tool, and LarderTesting."),
+        .trait(name: "ServiceLifecycle", description: "LarderServiceLifecycle."),
+        .trait(name: "Configuration", description: "ConfigurationLarder, the provider for swift-configuration."),
+        .default(enabledTraits: ["Agent", "ServiceLifecycle", "Configuration"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -62,7 +73,7 @@ let package = Package(
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
-        larder("LarderEncoding", [crypto]),
+        larder("LarderEncoding"),
         larder("LarderPlatform", ["CLinuxShims", nioPosix]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),

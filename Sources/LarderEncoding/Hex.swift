@@ -1,16 +1,14 @@
-extension Collection<UInt8> {
+extension Sequence<UInt8> {
     /// The bytes as lowercase hexadecimal digits, two per byte.
     @inlinable
     package var hex: String {
-        String(unsafeUninitializedCapacity: 2 * count) { text in
-            var end = 0
-            for byte in self {
-                text[end] = HexDigit.text(byte >> 4)
-                text[end + 1] = HexDigit.text(byte & 15)
-                end += 2
-            }
-            return end
+        var text: [UInt8] = []
+        text.reserveCapacity(64)
+        for byte in self {
+            text.append(HexDigit.text(byte >> 4))
+            text.append(HexDigit.text(byte & 15))
         }
+        return String(decoding: text, as: UTF8.self)
     }
 }
 
