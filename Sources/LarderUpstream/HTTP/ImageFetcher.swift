@@ -30,7 +30,7 @@ package final class ImageFetcher: Sendable {
 
     /// The initial configuration. ``update(allowedNetworks:)`` does not change it.
     package let configuration: Configuration
-    private let clients: GuardedClients
+    private let clients: ClientSource
 
     /// Makes a fetcher. Opens no connection.
     ///
@@ -41,13 +41,23 @@ package final class ImageFetcher: Sendable {
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
         self.configuration = configuration
-        clients = GuardedClients(
-            addressGuard: AddressGuard(allowed: configuration.allowedNetworks), resolver: resolver,
-            configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup)
+        clients = .guarded(
+            GuardedClients(
+                addressGuard: AddressGuard(allowed: configuration.allowedNetworks), resolver: resolver,
+                configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup))
+    }
+
+    /// Makes a fetcher that sends all requests to an origin inside this process. Responses have no time limits, because
+    /// a test may hold them.
+    package init(configuration: Configuration, origin: any InProcessOrigin) {
+        self.configuration = configuration
+        clients = .inProcess(origin)
     }
 
     /// Replaces the allowed address blocks for all later requests.
-    package func update(allowedNetworks: [AddressRange]) { clients.update(AddressGuard(allowed: allowedNetworks)) }
+    package func update(allowedNetworks: [AddressRange]) {
+        if case .guarded(let clients) = clients { clients.update(AddressGuard(allowed: allowedNetworks)) }
+    }
 
     /// Returns all header fields of an image request. The cache compares these fields to apply `Vary`. A field in
     /// `headers` replaces a default field of the same name.
@@ -91,9 +101,9 @@ package final class ImageFetcher: Sendable {
         isAwaited: @escaping @Sendable () -> Bool = { false },
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
-        let deadline = Deadline(request.timeouts, isAwaited: isAwaited)
+        let deadline = Deadline(timeouts(of: request), isAwaited: isAwaited)
         let exchange = HTTPExchange(
-            clients: .guarded(clients), fields: ownFields + fields, maximumRedirects: configuration.maximumRedirects,
+            clients: clients, fields: ownFields + fields, maximumRedirects: configuration.maximumRedirects,
             request: request, url: try FetchURL(request.url), deadline: deadline)
         return try await exchange.run { response, target throws(UpstreamError) in
             deadline.bodyBegins()
@@ -102,8 +112,17 @@ package final class ImageFetcher: Sendable {
         }
     }
 
+    private func timeouts(of request: FetchRequest) -> FetchTimeouts {
+        if case .inProcess = clients { return FetchTimeouts(idle: Self.unlimited, whole: Self.unlimited) }
+        return request.timeouts
+    }
+
+    private static let unlimited = Duration.seconds(1 << 30)
+
     /// Cancels all requests and closes all connections.
-    package func shutdown() async { await clients.shutdown() }
+    package func shutdown() async {
+        if case .guarded(let clients) = clients { await clients.shutdown() }
+    }
 }
 
 extension HTTPClient.Configuration {
