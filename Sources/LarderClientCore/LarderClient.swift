@@ -54,6 +54,7 @@ public final class LarderClient: Sendable {
     /// The options of this client.
     public let configuration: Configuration
 
+    let transport: Transport
     let slot: ConnectionSlot
     let mappedSnapshots = MappedSnapshotStore()
 
@@ -61,10 +62,16 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
     ///   - configuration: timeouts and limits of the client.
-    public init(socket: String? = nil, configuration: Configuration = Configuration()) {
-        self.socket = socket ?? LarderSocket.defaultPath
+    public convenience init(socket: String? = nil, configuration: Configuration = Configuration()) {
+        self.init(transport: .unixSocket(socket ?? LarderSocket.defaultPath), configuration: configuration)
+    }
+
+    /// Creates a client that reaches its agent in another way than through a path.
+    package init(transport: Transport, configuration: Configuration) {
+        socket = transport.name
+        self.transport = transport
         self.configuration = configuration
-        slot = ConnectionSlot(socket: self.socket, configuration: configuration)
+        slot = ConnectionSlot(transport: transport, configuration: configuration)
     }
 
     deinit { slot.close() }

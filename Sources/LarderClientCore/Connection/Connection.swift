@@ -25,20 +25,23 @@ final class Connection: Sendable {
 
     deinit { close(.closed) }
 
-    static func open(_ socket: String, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection> {
+    static func open(_ transport: Transport, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection>
+    {
         let descriptor: CInt
         do throws(LarderSocket.ConnectError) {
-            descriptor = try LarderSocket.connect(socket, isBlocking: false)
+            descriptor = try transport.open()
         } catch {
-            return eventLoop.makeFailedFuture(LarderClientError.unreachable(socket, errno: error.code))
+            return eventLoop.makeFailedFuture(LarderClientError.unreachable(transport.name, errno: error.code))
         }
         return ClientBootstrap(group: group)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    for handler in transport.handlers() { try channel.pipeline.syncOperations.addHandler(handler) }
                     try channel.pipeline.syncOperations.addHandler(
                         ConnectionHandler(
                             maximumRequestsInFlight: configuration.maximumRequestsInFlight,
-                            maximumReplyBytes: configuration.maximumReplyBytes, isUsable: UseFlag()))
+                            maximumReplyBytes: configuration.maximumReplyBytes, isUsable: UseFlag(),
+                            schedule: transport.schedule))
                 }
             }
             .withConnectedSocket(descriptor)
@@ -48,7 +51,7 @@ final class Connection: Sendable {
                     handler: try channel.pipeline.syncOperations.handler(type: ConnectionHandler.self))
             }
             .flatMapErrorThrowing { error in
-                throw LarderClientError.unreachable(socket, errno: Self.systemError(error))
+                throw LarderClientError.unreachable(transport.name, errno: Self.systemError(error))
             }
     }
 

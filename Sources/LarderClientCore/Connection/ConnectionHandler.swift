@@ -28,11 +28,17 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
     private let maximumReplyBytes: Int
+    /// Measures the timeouts of calls.
+    private let schedule: Transport.Schedule
     private var framer: LineFramer
     private var parser = JSONParser(maximumDepth: ConnectionHandler.maximumDepth)
 
-    init(maximumRequestsInFlight: Int, maximumReplyBytes: Int, isUsable: UseFlag) {
+    init(
+        maximumRequestsInFlight: Int, maximumReplyBytes: Int, isUsable: UseFlag,
+        schedule: @escaping Transport.Schedule
+    ) {
         self.isUsable = isUsable
+        self.schedule = schedule
         calls = CallTable(maximumInFlight: maximumRequestsInFlight)
         self.maximumReplyBytes = maximumReplyBytes
         framer = LineFramer(maximumLineBytes: maximumReplyBytes)
@@ -169,8 +175,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         var call = PendingCall(
             line: line, byteCount: line.readableBytes, purpose: purpose, caller: caller)
         if let timeout {
-            call.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(timeout)) {
-                self.abandon(id, LarderClientError(.timeout, "the agent did not reply within \(timeout)"))
+            let own = NIOLoopBound(self, eventLoop: context.eventLoop)
+            call.timer = schedule(context.eventLoop, TimeAmount(timeout)) {
+                own.value.abandon(id, LarderClientError(.timeout, "the agent did not reply within \(timeout)"))
             }
         }
         calls.add(call, id)

@@ -13,12 +13,12 @@ final class ConnectionSlot: Sendable {
 
     static let maxBusyRetries = 6
 
-    private let socket: String
+    private let transport: Transport
     private let configuration: LarderClient.Configuration
     private let state = Mutex(State.empty)
 
-    init(socket: String, configuration: LarderClient.Configuration) {
-        self.socket = socket
+    init(transport: Transport, configuration: LarderClient.Configuration) {
+        self.transport = transport
         self.configuration = configuration
     }
 
@@ -60,7 +60,7 @@ final class ConnectionSlot: Sendable {
         case .closed: throw .closed
         case .newAttempt(let newAttempt): promise = newAttempt
         }
-        Connection.open(socket, configuration).whenComplete { result in
+        Connection.open(transport, configuration).whenComplete { result in
             promise.completeWith(result.flatMap { self.install($0) })
             if case .failure = result { self.uninstall() }
         }

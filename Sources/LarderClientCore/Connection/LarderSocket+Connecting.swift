@@ -4,6 +4,8 @@ extension LarderSocket {
     /// The `errno` of a failed connect(2).
     package struct ConnectError: Error {
         package let code: CInt
+
+        package init(code: CInt) { self.code = code }
     }
 
     /// Whether a path names an abstract socket (unix(7)): `@` followed by the name of the socket, as systemd writes it.

@@ -6,7 +6,7 @@ import Glibc
 /// One request that passes an open file to the agent, or whose reply passes one to the client (unix(7), `SCM_RIGHTS`).
 /// It uses a separate connection, because the client's own connection cannot pass descriptors.
 struct DescriptorCall: Sendable {
-    let socket: String
+    let transport: Transport
     let configuration: LarderClient.Configuration
 
     /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
@@ -45,7 +45,7 @@ struct DescriptorCall: Sendable {
         var attempt = 0
         while true {
             do throws(LarderClientError) {
-                return try DescriptorStream(connectedTo: socket)
+                return try DescriptorStream(connectedBy: transport)
             } catch {
                 // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so connecting is
                 // retried.
@@ -75,11 +75,11 @@ private final class DescriptorStream: Sendable {
     private let descriptor: CInt
 
     /// Connects without blocking.
-    init(connectedTo path: String) throws(LarderClientError) {
+    init(connectedBy transport: Transport) throws(LarderClientError) {
         do throws(LarderSocket.ConnectError) {
-            descriptor = try LarderSocket.connect(path, isBlocking: false)
+            descriptor = try transport.open()
         } catch {
-            throw .unreachable(path, errno: error.code)
+            throw .unreachable(transport.name, errno: error.code)
         }
     }
 
