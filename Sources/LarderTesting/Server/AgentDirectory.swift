@@ -1,0 +1,49 @@
+import Glibc
+import LarderClient
+import LarderPlatform
+
+/// The directory of an agent's state and images. It is removed, with its contents, when this object is released.
+final class AgentDirectory: Sendable {
+    let path: String
+
+    var state: String { path + "/state" }
+    var images: String { path + "/images" }
+
+    /// Creates a directory in memory if possible, otherwise among the temporary files.
+    init() throws(LarderClientError) {
+        let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
+        let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+        for parent in ["/dev/shm", runtime, temporary] where parent.hasPrefix("/") {
+            if let path = Self.make(in: parent) {
+                self.path = path
+                return
+            }
+        }
+        guard let path = Self.make(in: "/tmp") else {
+            throw LarderClientError(
+                .unreachable, "cannot create a directory in /tmp: \(String(cString: strerror(errno)))",
+                advice: "set TMPDIR to a directory that the test can write to", systemError: errno)
+        }
+        self.path = path
+    }
+
+    deinit { Self.remove(path) }
+
+    private static func make(in parent: String) -> String? {
+        var template = Array("\(parent)/larder-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return nil }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Removes a file, or a directory with its contents. Does not follow symbolic links.
+    private static func remove(_ path: String) {
+        let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard directory >= 0 else {
+            unlink(path)
+            return
+        }
+        let names = try? DirectoryListing.names(closing: directory)
+        for name in names ?? [] { remove(path + "/" + String(decoding: name, as: UTF8.self)) }
+        rmdir(path)
+    }
+}

@@ -1,0 +1,266 @@
+public import LarderClient
+import LarderConfig
+import LarderConfigModel
+import LarderProtocol
+import LarderServer
+import NIOCore
+import Synchronization
+
+/// An agent for tests: the real one, inside the process of the test, without a daemon and without a socket that other
+/// processes can reach.
+///
+/// ```swift
+/// @Test("the service follows its configuration")
+/// func follows() async throws {
+///     let agent = try await TestAgent(["search": ["limit": 10]])
+///     let service = SearchService(client: agent.client())
+///     try await agent.publish(["search": ["limit": 20]])
+///     await service.waitForLimit(20)
+/// }
+/// ```
+///
+/// Clients are connected over socketpair(2). Everything else is the code of larderd: layers, revisions, compare-and-set,
+/// subscriptions, access rights and the image cache. Creating an agent takes a few milliseconds, and a process can have
+/// hundreds of them. Each has its own state in a temporary directory, which is removed with the agent.
+///
+/// Time passes only when the test advances ``clock``. ``faults`` shows how a program behaves while the agent is slow,
+/// unreachable or misbehaves. The agent stops when it is released. ``shutDown()`` also waits for the end.
+public final class TestAgent: Sendable {
+    private enum State {
+        case running(RunningAgent)
+        case restarting
+        case stopped
+    }
+
+    /// The clock of the agent and its clients.
+    public let clock: TestClock
+
+    private let names: [String]
+    private let directory: AgentDirectory
+    private let images: TestImageOrigin?
+    private let connector: Connector
+    private let state: Mutex<State>
+
+    // MARK: Start and stop
+
+    /// Starts an agent with the namespace `default`.
+    ///
+    /// ```swift
+    /// let agent = try await TestAgent(["search": ["limit": 10]])
+    /// ```
+    /// - Parameters:
+    ///   - document: the remote layer of the namespace, as ``publish(_:namespace:)`` sets it. It must be an object.
+    ///   - images: the origin of the image cache. With nil, the agent has no image cache, and the methods of
+    ///     ``LarderClient/images`` fail with `unavailable`.
+    /// - Throws: ``LarderClientError``: `remote` if the document is rejected, `unreachable` if the agent cannot create
+    ///   its files.
+    public convenience init(
+        _ document: JSONValue = .emptyObject, images: TestImageOrigin? = nil
+    ) async throws(LarderClientError) {
+        try await self.init(namespaces: ["default": document], images: images)
+    }
+
+    /// Starts an agent with several namespaces.
+    ///
+    /// ```swift
+    /// let agent = try await TestAgent(namespaces: ["default": ["limit": 10], "ui": ["theme": "dark"]])
+    /// ```
+    /// - Parameters:
+    ///   - namespaces: the remote layer of each namespace, by name.
+    ///   - images: the origin of the image cache; nil for an agent without an image cache.
+    /// - Throws: the errors of ``init(_:images:)``, and `invalidArgument` if a name is not valid for a namespace.
+    public init(
+        namespaces: [String: JSONValue], images: TestImageOrigin? = nil
+    ) async throws(LarderClientError) {
+        for name in namespaces.keys where !NamespaceConfiguration.isName(name) {
+            throw LarderClientError(
+                .invalidArgument, "\"\(name)\" is not a valid name of a namespace",
+                advice: "use lower-case letters, digits, \".\", \"_\" and \"-\"")
+        }
+        clock = TestClock()
+        names = namespaces.keys.sorted()
+        directory = try AgentDirectory()
+        self.images = images
+        connector = Connector(clock)
+        let agent = try await Self.started(names, directory, clock, images, connector.faults)
+        state = Mutex(.running(agent))
+        connector.use(agent.server)
+        for (name, document) in namespaces where document != .emptyObject {
+            try await publish(document, namespace: name)
+        }
+    }
+
+    deinit {
+        connector.use(nil)
+        guard case .running(let agent) = state.withLock({ $0 }) else { return }
+        Task { [directory] in
+            await agent.stop()
+            withExtendedLifetime(directory) {}
+        }
+    }
+
+    /// Ends all connections and stops the agent. Further attempts to connect fail. An agent that is released without
+    /// this call stops in the background. The files are removed when the agent is released and has stopped.
+    public func shutDown() async {
+        guard let agent = take(leaving: .stopped) else { return }
+        await stop(agent)
+    }
+
+    /// Stops the agent, and starts it again with the state on disk, as after a restart of the service. All connections
+    /// end. Everything that the agent has acknowledged is kept. Faults last.
+    ///
+    /// ```swift
+    /// try await agent.client().config.set(25, at: "search.limit")
+    /// try await agent.restart()
+    /// #expect(try await agent.client().config.value(at: "search.limit", as: Int.self) == 25)
+    /// ```
+    /// - Throws: `closed` if the agent is stopped or another restart is in progress; `unreachable` if the state cannot
+    ///   be opened. The agent is stopped then.
+    public func restart() async throws(LarderClientError) {
+        guard let agent = take(leaving: .restarting) else { throw Self.stopped }
+        await stop(agent)
+        let next: RunningAgent
+        do throws(LarderClientError) {
+            next = try await Self.started(names, directory, clock, images, connector.faults)
+        } catch {
+            state.withLock { $0 = .stopped }
+            throw error
+        }
+        let isShutDown = state.withLock { state in
+            guard case .restarting = state else { return true }
+            state = .running(next)
+            return false
+        }
+        if isShutDown {
+            await next.stop()
+            throw Self.stopped
+        }
+        connector.use(next.server)
+    }
+
+    /// Returns the running agent, and leaves another state; nil if no agent runs.
+    private func take(leaving next: State) -> RunningAgent? {
+        state.withLock { state in
+            let previous = state
+            if case .stopped = previous { return nil }
+            if case .restarting = previous, case .restarting = next { return nil }
+            state = next
+            if case .running(let agent) = previous { return agent }
+            return nil
+        }
+    }
+
+    private func stop(_ agent: RunningAgent) async {
+        connector.use(nil)
+        await agent.stop()
+        await connector.waitUntilDisconnected()
+    }
+
+    private static func started(
+        _ names: [String], _ directory: AgentDirectory, _ clock: TestClock, _ images: TestImageOrigin?,
+        _ faults: Faults
+    ) async throws(LarderClientError) -> RunningAgent {
+        do {
+            return try await RunningAgent.start(
+                names, in: directory, clock: clock, images: images, denying: faults.deniedRights)
+        } catch {
+            throw LarderClientError(.unreachable, "cannot start the test agent: \(error)")
+        }
+    }
+
+    private static let stopped = LarderClientError(.closed, "the test agent is stopped")
+
+    // MARK: Clients
+
+    /// Creates a client of the agent. It connects on the first call, as any client does. An agent can have any number
+    /// of clients.
+    ///
+    /// - Parameter configuration: the options; nil for ``clientConfiguration``. The timeouts of calls follow ``clock`` in
+    ///   any case, except for mapped snapshots and images stored from a file.
+    public func client(configuration: LarderClient.Configuration? = nil) -> LarderClient {
+        let (connector, clock) = (connector, clock)
+        return LarderClient(
+            transport: Transport(
+                name: Connector.name,
+                open: { () throws(LarderSocket.ConnectError) in try connector.open() },
+                handlers: { [FaultHandler(connector)] },
+                schedule: { eventLoop, time, action in
+                    let promise = eventLoop.makePromise(of: Void.self)
+                    let deadline = clock.now.advanced(by: .nanoseconds(time.nanoseconds))
+                    let timer = clock.schedule(at: deadline, for: connector) { isDue in
+                        guard isDue else { return promise.fail(EventLoopError.cancelled) }
+                        eventLoop.execute {
+                            action()
+                            promise.succeed()
+                        }
+                    }
+                    return Scheduled(promise: promise) { clock.cancel(timer) }
+                }), configuration: configuration ?? clientConfiguration)
+    }
+
+    /// The default options of the clients of this agent: those of ``LarderClient/Configuration``, but with ``clock``, and
+    /// with delays between attempts to connect that are not random: 50 ms, 100 ms, 200 ms and so on, at most 10 s.
+    public var clientConfiguration: LarderClient.Configuration {
+        var configuration = LarderClient.Configuration()
+        configuration.clock = clock
+        configuration.backoff = Backoff(fraction: { 1 })
+        return configuration
+    }
+
+    // MARK: Configuration
+
+    /// Replaces the remote layer of a namespace, as `config.push` does. Faults do not affect it. When this method
+    /// returns, each further call of a client gets the new configuration.
+    ///
+    /// - Parameters:
+    ///   - document: the new layer. It must be an object.
+    ///   - namespace: the name of the namespace.
+    /// - Returns: the revision that contains the document. It is the current one if the document changes nothing.
+    /// - Throws: ``LarderClientError``: `remote` with `rejected` if the document is rejected; `invalidArgument` if the
+    ///   agent has no such namespace; `closed` if the agent is stopped.
+    @discardableResult
+    public func publish(
+        _ document: JSONValue, namespace: String = "default"
+    ) async throws(LarderClientError) -> Int {
+        guard case .running(let agent) = state.withLock({ $0 }) else { throw Self.stopped }
+        guard let namespace = agent.namespaces[namespace] else {
+            throw LarderClientError(
+                .invalidArgument, "the test agent has no namespace \"\(namespace)\"",
+                advice: "name it in TestAgent(namespaces:)")
+        }
+        do throws(ConfigError) {
+            return try await namespace.refresher.applyPushedConfig(SourceDocument(value: document), force: false)
+                .commit.revision
+        } catch {
+            throw LarderClientError(remote: WireError(error, of: namespace.publication, mayRead: true))
+        }
+    }
+
+    // MARK: Faults
+
+    /// What goes wrong between the agent and its clients; at first nothing. A change affects existing and new
+    /// connections.
+    public var faults: Faults {
+        get { connector.faults }
+        set { connector.faults = newValue }
+    }
+
+    /// Closes all connections. Returns once all clients have noticed. Clients can connect again at once.
+    ///
+    /// ```swift
+    /// await agent.disconnect()
+    /// await agent.clock.waitForSleepers()  // a stream of snapshots waits before it reconnects
+    /// agent.clock.advance(by: .seconds(1))
+    /// ```
+    public func disconnect() async { await connector.disconnect() }
+
+    /// Waits until at least `count` replies and events are held back because of ``Faults/delay``.
+    ///
+    /// ```swift
+    /// agent.faults.delay = .seconds(60)
+    /// let value = Task { try await client.config.value(at: "search.limit", as: Int.self) }
+    /// await agent.waitForDelayedMessages()
+    /// agent.clock.advance(by: .seconds(30))  // the call fails with `timeout`
+    /// ```
+    public func waitForDelayedMessages(_ count: Int = 1) async { await connector.waitForHeldMessages(count) }
+}
