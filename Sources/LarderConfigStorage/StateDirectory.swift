@@ -77,6 +77,9 @@ package final class StateDirectory: Sendable {
         return descriptor
     }
 
+    /// Lets another agent use the directory. This agent must not use the directory any more.
+    package func unlock() { lock.unlock() }
+
     /// Returns a new random epoch.
     package static func newEpoch() -> String { withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { $0.hex } }
 }

@@ -136,12 +136,13 @@ package final class ConfigNamespaces: Sendable {
         }
     }
 
-    /// Stops all namespaces. Everything is on disk when this returns.
+    /// Stops all namespaces. When this returns, everything is on disk, and another agent can use the state directory.
     package func stop() async {
         await withTaskGroup { group in
             for namespace in all { group.addTask { await namespace.stop() } }
         }
         await environment.watcher.stop()
+        stateDirectory.unlock()
     }
 }
 

@@ -85,10 +85,12 @@ struct ExpiryTime: Sendable {
     private let clocks: StoreClocks
     /// The monotonic time since the creation of this value.
     private let uptime: @Sendable () -> Duration
+    /// Waits until the uptime has the given value.
+    private let alarm: @Sendable (_ uptime: Duration) async throws -> Void
 
     init(_ clocks: StoreClocks) {
         self.clocks = clocks
-        uptime = clocks.clock.stopwatch()
+        (uptime, alarm) = (clocks.clock.stopwatch(), clocks.clock.alarm())
     }
 
     var now: ExpiryQueue.Moment {
@@ -103,7 +105,7 @@ struct ExpiryTime: Sendable {
             let rest = min(moment.timeOfDay - now.timeOfDay, moment.uptime - now.uptime)
             if rest <= 0 { return !Task.isCancelled }
             // The time of day may be set during the sleep, so it is read again every minute.
-            do { try await clocks.clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return false }
+            do { try await alarm(.milliseconds(now.uptime + min(rest, 60_000))) } catch { return false }
         }
     }
 }

@@ -36,6 +36,10 @@ package struct AccessRules: Sendable, Equatable {
     /// ``general`` there.
     package var namespaces: [String: Grants] = [:]
 
+    /// Whether root and the agent's own user have all rights regardless of the rules. False only in an agent inside a
+    /// test, whose clients run as the same user.
+    package var trustsOwner = true
+
     /// Rules that grant no rights. Root and the agent's own user have all rights regardless of the rules.
     package init() {}
 

@@ -23,16 +23,17 @@ final class PeerRights: Sendable {
 
     init(of peer: PeerCredentials, by rules: AccessRules, version: Int) {
         self.version = version
-        isTrusted = peer.isTrusted
+        let isTrusted = rules.trustsOwner && peer.isTrusted
+        self.isTrusted = isTrusted
         user = UInt32(clamping: peer.uid)
         groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
-        general = peer.isTrusted ? .all : rules.general.rights(of: peer)
+        general = isTrusted ? .all : rules.general.rights(of: peer)
         defaultRights = general.intersection(.inNamespaces)
         // The `access` member of a namespace cannot grant the right `administer`. A peer that has `administer` for the
         // whole agent also has it in each such namespace that grants the peer any other right.
         let administer = general.intersection(Rights([.administer]))
         own = rules.namespaces.mapValues { grants in
-            if peer.isTrusted { return .inNamespaces }
+            if isTrusted { return .inNamespaces }
             let given = grants.rights(of: peer)
             return given.isEmpty ? [] : given.union(administer)
         }

@@ -1,14 +1,14 @@
-import LarderConfig
-import LarderConfigModel
+package import LarderConfig
+package import LarderConfigModel
 import LarderImages
 import LarderJSON
-import LarderProtocol
+package import LarderProtocol
 import LarderUpstream
 
 extension WireError {
     /// Converts the error of a configuration change. If the error is a conflict, the result contains the current state
     /// of the namespace.
-    init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
+    package init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
         if error.code == .schemaViolation, !mayRead {
             self.init([], "the configuration would violate its schema; only peers with the right \"read\" see how")
             return

@@ -49,8 +49,7 @@ package final class AgentServer: Sendable {
             socket,
             Acceptor.Handler(
                 connected: { socket, loop in
-                    guard let own = contexts[ObjectIdentifier(loop)]?.value else { return }
-                    Self.accept(socket, on: own, context, registry)
+                    contexts[ObjectIdentifier(loop)]?.value.accept(socket)
                 },
                 exhausted: { socket, loop in
                     var limits = context.limits
@@ -108,20 +107,5 @@ package final class AgentServer: Sendable {
             contexts[ObjectIdentifier(loop)] = own
         }
         return contexts
-    }
-
-    private static func accept(
-        _ socket: CInt, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
-    ) {
-        let limits = context.limits
-        let peer = PeerCredentials(descriptor: socket)
-        guard let usage = registry.join(peer, limits) else {
-            return registry.refuse(socket, of: peer, limits, context.refusals)
-        }
-        guard let id = registry.admit(limit: limits.connections) else {
-            registry.users.leave(usage)
-            return registry.refuse(socket, limits, context.refusals)
-        }
-        Connection(id: id, loop: loop, socket: socket, peer: peer, limits: limits, user: usage).start()
     }
 }

@@ -24,6 +24,9 @@ final class ConnectionRegistry: Sendable {
         loops.withLock { $0.append(loop) }
     }
 
+    /// Forgets the event loops. Without this call, the registry and the loops would retain each other.
+    func removeLoops() { loops.withLock { $0 = [] } }
+
     /// Reserves an id for a new connection; nil if `limit` connections are open. A refused connection is never counted
     /// as open. Otherwise the refusal would have to correct the count and, if no connection is left, resume the tasks
     /// that wait for an empty registry.

@@ -83,6 +83,20 @@ final class LoopContext {
     /// The connections, by id.
     var connections: [Int: Connection] { table.connections }
 
+    /// Serves a connected socket, or refuses it if a limit is reached. Takes ownership of the socket.
+    func accept(_ socket: CInt) {
+        let limits = server.limits
+        let peer = PeerCredentials(descriptor: socket)
+        guard let usage = registry.join(peer, limits) else {
+            return registry.refuse(socket, of: peer, limits, server.refusals)
+        }
+        guard let id = registry.admit(limit: limits.connections) else {
+            registry.users.leave(usage)
+            return registry.refuse(socket, limits, server.refusals)
+        }
+        Connection(id: id, loop: self, socket: socket, peer: peer, limits: limits, user: usage).start()
+    }
+
     func add(_ connection: Connection) {
         table.add(connection)
         traffic.connectionsOpen += 1

@@ -1,8 +1,8 @@
-import LarderEventLoop
-import NIOCore
+package import LarderEventLoop
+package import NIOCore
 
 /// An event loop that serves connections. Tests use implementations with a clock that the tests control.
-protocol ServerEventLoop: EventLoop {
+package protocol ServerEventLoop: EventLoop {
     /// The number of the current iteration; nil if each event counts as an iteration of its own.
     var iteration: Int? { get }
 
@@ -17,9 +17,9 @@ protocol ServerEventLoop: EventLoop {
 }
 
 extension EpollLoop: ServerEventLoop {
-    var iteration: Int? { iterationNumber }
+    package var iteration: Int? { iterationNumber }
 
-    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+    package func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
         LoopTaskExecutor(self, runsInPlace: runsInPlace)
     }
 }

@@ -1,5 +1,5 @@
-import NIOCore
-import NIOEmbedded
+package import NIOCore
+package import NIOEmbedded
 
 @testable import LarderServer
 
@@ -20,17 +20,17 @@ extension EventLoop {
 }
 
 extension EmbeddedEventLoop: ServerEventLoop {
-    var iteration: Int? { nil }
-    func deferWork(_ work: @escaping () -> Void) { deferred(work) }
-    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+    package var iteration: Int? { nil }
+    package func deferWork(_ work: @escaping () -> Void) { deferred(work) }
+    package func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
         NIOTaskExecutor(self)
     }
 }
 
 extension NIOAsyncTestingEventLoop: ServerEventLoop {
-    var iteration: Int? { nil }
-    func deferWork(_ work: @escaping () -> Void) { deferred(work) }
-    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+    package var iteration: Int? { nil }
+    package func deferWork(_ work: @escaping () -> Void) { deferred(work) }
+    package func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
         NIOTaskExecutor(self)
     }
 }
