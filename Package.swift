@@ -48,6 +48,7 @@ let package = Package(
     name: "larder",
     products: [
         .library(name: "LarderClient", targets: ["LarderClient"]),
+        .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
     ],
@@ -134,6 +135,13 @@ let package = Package(
             ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
         larder(
+            "LarderTesting",
+            [
+                "LarderClientCore", "LarderConfig", "LarderConfigModel", "LarderEventLoop", "LarderImages",
+                "LarderJSON", "LarderPlatform", "LarderProtocol", "LarderServer", "LarderUpstream", logging,
+                nioCore, nioPosix,
+            ]),
+        larder(
             "larderd",
             [
                 "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
@@ -213,6 +221,9 @@ let package = Package(
                 "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
         tests("LarderClientTests", ["LarderClient", "LarderClientCore", "LarderJSON", "LarderProtocol", nioCore]),
+        tests(
+            "LarderTestingTests",
+            ["LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",

@@ -1,4 +1,4 @@
-public import LarderClient
+public import LarderClientCore
 import LarderConfig
 import LarderConfigModel
 import LarderProtocol

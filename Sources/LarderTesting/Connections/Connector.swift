@@ -1,6 +1,5 @@
-import CLinuxShims
 import Glibc
-import LarderClient
+import LarderClientCore
 import LarderServer
 import NIOCore
 import Synchronization

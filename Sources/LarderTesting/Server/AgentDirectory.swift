@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 import LarderPlatform
 
 /// The directory of an agent's state and images. It is removed, with its contents, when this object is released.

@@ -1,7 +1,6 @@
-import LarderClient
+import LarderClientCore
 import LarderConfig
 import LarderConfigModel
-import LarderConfigSources
 import LarderEventLoop
 import LarderImages
 import LarderPlatform
