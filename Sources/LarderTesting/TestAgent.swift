@@ -24,7 +24,9 @@ import Synchronization
 /// hundreds of them. Each has its own state in a temporary directory, which is removed with the agent.
 ///
 /// Time passes only when the test advances ``clock``. ``faults`` shows how a program behaves while the agent is slow,
-/// unreachable or misbehaves. The agent stops when it is released. ``shutDown()`` also waits for the end.
+/// unreachable or misbehaves.
+///
+/// The agent runs as long as the test or a client refers to it. ``shutDown()`` stops it earlier.
 public final class TestAgent: Sendable {
     private enum State {
         case running(RunningAgent)
@@ -100,7 +102,7 @@ public final class TestAgent: Sendable {
     }
 
     /// Ends all connections and stops the agent. Further attempts to connect fail. An agent that is released without
-    /// this call stops in the background. The files are removed when the agent is released and has stopped.
+    /// this call stops in the background. Its files are removed when it is released and has stopped.
     public func shutDown() async {
         guard let agent = take(leaving: .stopped) else { return }
         await stop(agent)
@@ -178,24 +180,14 @@ public final class TestAgent: Sendable {
     /// - Parameter configuration: the options; nil for ``clientConfiguration``. The timeouts of calls follow ``clock`` in
     ///   any case, except for mapped snapshots and images stored from a file.
     public func client(configuration: LarderClient.Configuration? = nil) -> LarderClient {
-        let (connector, clock) = (connector, clock)
-        return LarderClient(
+        LarderClient(
             transport: Transport(
                 name: Connector.name,
-                open: { () throws(LarderSocket.ConnectError) in try connector.open() },
-                handlers: { [FaultHandler(connector)] },
-                schedule: { eventLoop, time, action in
-                    let promise = eventLoop.makePromise(of: Void.self)
-                    let deadline = clock.now.advanced(by: .nanoseconds(time.nanoseconds))
-                    let timer = clock.schedule(at: deadline, for: connector) { isDue in
-                        guard isDue else { return promise.fail(EventLoopError.cancelled) }
-                        eventLoop.execute {
-                            action()
-                            promise.succeed()
-                        }
-                    }
-                    return Scheduled(promise: promise) { clock.cancel(timer) }
-                }), configuration: configuration ?? clientConfiguration)
+                // The closure retains the agent, so that the agent runs as long as its clients exist.
+                open: { () throws(LarderSocket.ConnectError) in try self.connector.open() },
+                handlers: { [connector] in [FaultHandler(connector)] },
+                schedule: { [connector] in connector.schedule($0, $1, $2) }),
+            configuration: configuration ?? clientConfiguration)
     }
 
     /// The default options of the clients of this agent: those of ``LarderClient/Configuration``, but with ``clock``, and
@@ -238,7 +230,7 @@ public final class TestAgent: Sendable {
 
     // MARK: Faults
 
-    /// What goes wrong between the agent and its clients; at first nothing. A change affects existing and new
+    /// The faults between the agent and its clients; none at first. A change affects existing and new
     /// connections.
     public var faults: Faults {
         get { connector.faults }

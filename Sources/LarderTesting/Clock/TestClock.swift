@@ -16,6 +16,9 @@ public final class TestClock: Clock, Sendable {
         /// The time since the creation of the clock.
         public var offset: Duration
 
+        /// Creates the time that is `offset` later than the creation of the clock.
+        public init(offset: Duration) { self.offset = offset }
+
         /// Returns the time that is later by `duration`.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
         /// Returns the time from this instant to `other`; negative if `other` is earlier.
@@ -49,6 +52,11 @@ public final class TestClock: Clock, Sendable {
 
     /// Creates a clock at the offset zero.
     public init() {}
+
+    // A promise of SwiftNIO must be completed before it is released.
+    deinit {
+        for timer in state.withLock({ $0.queue.takeAll() }) { timer.end(false) }
+    }
 
     /// The current time.
     public var now: Instant { state.withLock { $0.now } }
@@ -183,8 +191,9 @@ struct TimerTable {
         return timer
     }
 
-    mutating func takeAll(of owner: ObjectIdentifier) -> [Timer] {
-        let own = timers.filter { $0.value.owner == owner }
+    /// Removes and returns the timers of an object; nil for all timers.
+    mutating func takeAll(of owner: ObjectIdentifier? = nil) -> [Timer] {
+        let own = timers.filter { owner == nil || $0.value.owner == owner }
         for id in own.keys { _ = remove(id) }
         return Array(own.values)
     }
@@ -198,7 +207,7 @@ struct TimerTable {
     }
 }
 
-/// The clock of the agent's own work, whose sleeps ``TestClock/waitForSleepers(_:)`` does not count.
+/// The clock as the agent itself uses it. ``TestClock/waitForSleepers(_:)`` does not count its sleeps.
 struct AgentClock: Clock {
     let clock: TestClock
 

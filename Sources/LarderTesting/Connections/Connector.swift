@@ -64,6 +64,22 @@ final class Connector: Sendable {
         for channel in state.withLock({ $0.links.values.map(\.channel) }) { try? await channel.closeFuture.get() }
     }
 
+    /// Calls `action` on an event loop of a client after a time on the clock.
+    func schedule(
+        _ eventLoop: any EventLoop, _ time: TimeAmount, _ action: @escaping @Sendable () -> Void
+    ) -> Scheduled<Void> {
+        let promise = eventLoop.makePromise(of: Void.self)
+        let deadline = clock.now.advanced(by: .nanoseconds(time.nanoseconds))
+        let timer = clock.schedule(at: deadline, for: self) { isDue in
+            guard isDue else { return promise.fail(EventLoopError.cancelled) }
+            eventLoop.execute {
+                action()
+                promise.succeed()
+            }
+        }
+        return Scheduled(promise: promise) { [clock] in clock.cancel(timer) }
+    }
+
     // MARK: Faults
 
     var faults: TestAgent.Faults {

@@ -36,9 +36,11 @@ final class FaultHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        incomplete.writeImmutableBuffer(unwrapInboundIn(data))
-        guard let end = incomplete.readableBytesView.lastIndex(of: UInt8(ascii: "\n")),
-            let lines = incomplete.readSlice(length: end + 1 - incomplete.readerIndex)
+        let input = unwrapInboundIn(data)
+        let lengthBefore = incomplete.readableBytes
+        incomplete.writeImmutableBuffer(input)
+        guard let end = input.readableBytesView.lastIndex(of: UInt8(ascii: "\n")),
+            let lines = incomplete.readSlice(length: lengthBefore + end + 1 - input.readerIndex)
         else { return }
         incomplete.discardReadBytes()
         let faults = connector.faults

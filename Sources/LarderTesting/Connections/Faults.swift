@@ -1,7 +1,7 @@
 public import LarderProtocol
 
 extension TestAgent {
-    /// What goes wrong between an agent and its clients. Set in ``TestAgent/faults``. Each fault lasts until it is
+    /// The faults between an agent and its clients, as ``TestAgent/faults`` has them. Each fault lasts until it is
     /// switched off; a new value without faults ends all of them.
     ///
     /// ```swift

@@ -1,0 +1,81 @@
+import Glibc
+import LarderClient
+import LarderTesting
+import Testing
+
+@Suite("Test agents: images", .timeLimit(.minutes(5)))
+struct ImageOriginTests {
+    private let origin = TestImageOrigin()
+    private let url = "https://img.example.org/logo.png"
+
+    private func client() async throws -> (TestAgent, LarderClient) {
+        origin.add(TestImageOrigin.png, at: url, maximumAge: .seconds(60))
+        let agent = try await TestAgent(images: origin)
+        return (agent, agent.client())
+    }
+
+    @Test("an image comes from the origin once, and is then cached until it is no longer fresh on the clock")
+    func caching() async throws {
+        let (agent, client) = try await client()
+        let image = try await client.images.get(ImageRequest(url))
+        #expect(image.image.bytes == TestImageOrigin.png.count)
+        #expect(access(image.path, R_OK) == 0)
+        #expect(try await client.images.get(ImageRequest(url)).source == .hit)
+        #expect(origin.requests(at: url) == 1)
+        agent.clock.advance(by: .seconds(61))
+        _ = try await client.images.get(ImageRequest(url))
+        #expect(origin.requests(at: url) == 2)
+    }
+
+    @Test("a transfer waits at the byte at which the test holds it")
+    func hold() async throws {
+        let (_, client) = try await client()
+        origin.hold(at: url, after: 20)
+        let image = Task { [url] in try await client.images.get(ImageRequest(url)) }
+        await origin.waitUntilHeld(at: url)
+        origin.release(at: url)
+        #expect(try await image.value.image.bytes == TestImageOrigin.png.count)
+    }
+
+    @Test("a client that gives up ends a held transfer, and the agent stops while another one is held")
+    func heldAtTheEnd() async throws {
+        let (agent, client) = try await client()
+        origin.hold(at: url)
+        let first = Task { [url] in try await client.images.get(ImageRequest(url)) }
+        await origin.waitUntilHeld(at: url)
+        first.cancel()
+        await #expect(throws: LarderClientError.self) { try await first.value }
+        let second = Task { [url] in try await client.images.get(ImageRequest(url)) }
+        await origin.waitUntilHeld(at: url)
+        await agent.shutDown()
+        await #expect(throws: LarderClientError.self) { try await second.value }
+    }
+
+    @Test("an error status of the origin fails the request")
+    func errorStatus() async throws {
+        let (_, client) = try await client()
+        origin.fail(at: url, status: 404)
+        let error = await failure { () async throws(LarderClientError) in
+            try await client.images.get(ImageRequest(url))
+        }
+        #expect(error?.code == .remote)
+    }
+
+    @Test("an image is still cached after a restart")
+    func restart() async throws {
+        let (agent, client) = try await client()
+        _ = try await client.images.get(ImageRequest(url))
+        try await agent.restart()
+        #expect(try await client.images.get(ImageRequest(url)).source == .hit)
+        #expect(origin.requests(at: url) == 1)
+    }
+
+    @Test("an agent without an origin has no image cache")
+    func disabled() async throws {
+        let client = try await TestAgent().client()
+        let error = await failure { () async throws(LarderClientError) in
+            try await client.images.get(ImageRequest(url))
+        }
+        #expect(error?.remoteError?.code == .unavailable)
+    }
+}
