@@ -77,7 +77,7 @@ final class GuardedClients: Sendable {
             let pin = Pin(host: url.host, address: address)
             let client = try enter(pin, url)
             do throws(UpstreamError) {
-                let value = try await body(.client(client, address: address))
+                let value = try await body(ClientRoute(client: client, address: address))
                 await leave(pin)
                 return value
             } catch {

@@ -16,20 +16,27 @@ enum ClientSource: Sendable {
     /// Runs `body` with the client for a URL. The client is valid until `body` returns. If a guarded client cannot
     /// connect, `body` runs again with another address of the host.
     func withClient<Value: Sendable>(
-        for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
+        for url: FetchURL, _ body: (RequestRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
         switch self {
-        case .shared(let client): try await body(.client(client, address: nil))
-        case .guarded(let clients): try await clients.withClient(for: url, body)
+        case .shared(let client): try await body(.client(ClientRoute(client: client, address: nil)))
+        case .guarded(let clients):
+            try await clients.withClient(for: url) { route throws(UpstreamError) in try await body(.client(route)) }
         case .inProcess(let origin): try await body(.inProcess(origin))
         }
     }
 }
 
+/// A client and the address that it connects to.
+struct ClientRoute: Sendable {
+    let client: HTTPClient
+    /// The only address that the client can connect to; nil for any address of the host.
+    let address: IPAddress?
+}
+
 /// How a request reaches its server.
-enum ClientRoute: Sendable {
-    /// Through a client, which can connect only to `address`. Nil for any address of the host.
-    case client(HTTPClient, address: IPAddress?)
+enum RequestRoute: Sendable {
+    case client(ClientRoute)
     case inProcess(any InProcessOrigin)
 }
 
@@ -151,7 +158,7 @@ struct HTTPExchange: Sendable {
     }
 
     private func send(
-        to target: FetchURL, _ route: ClientRoute
+        to target: FetchURL, _ route: RequestRoute
     ) async throws(UpstreamError) -> HTTPClientResponse {
         var message = HTTPClientRequest(url: target.text)
         for field in fields { message.headers.add(name: field.name, value: field.value) }
@@ -174,14 +181,14 @@ struct HTTPExchange: Sendable {
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         switch route {
         case .inProcess(let origin): return try await origin.execute(message)
-        case .client(let client, let address):
+        case .client(let route):
             do {
                 // `Deadline` enforces the limits. `execute` also requires a deadline, so it gets one that never
                 // expires.
-                return try await client.execute(message, deadline: .distantFuture)
+                return try await route.client.execute(message, deadline: .distantFuture)
             } catch {
                 guard TLSFailure(description: String(describing: error)).isUntrusted,
-                    let reason = await certificateProblem(of: target, client, address)
+                    let reason = await certificateProblem(of: target, route)
                 else { throw UpstreamError(before: error, from: target) }
                 throw .tlsFailed(reason, target)
             }
@@ -190,11 +197,9 @@ struct HTTPExchange: Sendable {
 
     /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if all
     /// certificates are valid now or cannot be read.
-    private func certificateProblem(
-        of target: FetchURL, _ client: HTTPClient, _ address: IPAddress?
-    ) async -> String? {
+    private func certificateProblem(of target: FetchURL, _ route: ClientRoute) async -> String? {
         let certificates = await ServerCertificates.read(
-            from: target, at: address?.description, on: client.eventLoopGroup, timeout: .seconds(5))
+            from: target, at: route.address?.description, on: route.client.eventLoopGroup, timeout: .seconds(5))
         return certificates?.problem(at: time(nil))
     }
 
