@@ -84,7 +84,7 @@ public final class TestAgent: Sendable {
         directory = try AgentDirectory()
         self.images = images
         connector = Connector(clock)
-        let agent = try await Self.started(names, directory, clock, images, connector.faults)
+        let agent = try await Self.started(names, directory, clock, images)
         state = Mutex(.running(agent))
         connector.use(agent.server)
         for (name, document) in namespaces where document != .emptyObject {
@@ -123,7 +123,7 @@ public final class TestAgent: Sendable {
         await stop(agent)
         let next: RunningAgent
         do throws(LarderClientError) {
-            next = try await Self.started(names, directory, clock, images, connector.faults)
+            next = try await Self.started(names, directory, clock, images)
         } catch {
             state.withLock { $0 = .stopped }
             throw error
@@ -159,12 +159,10 @@ public final class TestAgent: Sendable {
     }
 
     private static func started(
-        _ names: [String], _ directory: AgentDirectory, _ clock: TestClock, _ images: TestImageOrigin?,
-        _ faults: Faults
+        _ names: [String], _ directory: AgentDirectory, _ clock: TestClock, _ images: TestImageOrigin?
     ) async throws(LarderClientError) -> RunningAgent {
         do {
-            return try await RunningAgent.start(
-                names, in: directory, clock: clock, images: images, denying: faults.deniedRights)
+            return try await RunningAgent.start(names, in: directory, clock: clock, images: images)
         } catch {
             throw LarderClientError(.unreachable, "cannot start the test agent: \(error)")
         }
@@ -177,6 +175,10 @@ public final class TestAgent: Sendable {
     /// Creates a client of the agent. It connects on the first call, as any client does. An agent can have any number
     /// of clients.
     ///
+    /// ```swift
+    /// let client = agent.client()
+    /// let limit = try await client.config.snapshot(at: "search.limit").value
+    /// ```
     /// - Parameter configuration: the options; nil for ``clientConfiguration``. The timeouts of calls follow ``clock`` in
     ///   any case, except for mapped snapshots and images stored from a file.
     public func client(configuration: LarderClient.Configuration? = nil) -> LarderClient {
@@ -192,6 +194,12 @@ public final class TestAgent: Sendable {
 
     /// The default options of the clients of this agent: those of ``LarderClient/Configuration``, but with ``clock``, and
     /// with delays between attempts to connect that are not random: 50 ms, 100 ms, 200 ms and so on, at most 10 s.
+    ///
+    /// ```swift
+    /// var configuration = agent.clientConfiguration
+    /// configuration.timeout = .seconds(1)
+    /// let client = agent.client(configuration: configuration)
+    /// ```
     public var clientConfiguration: LarderClient.Configuration {
         var configuration = LarderClient.Configuration()
         configuration.clock = clock
@@ -204,6 +212,9 @@ public final class TestAgent: Sendable {
     /// Replaces the remote layer of a namespace, as `config.push` does. Faults do not affect it. When this method
     /// returns, each further call of a client gets the new configuration.
     ///
+    /// ```swift
+    /// try await agent.publish(["search": ["limit": 20]])
+    /// ```
     /// - Parameters:
     ///   - document: the new layer. It must be an object.
     ///   - namespace: the name of the namespace.

@@ -50,7 +50,12 @@ final class Connector: Sendable {
     }
 
     /// Replaces the server of new connections; nil refuses them.
-    func use(_ server: EmbeddedServer?) { state.withLock { $0.server = server } }
+    func use(_ server: EmbeddedServer?) {
+        state.withLock { state in
+            server?.use(RunningAgent.accessRules(denying: state.faults.deniedRights))
+            state.server = server
+        }
+    }
 
     /// Closes all connections. Returns once all clients have noticed.
     func disconnect() async {

@@ -29,8 +29,7 @@ final class RunningAgent: Sendable {
 
     /// Opens the state in a directory, and serves it.
     static func start(
-        _ names: [String], in directory: AgentDirectory, clock: TestClock, images origin: TestImageOrigin?,
-        denying denied: Set<Right>
+        _ names: [String], in directory: AgentDirectory, clock: TestClock, images origin: TestImageOrigin?
     ) async throws -> RunningAgent {
         let namespaces = try await ConfigNamespaces(
             names.map { NamespaceConfiguration(name: $0, durability: .relaxed) }, stateDirectory: directory.state,
@@ -46,7 +45,7 @@ final class RunningAgent: Sendable {
                     stateDirectory: directory.state),
                 settings: ServerContext.SettingsSource(
                     path: nil, readAt: Timestamp(milliseconds: clock.millisecondsSince1970)),
-                limits: ConnectionLimits(), access: accessRules(denying: denied), images: images, logger: logger)
+                limits: ConnectionLimits(), access: accessRules(denying: []), images: images, logger: logger)
             let epollLoop = try SharedThreads.server.get()
             let loop = TestEventLoop(epollLoop, clock)
             let server = try await EmbeddedServer(context: context, loop: loop, epollLoop: epollLoop)
