@@ -43,10 +43,14 @@ struct ImageOriginTests {
         origin.hold(at: url)
         let first = Task { [url] in try await client.images.get(ImageRequest(url)) }
         await origin.waitUntilHeld(at: url)
+        #expect(origin.requests(at: url) == 1)
         first.cancel()
         await #expect(throws: LarderClientError.self) { try await first.value }
-        let second = Task { [url] in try await client.images.get(ImageRequest(url)) }
-        await origin.waitUntilHeld(at: url)
+        let other = "https://img.example.org/other.png"
+        origin.add(TestImageOrigin.png, at: other)
+        origin.hold(at: other)
+        let second = Task { try await client.images.get(ImageRequest(other)) }
+        await origin.waitUntilHeld(at: other)
         await agent.shutDown()
         await #expect(throws: LarderClientError.self) { try await second.value }
     }
