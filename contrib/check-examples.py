@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Type-checks the Swift examples of the documentation.
+
+The examples are the ```swift blocks in the doc comments of the library's modules, in the articles and tutorials of its DocC
+catalogue, in README.md and in the guides for programs. All of them are compiled together, against the modules that
+`swift build` built.
+
+  contrib/check-examples.py             check the examples; also fails for public symbols without documentation
+  contrib/check-examples.py --missing   also fail for public types and methods without an example
+
+Options:
+  --build DIR     the build directory; by default .build
+  --modules DIR   a directory whose modules are used in preference to those of the build directory
+  --keep DIR      leave the generated Swift files in this directory
+
+How an example is compiled:
+
+- A doc comment, a Markdown file and a tutorial's code file are one document each.
+- Imports are moved to the start of the file that is generated for the document. Declarations of types and functions are
+  visible in all blocks of the document. The statements of each block are the body of an async throwing function.
+- The names of PRELUDE below, such as `client`, are visible everywhere. A block can declare its own.
+- A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
+- Warnings are errors, except for values that are never used or changed.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The modules with examples, and the module that the examples of each import, because it re-exports the others.
+MODULES = {
+    "LarderJSON": "LarderClient",
+    "LarderSnapshotFile": "LarderClient",
+    "LarderProtocol": "LarderClient",
+    "LarderClientCore": "LarderClient",
+    "LarderClient": "LarderClient",
+    "LarderTesting": "LarderTesting",
+    "LarderServiceLifecycle": "LarderServiceLifecycle",
+    "ConfigurationLarder": "ConfigurationLarder",
+}
+# The modules whose public symbols must be documented, and with `--missing` have examples.
+DOCUMENTED = ["LarderClientCore", "LarderClient"]
+CATALOGUE = "Sources/LarderClient/LarderClient.docc"
+DOCUMENTS = [
+    "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
+    "contrib/guides/rollout.md",
+]
+
+# Names that the examples use without declaring them.
+PRELUDE = """
+import Foundation
+import LarderClient
+
+/// The connection to the agent.
+let client = LarderClient()
+/// A snapshot that the example got before.
+let snapshot = LarderSnapshot(value: ["limit": 25], revision: 1, epoch: "1", state: .fresh)
+/// The URLs of some images.
+let urls: [String] = []
+/// The bytes of an image.
+let png = Data()
+
+/// The configuration at `search`.
+struct Search: Codable, Sendable, Equatable {
+    var limit: Int
+    var hosts: [String]
+}
+
+/// The error of a program that cannot use a configuration.
+struct SearchError: Error { var description = "" }
+
+/// The program that uses a configuration.
+actor Server {
+    func apply(_ search: Search) throws {}
+}
+let server = Server()
+"""
+
+MANIFEST = (".package(url:", ".product(name:", ".package(path:")
+# Methods that language constructs such as `for` call.
+LANGUAGE = {"makeAsyncIterator", "next", "hash", "==", "encode"}
+UNUSED = re.compile(r"never used|never mutated|never read|is unused|consider replacing with '_'|never written to")
+DECLARATION = re.compile(
+    r"(?:(?:public|private|fileprivate|internal|final|indirect|nonisolated|static|@\w+(?:\([^)]*\))?)\s+)*"
+    r"(struct|class|enum|actor|protocol|extension|typealias|func|init)\b")
+
+
+class Block:
+    """The lines of one example, and the number of the first line in its file."""
+
+    def __init__(self, start, lines):
+        self.start, self.lines = start, lines
+
+    def items(self):
+        """Yields (kind, line number, lines) for each import, declaration and statement of the outermost level."""
+        items = []
+        attributed = False  # the last line has only attributes, which belong to the next line
+        for offset, line in enumerate(self.lines):
+            is_outermost = line[:1] not in ("", " ", "\t", "}", ")", "]", ".", "/", "#")
+            if not is_outermost or attributed:
+                if not items:
+                    items.append([None, self.start + offset, []])
+                items[-1][2].append(line)
+                if attributed and is_outermost:
+                    items[-1][0] = kind_of(line)
+            else:
+                items.append([kind_of(line), self.start + offset, [line]])
+            if is_outermost:
+                attributed = bool(re.fullmatch(r"(@\w+(\([^)]*\))?\s*)+(//.*)?", line.strip()))
+        return items
+
+
+def kind_of(line):
+    if re.match(r"(@\w+\s+)?(public\s+)?import\s", line):
+        return "import"
+    match = DECLARATION.match(line)
+    if not match:
+        return "statement"
+    return "extension" if match[1] == "extension" else "declaration"
+
+
+def fenced_blocks(lines, first):
+    """Returns the ```swift blocks of Markdown lines, without the indentation of the fence."""
+    blocks, block, indent = [], None, 0
+    for number, line in enumerate(lines, first):
+        fence = re.match(r"( *)```(.*)$", line)
+        if block is not None and fence:
+            blocks.append(block)
+            block = None
+        elif block is not None:
+            block.lines.append(line[indent:] if not line[:indent].strip() else line)
+        elif fence and fence[2].strip() == "swift":
+            block, indent = Block(number + 1, []), len(fence[1])
+        elif fence:
+            block, indent = Block(number + 1, []), len(fence[1])
+            block.lines.append(MANIFEST[0])  # another language: skipped below
+    return [block for block in blocks if not any(mark in line for line in block.lines for mark in MANIFEST)]
+
+
+def doc_comments(text):
+    """Yields (number of the first line, lines) for each doc comment."""
+    comment = []
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        match = re.match(r"\s*/// ?(.*)$", line)
+        if match:
+            comment.append(match[1])
+        elif comment:
+            yield number - len(comment), comment
+            comment = []
+
+
+def documents():
+    """Yields (path, module to import, blocks) for each document that has examples."""
+    for module, imported in MODULES.items():
+        for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
+            if ".docc" in str(path):
+                continue
+            for first, lines in doc_comments(path.read_text()):
+                yield path, imported, fenced_blocks(lines, first)
+    for path in sorted((ROOT / CATALOGUE).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
+        if path.exists():
+            yield path, "LarderClient", fenced_blocks(path.read_text().splitlines(), 1)
+    for path in sorted((ROOT / CATALOGUE).rglob("*.swift")):
+        lines = path.read_text().splitlines()
+        if not any(mark in line for line in lines for mark in MANIFEST):
+            yield path, "LarderClient", [Block(1, lines)]
+
+
+def swift_file(path, imported, blocks, number):
+    """Returns the text of the Swift file for a document."""
+    imports, extensions, declarations, functions = [], [], [], []
+    name = path.relative_to(ROOT)
+    for index, block in enumerate(blocks):
+        statements = []
+        for kind, line, lines in block.items():
+            # A program has one @main, but every example may.
+            lines = [re.sub(r"^@main\b", "", text) for text in lines]
+            located = [f'#sourceLocation(file: "{name}", line: {line})', *lines, "#sourceLocation()"]
+            {"import": imports, "extension": extensions, "declaration": declarations}.get(kind, statements).extend(located)
+        functions += [f"func example{index}() async throws {{", *statements, "}"]
+    return "\n".join(
+        ["import Foundation", f"import {imported}", *imports, *extensions, f"struct Document{number} {{", *declarations,
+         *functions, "}", ""])
+
+
+class Toolchain:
+    def __init__(self, build, modules):
+        modules_built = build / "debug" / "Modules"
+        if not modules_built.is_dir():
+            sys.exit(f"check-examples: {modules_built} does not exist; run `swift build` first")
+        self.directories = [*modules, modules_built]
+        maps = [*build.glob("debug/*.build/module.modulemap"),
+                *build.glob("checkouts/*/Sources/*/include/module.modulemap")]
+        self.search = [word for directory in self.directories for word in ("-I", str(directory))]
+        for module_map in maps:
+            self.search += ["-Xcc", f"-fmodule-map-file={module_map}"]
+
+    def has(self, module):
+        return any((directory / f"{module}.swiftmodule").exists() for directory in self.directories)
+
+    def check(self, files):
+        """Type-checks files. Returns the diagnostics that are errors."""
+        plugins = pathlib.Path(run("swiftc", "-print-target-info", parse=json.loads)["paths"]["runtimeResourcePath"])
+        result = subprocess.run(
+            ["swiftc", "-typecheck", "-wmo", "-swift-version", "6", "-parse-as-library", "-module-name", "Examples",
+             "-plugin-path", str(plugins / "host/plugins/testing"), *self.search, *map(str, files)],
+            cwd=ROOT, capture_output=True, text=True)
+        diagnostics = []
+        for match in re.finditer(r"^(\S+?:\d+):\d+: (error|warning): (.*)$", result.stderr, re.MULTILINE):
+            if match[2] == "error" or not UNUSED.search(match[3]):
+                diagnostics.append(f"{match[1]}: {match[2]}: {match[3]}")
+        if result.returncode != 0 and not diagnostics:
+            diagnostics.append(result.stderr)
+        return list(dict.fromkeys(diagnostics))
+
+    def symbols(self, module):
+        """Returns the public symbols that a module declares."""
+        target = run("swiftc", "-print-target-info", parse=json.loads)["target"]["triple"]
+        with tempfile.TemporaryDirectory() as graphs:
+            run("swift", "symbolgraph-extract", "-module-name", module, "-target", target, *self.search,
+                "-minimum-access-level", "public", "-skip-synthesized-members", "-output-dir", graphs)
+            return [symbol for graph in sorted(pathlib.Path(graphs).glob("*.json"))
+                    for symbol in json.loads(graph.read_text())["symbols"] if "location" in symbol]
+
+
+def run(*command, parse=str):
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"check-examples: {' '.join(command[:2])} failed:\n{result.stderr}")
+    return parse(result.stdout)
+
+
+def symbol_faults(symbols, with_examples):
+    """Returns the public symbols without documentation and, if `with_examples`, the types and methods without an example.
+
+    A method is covered by an example of its own, or by one of its type that calls it. A nested type, an initializer and a
+    property are covered by the example of the type."""
+    texts = {}  # the documentation of each type
+    for symbol in symbols:
+        texts.setdefault(".".join(symbol["pathComponents"]), text_of(symbol))
+    faults = []
+    for symbol in symbols:
+        components, kind = symbol["pathComponents"], symbol["kind"]["identifier"].removeprefix("swift.")
+        name = ".".join(components)
+        place = f"{relative(symbol['location']['uri'])}:{symbol['location']['position']['line'] + 1}"
+        own = text_of(symbol)
+        enclosing = [texts.get(".".join(components[:count]), "") for count in range(1, len(components))]
+        if not own:
+            faults.append(f"{place}: error: {name} has no documentation")
+        elif with_examples and "```swift" not in own:
+            if kind in ("struct", "class", "enum", "protocol"):
+                if not any("```swift" in text for text in enclosing):
+                    faults.append(f"{place}: error: {name} has no example")
+            elif kind in ("method", "type.method", "func"):
+                method = re.match(r"[^(]*", components[-1])[0]
+                calls = re.compile(rf"\b{re.escape(method)}\b *[({{]")
+                if method not in LANGUAGE and not any(calls.search(examples(text)) for text in enclosing):
+                    faults.append(f"{place}: error: {name} has no example")
+    return faults
+
+
+def text_of(symbol):
+    return "\n".join(line["text"] for line in symbol.get("docComment", {"lines": []})["lines"])
+
+
+def examples(text):
+    return "\n".join(line for block in fenced_blocks(text.splitlines(), 1) for line in block.lines)
+
+
+def relative(uri):
+    path = uri.removeprefix("file://")
+    return path[path.rindex("/Sources/") + 1:] if "/Sources/" in path else path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / ".build")
+    parser.add_argument("--modules", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--missing", action="store_true")
+    arguments = parser.parse_args()
+    toolchain = Toolchain(arguments.build.resolve(), [path.resolve() for path in arguments.modules])
+
+    count = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = arguments.keep or pathlib.Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        files = [directory / "Prelude.swift"]
+        files[0].write_text(PRELUDE)
+        for number, (path, imported, blocks) in enumerate(documents()):
+            if not blocks:
+                continue
+            count += len(blocks)
+            files.append(directory / f"Document{number}.swift")
+            files[-1].write_text(swift_file(path, imported, blocks, number))
+        faults = toolchain.check(files)
+
+    symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]
+    faults += symbol_faults(symbols, arguments.missing)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if faults:
+        sys.exit(f"check-examples: {len(faults)} errors")
+    print(f"{count} examples compile; {len(symbols)} public symbols are documented")
+
+
+main()
