@@ -17,7 +17,8 @@ How an example is compiled:
 
 - A doc comment, a Markdown file and a tutorial's code file are one document each.
 - Imports are moved to the start of the file that is generated for the document. Declarations of types and functions are
-  visible in all blocks of the document. The statements of each block are the body of an async throwing function.
+  visible in all blocks of the document. The statements of each block are the body of an async throwing function of the
+  main actor.
 - The names of PRELUDE below, such as `client`, are visible everywhere. A block can declare its own.
 - A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
 - Warnings are errors, except for values that are never used or changed.
@@ -76,6 +77,7 @@ struct SearchError: Error { var description = "" }
 /// The program that uses a configuration.
 actor Server {
     func apply(_ search: Search) throws {}
+    func setLimit(_ limit: Int) {}
 }
 let server = Server()
 """
@@ -181,7 +183,7 @@ def swift_file(path, imported, blocks, number):
             lines = [re.sub(r"^@main\b", "", text) for text in lines]
             located = [f'#sourceLocation(file: "{name}", line: {line})', *lines, "#sourceLocation()"]
             {"import": imports, "extension": extensions, "declaration": declarations}.get(kind, statements).extend(located)
-        functions += [f"func example{index}() async throws {{", *statements, "}"]
+        functions += [f"@MainActor func example{index}() async throws {{", *statements, "}"]
     return "\n".join(
         ["import Foundation", f"import {imported}", *imports, *extensions, f"struct Document{number} {{", *declarations,
          *functions, "}", ""])

@@ -2,6 +2,11 @@ public import LarderProtocol
 
 /// The `agent.*` methods: information about the agent itself. Available as ``LarderClient/agent``.
 ///
+/// ```swift
+/// try await client.agent.ping()
+/// print(try await client.agent.info().version)
+/// ```
+///
 /// All methods throw ``LarderClientError``.
 public struct AgentClient: Sendable {
     let client: LarderClient
@@ -37,6 +42,10 @@ public struct AgentClient: Sendable {
 
     /// Returns the clients that are connected to the agent, in ascending order of ID, each with its process, its
     /// traffic and the snapshots that it acknowledged.
+    ///
+    /// ```swift
+    /// for other in try await client.agent.clients() { print(other.command, other.requests) }
+    /// ```
     ///
     /// Needs the right `administer`.
     public func clients() async throws(LarderClientError) -> [AgentClients.Client] {

@@ -3,10 +3,11 @@ public import LarderProtocol
 /// The error type of this library.
 ///
 /// ```swift
+/// var limit = 10
 /// do {
 ///     limit = try await client.config.value(at: "search.limit", as: Int.self)
-/// } catch let error as LarderClientError where error.remoteError?.code == .notFound {
-///     limit = 10
+/// } catch where error.remoteError?.code == .notFound {
+///     print("no limit is set")
 /// }
 /// ```
 public struct LarderClientError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -42,8 +42,10 @@ public struct LineFramer: Sendable {
     public var pendingBytes: Int { partial.count }
 
     /// Returns the next line that ends in the input.
-    /// - Parameter offset: the position in the input from which to continue. It is moved behind the line, or to the end
-    ///   of the input.
+    /// - Parameters:
+    ///   - input: the bytes that were received
+    ///   - offset: the position in the input from which to continue. It is moved behind the line, or to the end of the
+    ///     input.
     /// - Returns: the line; nil if the rest of the input does not complete a line. The framer then keeps the rest for
     ///   the next call.
     public mutating func next(in input: UnsafeRawBufferPointer, at offset: inout Int) -> Line? {

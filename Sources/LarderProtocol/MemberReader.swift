@@ -13,7 +13,9 @@ public struct MemberReader {
     private let nameLengths: UInt64
 
     /// Reads parameters.
-    /// - Parameter positional: the members' names in the order of the elements of an array
+    /// - Parameters:
+    ///   - params: the `params` of a request, an object or an array; nil for none
+    ///   - positional: the members' names in the order of the elements of an array
     /// - Throws: `invalidParams` if an array has more elements than there are names
     public init(params: JSONValue?, positional: @autoclosure () -> [String]) throws(WireError) {
         value = params

@@ -62,6 +62,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// Creates an error.
     /// - Parameters:
+    ///   - code: the kind of error
     ///   - detail: what happened and what to do next, in one line
     ///   - reason: one of the reasons that the protocol lists for this kind of error
     public init(_ code: Code, _ detail: String, reason: String? = nil) {
@@ -72,7 +73,9 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Creates the error ``Code/conflict``.
-    /// - Parameter detail: which condition was not met and what to do next, in one line
+    /// - Parameters:
+    ///   - conflict: the condition that does not hold, and the current revision
+    ///   - detail: which condition was not met and what to do next, in one line
     public init(_ conflict: Conflict, _ detail: String) {
         code = .conflict
         self.conflict = conflict
@@ -81,7 +84,10 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Creates an error that lists violations of the schema.
-    /// - Parameter detail: the first violation and the number of others, in one line
+    /// - Parameters:
+    ///   - schemaErrors: the violations
+    ///   - detail: the first violation and the number of others, in one line
+    ///   - code: the kind of error
     public init(_ schemaErrors: [SchemaError], _ detail: String, code: Code = .schemaViolation) {
         self.code = code
         self.schemaErrors = schemaErrors
@@ -91,6 +97,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// Creates the error ``Code/denied`` for a peer that lacks a right.
     /// - Parameters:
+    ///   - right: the right that the peer lacks
     ///   - namespace: the namespace in which the peer lacks the right; nil for the whole agent
     ///   - detail: which right is missing and who can grant it, in one line
     public init(lacking right: Right, in namespace: String?, _ detail: String) {

@@ -7,6 +7,7 @@ import Synchronization
 /// call and copies nothing. Any number of threads can read at the same time.
 ///
 /// ```swift
+/// let snapshot = try await client.config.snapshot(mapped: true)
 /// let limit = snapshot.int(at: "search.limit") ?? 10
 /// let search = try snapshot.value(at: "search")
 /// ```
@@ -81,7 +82,9 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// Calls `body` with the compact JSON text of the value at a path, without a copy; with nil if there is no value.
     /// The bytes are valid only during the call.
     ///
-    /// - Parameter path: the path. It must not lead into an array, because only members of objects are found.
+    /// - Parameters:
+    ///   - path: the path. It must not lead into an array, because only members of objects are found.
+    ///   - body: receives the text of the value
     public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }

@@ -16,6 +16,7 @@ extension ConfigClient {
     ///   - path: the path; empty for the whole document.
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value at the path; nil makes an absent value an error.
+    ///   - namespace: the name of the namespace.
     ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
     /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
     ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type.
@@ -43,6 +44,7 @@ extension ConfigClient {
     ///   - value: the value. An object is merged with the values of the lower layers.
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - namespace: the name of the namespace.
     ///   - encoder: encodes the value.
     /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
     ///   ``set(_:at:ttl:namespace:)``.
@@ -72,6 +74,7 @@ extension ConfigClient {
     ///   - path: the path of an object member; empty for the whole document.
     ///   - type: the type of the value.
     ///   - initial: the value to change if there is none at the path; nil makes an absent value an error.
+    ///   - namespace: the name of the namespace.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - change: changes the value. It may be called several times.
     /// - Returns: the changed value.

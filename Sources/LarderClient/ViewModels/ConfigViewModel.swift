@@ -10,6 +10,7 @@ public import Observation
 /// let model = ConfigViewModel(client, at: "search", as: Search.self)
 /// let following = Task { await model.follow() }
 /// await model.set(Search(limit: 25, hosts: ["a"]))
+/// await model.refresh()
 /// print(model.value?.limit ?? 10, model.isLoading, model.lastError?.description ?? "no error")
 /// following.cancel()
 /// ```

@@ -3,6 +3,14 @@ public import LarderProtocol
 
 /// A list of changes that the agent makes as one: all of them or none, with one revision and one event. See
 /// ``ConfigClient/apply(namespace:ifRevision:reason:dryRun:_:)``.
+///
+/// ```swift
+/// try await client.config.apply { change in
+///     change.require(.equals("ready"), at: "search.state")
+///     change.set(["c", "d"], at: "search.hosts", ttl: .seconds(3600))
+///     change.unset(at: "search.limit")
+/// }
+/// ```
 public struct ConfigChangeList: Sendable {
     private enum Operation: Sendable {
         case set(JSONValue, ttl: Duration?)

@@ -14,6 +14,7 @@ extension ConfigClient {
     /// All conditions are compared before the first change is made. An empty list changes nothing and sends nothing to
     /// the agent.
     /// - Parameters:
+    ///   - namespace: the name of the namespace.
     ///   - ifRevision: the revision that must be current; by default any.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - dryRun: whether only to report the differences that the change would make.
@@ -47,6 +48,7 @@ extension ConfigClient {
     ///   - step: the number to add.
     ///   - minimum: the least permitted sum; nil for none.
     ///   - maximum: the greatest permitted sum; nil for none.
+    ///   - namespace: the name of the namespace.
     ///   - reason: why the change is made, in at most 1,024 characters; nil for no reason.
     /// - Returns: the sum, and the revision that contains it.
     /// - Throws: `remote` with `conflict` if the sum is less than `minimum` or greater than `maximum`, or with

@@ -12,7 +12,9 @@ extension ConfigClient {
     ///
     /// Values that the settings declare secret are returned as `"<masked>"` unless this process has the right
     /// `secrets`.
-    /// - Parameter path: the path; empty for the whole document.
+    /// - Parameters:
+    ///   - path: the path; empty for the whole document.
+    ///   - namespace: the name of the namespace.
     public func explain(
         at path: String = "", namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigExplain.Result {
@@ -27,7 +29,9 @@ extension ConfigClient {
     ///     print(generation.revision, generation.publishedAt, generation.causes.map(\.kind))
     /// }
     /// ```
-    /// - Parameter limit: the maximum number of snapshots; nil for all that the agent retains.
+    /// - Parameters:
+    ///   - limit: the maximum number of snapshots; nil for all that the agent retains.
+    ///   - namespace: the name of the namespace.
     public func history(
         limit: Int? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigHistory.Result {
@@ -44,6 +48,7 @@ extension ConfigClient {
     ///   - from: the revision to compare from.
     ///   - to: the revision to compare with; nil for the current one.
     ///   - path: the path of the values that are compared; empty for the whole document.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if the history no longer has one of the revisions.
     public func diff(
         from: Int, to: Int? = nil, at path: String = "", namespace: String = defaultNamespace
@@ -68,6 +73,7 @@ extension ConfigClient {
     ///   - revision: the revision to roll back to.
     ///   - hold: when the hold ends. Nil means `untilNewer` if only the remote layer is held back and its versions can
     ///     be ordered, else `untilReleased`.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     @discardableResult
     public func rollback(
@@ -85,6 +91,7 @@ extension ConfigClient {
     /// - Parameters:
     ///   - action: whether the new document is published to all clients, or the previous one stays.
     ///   - reason: why, for the history and the log, in at most 1,024 characters; nil for no reason.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if no rollout is in progress.
     @discardableResult
     public func endRollout(
@@ -100,7 +107,9 @@ extension ConfigClient {
     /// ```swift
     /// try await client.config.pin(revision: 40)
     /// ```
-    /// - Parameter revision: a revision of the history.
+    /// - Parameters:
+    ///   - revision: a revision of the history.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if the history no longer has the revision, or with `rejected` if the pinned
     ///   snapshots would take more than half of `history.maximumBytes` in the settings.
     @discardableResult
@@ -111,7 +120,13 @@ extension ConfigClient {
     }
 
     /// Unpins a snapshot, so that the limits of the history apply to it again.
-    /// - Parameter revision: a revision of the history.
+    ///
+    /// ```swift
+    /// try await client.config.unpin(revision: 40)
+    /// ```
+    /// - Parameters:
+    ///   - revision: a revision of the history.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if the history does not have the revision.
     @discardableResult
     public func unpin(
@@ -132,7 +147,9 @@ extension ConfigClient {
     ///     print(try await client.config.backup(revision: revision).generation?.utf8.count ?? 0)
     /// }
     /// ```
-    /// - Parameter revision: a revision of the history; nil for the current one.
+    /// - Parameters:
+    ///   - revision: a revision of the history; nil for the current one.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `notFound` if the history no longer has the revision.
     public func backup(
         revision: Int? = nil, namespace: String = defaultNamespace
@@ -141,6 +158,10 @@ extension ConfigClient {
     }
 
     /// Ends the hold of a rollback and publishes the current content of the sources. Does nothing without a hold.
+    ///
+    /// ```swift
+    /// try await client.config.releaseRollback()
+    /// ```
     /// - Returns: the current revision, and whether a hold was ended.
     @discardableResult
     public func releaseRollback(

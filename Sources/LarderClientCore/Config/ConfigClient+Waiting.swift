@@ -15,6 +15,7 @@ extension ConfigClient {
     ///     value, or a revision.
     ///   - path: the path whose value is checked; empty for the whole document.
     ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
+    ///   - namespace: the name of the namespace.
     /// - Returns: the snapshot in which the condition holds.
     /// - Throws: `remote` with `timeout` if the condition does not hold in time.
     @discardableResult

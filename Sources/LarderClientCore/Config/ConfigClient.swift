@@ -3,6 +3,13 @@ public import LarderProtocol
 
 /// The `config.*` methods: reading, following and changing the configuration. Available as ``LarderClient/config``.
 ///
+/// ```swift
+/// try await client.config.set(25, at: "search.limit")
+/// for try await snapshot in client.config.snapshots(at: "search") {
+///     print(snapshot.revision, snapshot.value?["limit"]?.int ?? 10)
+/// }
+/// ```
+///
 /// A path is written with dots (`"search.limit"`) or, if it begins with `/`, as a JSON Pointer (RFC 6901). The empty
 /// path is the whole document. `namespace` is the name of a namespace that the settings declare.
 ///
@@ -23,6 +30,7 @@ public struct ConfigClient: Sendable {
     /// ```
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
+    ///   - namespace: the name of the namespace.
     ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the
     ///     agent first polls the source. Nil returns the current value at once.
     ///   - staleIfError: the maximum age that applies instead of `maximumAge` if the poll fails. If the source has
@@ -48,13 +56,14 @@ public struct ConfigClient: Sendable {
     ///
     /// ```swift
     /// for try await snapshot in client.config.snapshots(at: "search.limit") {
-    ///     limiter.limit = snapshot.value?.int ?? 10
+    ///     await server.setLimit(snapshot.value?.int ?? 10)
     /// }
     /// ```
     ///
     /// The value need not exist. ``LarderSnapshots`` describes the guarantees of the stream.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
+    ///   - namespace: the name of the namespace.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
     ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
     ///   - canary: whether the stream also has the candidates of rollouts, which other clients do not get yet. The
@@ -87,6 +96,7 @@ public struct ConfigClient: Sendable {
     ///     values.
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - namespace: the name of the namespace.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
     ///   path is locked in the settings.
@@ -107,6 +117,7 @@ public struct ConfigClient: Sendable {
     /// - Parameters:
     ///   - value: an object. It is merged with the lower layers.
     ///   - ttl: the time after which the overrides expire, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `invalidParams` if the value is not an object.
     @discardableResult
     public func replaceAll(
@@ -119,6 +130,11 @@ public struct ConfigClient: Sendable {
     }
 
     /// Removes all overrides of the namespace. The values of the other layers take effect again.
+    ///
+    /// ```swift
+    /// let change = try await client.config.unsetAll()
+    /// print("revision \(change.revision)")
+    /// ```
     /// - Returns: the revision that no longer contains the overrides; the current revision if the document does not
     ///   change.
     @discardableResult
@@ -134,7 +150,9 @@ public struct ConfigClient: Sendable {
     /// ```
     ///
     /// Succeeds if there is no override at the path. ``unsetAll(namespace:)`` removes all overrides.
-    /// - Parameter path: the path of an object member. It must not be empty.
+    /// - Parameters:
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func unset(
@@ -155,6 +173,7 @@ public struct ConfigClient: Sendable {
     ///     older than the current one.
     ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
     ///     the hold of a rollback.
+    ///   - namespace: the name of the namespace.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
@@ -175,6 +194,7 @@ public struct ConfigClient: Sendable {
     /// - Parameters:
     ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
     ///     the hold of a rollback.
+    ///   - namespace: the name of the namespace.
     ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
     /// - Throws: `remote` with `upstreamFailed` if the source is unreachable or sends no usable response, or with
     ///   `rejected` if the document fails a check. The last good snapshot then stays in use.

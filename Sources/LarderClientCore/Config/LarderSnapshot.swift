@@ -2,6 +2,12 @@ public import LarderJSON
 public import LarderProtocol
 
 /// An immutable snapshot of the configuration at one path.
+///
+/// ```swift
+/// let snapshot = try await client.config.snapshot(at: "search")
+/// if snapshot.state != .fresh { print("revision \(snapshot.revision) is \(snapshot.state)") }
+/// let limit = snapshot.value?["limit"]?.int ?? 10
+/// ```
 public struct LarderSnapshot: Sendable, Equatable {
     /// The value at the path; nil if it does not exist.
     public let value: JSONValue?

@@ -5,7 +5,7 @@ import LarderProtocol
 /// ```swift
 /// for try await snapshot in client.config.snapshots(at: "search") {
 ///     let search = try snapshot.decode(Search.self)
-///     await server.apply(search)
+///     try await server.apply(search)
 /// }
 /// ```
 ///
@@ -119,6 +119,12 @@ private final class ScriptedSteps<Steps: AsyncSequence<LarderSnapshots.Step, Nev
 }
 
 /// Describes an interruption of a stream of snapshots. The stream resumes automatically.
+///
+/// ```swift
+/// let snapshots = client.config.snapshots(at: "search") { interruption in
+///     print("\(interruption.error); next attempt in \(interruption.delay)")
+/// }
+/// ```
 public struct ConfigInterruption: Sendable {
     /// The error that interrupted the stream.
     public let error: LarderClientError

@@ -31,6 +31,13 @@ public struct Backoff: Sendable {
     }
 
     /// Returns the delay before a retry.
+    ///
+    /// ```swift
+    /// for attempt in 0..<5 {
+    ///     try await Task.sleep(for: Backoff().delay(beforeAttempt: attempt))
+    ///     if (try? await client.agent.ping()) != nil { break }
+    /// }
+    /// ```
     /// - Parameter attempt: the index of the retry, 0 for the first. It must not be negative.
     public func delay(beforeAttempt attempt: Int) -> Duration {
         // The exponent is limited to 32, because a larger one could overflow. 2³² times any sensible base exceeds any

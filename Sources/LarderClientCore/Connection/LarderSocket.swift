@@ -1,6 +1,11 @@
 import Glibc
 
 /// The location of the agent socket. A path that begins with `@` names an abstract socket (unix(7)).
+///
+/// ```swift
+/// print(LarderSocket.defaultPath)
+/// let client = LarderClient(socket: LarderSocket.systemPath)
+/// ```
 public enum LarderSocket {
     /// The environment variable that overrides the path of the socket.
     public static let environmentVariable = "LARDER_SOCKET"

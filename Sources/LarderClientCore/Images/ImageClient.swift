@@ -3,6 +3,12 @@ public import LarderProtocol
 /// The `image.*` methods: the image cache that all processes of the machine share. Available as
 /// ``LarderClient/images``.
 ///
+/// ```swift
+/// let size = try await client.images.withImage("https://img.example.org/logo.png") { image in
+///     (image.image.width, image.image.height)
+/// }
+/// ```
+///
 /// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
 /// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRefused` or `forbiddenAddress`, with details in
 /// its ``WireError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
@@ -113,8 +119,8 @@ public struct ImageClient: Sendable {
     /// ``put(file:at:cacheKey:expectedDigest:lifetime:)`` stores larger images.
     ///
     /// ```swift
-    /// try await client.images.put(at: "https://app.internal/charts/today.png", at: [UInt8](png), lifetime:
-    /// .seconds(3600))
+    /// let chart = "https://app.internal/charts/today.png"
+    /// try await client.images.put([UInt8](png), at: chart, lifetime: .seconds(3600))
     /// ```
     /// - Parameters:
     ///   - bytes: the whole file.
@@ -168,6 +174,10 @@ public struct ImageClient: Sendable {
 
     /// Unpins an image. It stays cached until it is evicted.
     ///
+    /// ```swift
+    /// try await client.images.unpin(at: "https://img.example.org/logo.png")
+    /// ```
+    ///
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
@@ -179,6 +189,11 @@ public struct ImageClient: Sendable {
     }
 
     /// Removes an image from the cache, pinned or not. The file stays while a client has a lease on it.
+    ///
+    /// ```swift
+    /// let removed = try await client.images.remove(at: "https://img.example.org/logo.png")
+    /// print(removed.images == 1 ? "removed \(removed.bytes) bytes" : "not cached")
+    /// ```
     ///
     /// Needs the right `administer`.
     /// - Parameters:
@@ -209,6 +224,10 @@ public struct ImageClient: Sendable {
     }
 
     /// Removes all images from the cache. A file stays while a client has a lease on it.
+    ///
+    /// ```swift
+    /// try await client.images.clear(includingPinned: true)
+    /// ```
     ///
     /// Needs the right `administer`.
     /// - Parameter includingPinned: true to remove pinned images as well.

@@ -2,6 +2,13 @@ public import LarderProtocol
 
 /// The progress of an `image.prefetch` request as a stream. The last element is the summary.
 ///
+/// ```swift
+/// let items = urls.map { ImagePrefetch.Item(ImageReference(url: $0)) }
+/// for try await case .progress(let progress) in client.images.prefetch(items) {
+///     print("\(progress.done) of \(progress.total)")
+/// }
+/// ```
+///
 /// Each iteration sends its own request. A slow consumer gets the newest progress next. If the task is cancelled or the
 /// loop is left, the agent stops the prefetch. Images that it has completed stay in the cache.
 public struct ImagePrefetchSteps: AsyncSequence, Sendable {

@@ -2,6 +2,12 @@ public import LarderProtocol
 
 /// An image with a lease: its file is kept while the lease lasts.
 ///
+/// ```swift
+/// let image = try await client.images.get("https://img.example.org/logo.png")
+/// let bytes = try Data(contentsOf: URL(filePath: image.path))
+/// image.release()
+/// ```
+///
 /// The lease ends with ``release()``, or with the connection to the agent.
 public struct LeasedImage: Sendable {
     /// The absolute path of the file. Read it; do not write to it. It is valid only while the lease lasts.

@@ -99,7 +99,7 @@ extension ConfigClient {
     ///
     /// ```swift
     /// for try await snapshot in client.config.mappedSnapshots() {
-    ///     limiter.limit = snapshot.int(at: "search.limit") ?? 10
+    ///     await server.setLimit(snapshot.int(at: "search.limit") ?? 10)
     /// }
     /// ```
     /// - Parameters:

@@ -3,6 +3,12 @@ public import LarderSnapshotFile
 
 /// A stream of mapped snapshots of a namespace: the current one at once, then each new one.
 ///
+/// ```swift
+/// for try await snapshot in client.config.mappedSnapshots() {
+///     print(snapshot.revision, snapshot.int(at: "search.limit") ?? 10)
+/// }
+/// ```
+///
 /// The agent announces each revision without its content. The file is opened when the next element is requested, so a
 /// slow consumer opens only the file of the newest snapshot. As in ``LarderSnapshots``, revisions only increase within
 /// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent.

@@ -41,6 +41,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// The limits are checked before the path is copied.
     ///
     /// - Parameters:
+    ///   - value: a string or an array of strings
     ///   - maximumSegments: the maximum number of segments
     ///   - maximumBytes: the maximum length of the value's JSON text
     /// - Throws: ``JSONError`` with `invalidPath` if the path is invalid or exceeds a limit, or `typeMismatch` if the
