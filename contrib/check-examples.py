@@ -32,16 +32,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The modules with examples, and the module that the examples of each import, because it re-exports the others.
+# The modules with examples, and the imports of the examples of each.
 MODULES = {
-    "LarderJSON": "LarderClient",
-    "LarderSnapshotFile": "LarderClient",
-    "LarderProtocol": "LarderClient",
-    "LarderClientCore": "LarderClient",
-    "LarderClient": "LarderClient",
-    "LarderTesting": "LarderTesting",
-    "LarderServiceLifecycle": "LarderServiceLifecycle",
-    "ConfigurationLarder": "ConfigurationLarder",
+    "LarderJSON": ["LarderClient"],
+    "LarderSnapshotFile": ["LarderClient"],
+    "LarderProtocol": ["LarderClient"],
+    "LarderClientCore": ["LarderClient"],
+    "LarderClient": ["LarderClient"],
+    "LarderTesting": ["LarderClient", "LarderTesting", "Testing"],
+    "LarderServiceLifecycle": ["LarderClient", "LarderServiceLifecycle", "ServiceLifecycle", "Logging"],
+    "ConfigurationLarder": ["LarderClient", "ConfigurationLarder", "Configuration"],
 }
 # The modules whose public symbols must be documented, and with `--missing` have examples.
 DOCUMENTED = ["LarderClientCore", "LarderClient"]
@@ -55,6 +55,7 @@ DOCUMENTS = [
 PRELUDE = """
 import Foundation
 import LarderClient
+import LarderTesting
 
 /// The connection to the agent.
 let client = LarderClient()
@@ -80,6 +81,14 @@ actor Server {
     func setLimit(_ limit: Int) {}
 }
 let server = Server()
+
+/// The agent of a test, its image origin, and the program under test.
+let agent: TestAgent = { fatalError("examples are not run") }()
+let origin = TestImageOrigin()
+actor SearchService {
+    init(client: LarderClient) {}
+    func waitForLimit(_ limit: Int) async {}
+}
 """
 
 MANIFEST = (".package(url:", ".product(name:", ".package(path:")
@@ -156,23 +165,23 @@ def doc_comments(text):
 
 
 def documents():
-    """Yields (path, module to import, blocks) for each document that has examples."""
-    for module, imported in MODULES.items():
+    """Yields (path, modules to import, blocks) for each document that has examples."""
+    for module, imports in MODULES.items():
         for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
             if ".docc" in str(path):
                 continue
             for first, lines in doc_comments(path.read_text()):
-                yield path, imported, fenced_blocks(lines, first)
+                yield path, imports, fenced_blocks(lines, first)
     for path in sorted((ROOT / CATALOGUE).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
         if path.exists():
-            yield path, "LarderClient", fenced_blocks(path.read_text().splitlines(), 1)
+            yield path, ["LarderClient"], fenced_blocks(path.read_text().splitlines(), 1)
     for path in sorted((ROOT / CATALOGUE).rglob("*.swift")):
         lines = path.read_text().splitlines()
         if not any(mark in line for line in lines for mark in MANIFEST):
-            yield path, "LarderClient", [Block(1, lines)]
+            yield path, ["LarderClient"], [Block(1, lines)]
 
 
-def swift_file(path, imported, blocks, number):
+def swift_file(path, modules, blocks, number):
     """Returns the text of the Swift file for a document."""
     imports, extensions, declarations, functions = [], [], [], []
     name = path.relative_to(ROOT)
@@ -185,7 +194,7 @@ def swift_file(path, imported, blocks, number):
             {"import": imports, "extension": extensions, "declaration": declarations}.get(kind, statements).extend(located)
         functions += [f"@MainActor func example{index}() async throws {{", *statements, "}"]
     return "\n".join(
-        ["import Foundation", f"import {imported}", *imports, *extensions, f"struct Document{number} {{", *declarations,
+        ["import Foundation", *(f"import {module}" for module in modules), *imports, *extensions, f"struct Document{number} {{", *declarations,
          *functions, "}", ""])
 
 
@@ -196,7 +205,8 @@ class Toolchain:
             sys.exit(f"check-examples: {modules_built} does not exist; run `swift build` first")
         self.directories = [*modules, modules_built]
         maps = [*build.glob("debug/*.build/module.modulemap"),
-                *build.glob("checkouts/*/Sources/*/include/module.modulemap")]
+                *build.glob("checkouts/*/Sources/*/include/module.modulemap"),
+                *ROOT.glob("Sources/*/module.modulemap")]
         self.search = [word for directory in self.directories for word in ("-I", str(directory))]
         for module_map in maps:
             self.search += ["-Xcc", f"-fmodule-map-file={module_map}"]
@@ -293,12 +303,12 @@ def main():
         directory.mkdir(parents=True, exist_ok=True)
         files = [directory / "Prelude.swift"]
         files[0].write_text(PRELUDE)
-        for number, (path, imported, blocks) in enumerate(documents()):
+        for number, (path, modules, blocks) in enumerate(documents()):
             if not blocks:
                 continue
             count += len(blocks)
             files.append(directory / f"Document{number}.swift")
-            files[-1].write_text(swift_file(path, imported, blocks, number))
+            files[-1].write_text(swift_file(path, modules, blocks, number))
         faults = toolchain.check(files)
 
     symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]
