@@ -16,8 +16,8 @@ Options:
 How an example is compiled:
 
 - A doc comment, a Markdown file and a tutorial's code file are one document each.
-- Imports are moved to the start of the file that is generated for the document. Declarations of types and functions are
-  visible in all blocks of the document. The statements of each block are the body of an async throwing function of the
+- Imports are moved to the start of the file that is generated for the document. Declarations of types, and
+  of functions with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are the body of an async throwing function of the
   main actor.
 - The names of PRELUDE below, such as `client`, are visible everywhere. A block can declare its own.
 - A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
@@ -117,7 +117,9 @@ class Block:
                     items.append([None, self.start + offset, []])
                 items[-1][2].append(line)
                 if attributed and is_outermost:
-                    items[-1][0] = kind_of(line)
+                    items[-1][0] = kind_of(f"{items[-1][2][-2].strip()} {line}")
+            elif items and items[-1][0] == kind_of(line) == "statement":
+                items[-1][2].append(line)
             else:
                 items.append([kind_of(line), self.start + offset, [line]])
             if is_outermost:
@@ -131,6 +133,8 @@ def kind_of(line):
     match = DECLARATION.match(line)
     if not match:
         return "statement"
+    if match[1] == "func":
+        return "declaration" if "@" in line else "statement"
     return "extension" if match[1] == "extension" else "declaration"
 
 
