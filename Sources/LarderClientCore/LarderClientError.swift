@@ -54,16 +54,20 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// The `errno` of connect(2) if ``code`` is `unreachable`. Nil for other codes, and if the connection failed for a
     /// reason other than a system error.
     public let systemError: Int32?
+    /// The number of models that `Repository.importAll` had saved before the error. Nil for other operations.
+    public let savedCount: Int?
 
     /// Creates an error from its properties, for example for tests.
     public init(
-        _ code: Code, _ reason: String, advice: String? = nil, remoteError: WireError? = nil, systemError: Int32? = nil
+        _ code: Code, _ reason: String, advice: String? = nil, remoteError: WireError? = nil,
+        systemError: Int32? = nil, savedCount: Int? = nil
     ) {
         self.code = code
         self.reason = reason
         self.advice = advice
         self.remoteError = remoteError
         self.systemError = systemError
+        self.savedCount = savedCount
     }
 
     /// Creates an error of the kind `remote` from an error of the agent, for example for tests.

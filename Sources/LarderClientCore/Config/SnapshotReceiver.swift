@@ -5,11 +5,16 @@ import LarderProtocol
 ///
 /// It implements the guarantees of ``LarderSnapshots``: revisions only increase within an epoch, no snapshot is
 /// delivered twice, and a slow consumer gets only the newest one.
-struct SnapshotReceiver {
+package struct SnapshotReceiver {
     /// A revision and its epoch.
-    struct Position: Equatable {
-        var revision: Int
-        var epoch: String
+    package struct Position: Sendable, Equatable {
+        package var revision: Int
+        package var epoch: String
+
+        package init(revision: Int, epoch: String) {
+            self.revision = revision
+            self.epoch = epoch
+        }
 
         func isNewer(than other: Position?) -> Bool {
             guard let other, other.epoch == epoch else { return true }

@@ -32,7 +32,7 @@ extension ConfigClient {
     /// Returns the whole current snapshot, mapped into memory. A cached snapshot is not used if it is older than
     /// `known`, the position of a snapshot that the agent has announced. If `known` is nil, any cached snapshot that is
     /// current is used.
-    func snapshot(
+    package func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
         if let cached = client.mappedSnapshots.current(namespace, since: known) { return cached }

@@ -1,0 +1,156 @@
+import LarderJSON
+import LarderProtocol
+import Synchronization
+
+/// Sends the writes of a repository. While one `config.apply` is in flight, further writes wait in a ``WriteQueue`` and
+/// are then sent together.
+final class ModelWriter: Sendable {
+    typealias Write = WriteQueue.Write
+    typealias Outcome = Result<ConfigChange, LarderClientError>
+
+    private struct State {
+        var queue = WriteQueue()
+        /// The callers that wait for the writes with these numbers.
+        var callers: [Int: CheckedContinuation<Outcome, Never>] = [:]
+        var lastNumber = 0
+    }
+
+    private let state = Mutex(State())
+    private let client: LarderClient
+    private let namespace: String
+
+    init(client: LarderClient, namespace: String) {
+        self.client = client
+        self.namespace = namespace
+    }
+
+    /// Sends changes and waits for the result.
+    /// - Parameters:
+    ///   - changes: the changes of one model, with their condition.
+    ///   - path: the path of the model.
+    ///   - deleted: for a deletion, the resolved value before it; otherwise nil.
+    /// - Throws: `cancelled` if the task is cancelled before the changes are sent. Afterwards, a cancellation has no
+    ///   effect, because the request may contain writes of other tasks.
+    func write(
+        _ changes: [ConfigApply.Change], at path: JSONPath, deleting deleted: JSONValue? = nil
+    ) async throws(LarderClientError) -> ConfigChange {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { (caller: CheckedContinuation<Outcome, Never>) in
+                let mustSend = state.withLock { state in
+                    state.callers[number] = caller
+                    return state.queue.add(Write(number: number, path: path, changes: changes, deleted: deleted))
+                }
+                // The task may have been cancelled before the write was in the queue.
+                if Task.isCancelled { cancel(number) }
+                // A separate task sends, because the cancellation of one caller must not affect the others.
+                if mustSend { Task { await self.sendBatches() } }
+            }
+        } onCancel: {
+            cancel(number)
+        }
+        return try outcome.get()
+    }
+
+    /// Removes a write from the queue. Does nothing if the write is in flight or complete.
+    private func cancel(_ number: Int) {
+        let caller = state.withLock { state in
+            state.queue.remove(number) ? state.callers.removeValue(forKey: number) : nil
+        }
+        caller?.resume(
+            returning: .failure(LarderClientError(.cancelled, "the task was cancelled before the model was sent")))
+    }
+
+    private func complete(_ write: Write, _ outcome: Outcome) {
+        let caller = state.withLock { $0.callers.removeValue(forKey: write.number) }
+        caller?.resume(returning: outcome)
+    }
+
+    private func sendBatches() async {
+        while true {
+            let batch = state.withLock { $0.queue.nextBatch() }
+            if batch.isEmpty { return }
+            do throws(LarderClientError) {
+                let change = try await apply(batch.flatMap(\.changes))
+                for write in batch where write.deleted == nil { complete(write, .success(change)) }
+                await completeDeletions(batch.filter { $0.deleted != nil }, change)
+            } catch {
+                if batch.count > 1, error.mayConcernOneChange {
+                    state.withLock { $0.queue.retryOneByOne(batch) }
+                } else {
+                    for write in batch { complete(write, .failure(error)) }
+                }
+            }
+        }
+    }
+
+    private func apply(
+        _ changes: [ConfigApply.Change], isDryRun: Bool = false
+    ) async throws(LarderClientError) -> ConfigChange {
+        let parameters = ConfigApply.Parameters(changes, namespace: namespace, isDryRun: isDryRun)
+        return try await client.call(ConfigApply.self, parameters)
+    }
+
+    // MARK: Deletions
+
+    /// Completes deletions whose overrides were removed. Values that still exist, because a lower layer or an override
+    /// of the whole collection provides them, are hidden.
+    /// - Parameter removal: the change that removed the overrides.
+    private func completeDeletions(_ deletions: [Write], _ removal: ConfigChange) async {
+        var remaining = deletions
+        while !remaining.isEmpty {
+            // A dry run of tests is one request that returns the first value that still exists.
+            let tests = remaining.map { ConfigApply.Change(.test, at: $0.path, ifValue: .absent) }
+            do throws(LarderClientError) {
+                _ = try await apply(tests, isDryRun: true)
+                for write in remaining { complete(write, .success(removal)) }
+                return
+            } catch {
+                let conflict = error.remoteError?.conflict
+                guard let conflict, let value = conflict.value,
+                    let index = remaining.firstIndex(where: { $0.path == conflict.path })
+                else {
+                    for write in remaining { complete(write, .failure(error)) }
+                    return
+                }
+                let write = remaining.remove(at: index)
+                do throws(LarderClientError) {
+                    guard try await isExposed(value, conflict, by: removal, of: write) else { throw error }
+                    let hiding = ConfigApply.Change(.set(.null), at: write.path, ifValue: .equals(value))
+                    complete(write, .success(try await apply([hiding])))
+                } catch {
+                    complete(write, .failure(error))
+                }
+            }
+        }
+    }
+
+    /// Whether a value that exists after a deletion was there before, below the removed overrides. If not, another
+    /// client has saved the model since, and its value must not be hidden.
+    private func isExposed(
+        _ value: JSONValue, _ found: WireError.Conflict, by removal: ConfigChange, of write: Write
+    ) async throws(LarderClientError) -> Bool {
+        let isUnchanged = found.revision == removal.revision && found.epoch == removal.epoch
+        if isUnchanged || value == write.deleted { return true }
+        let explanation = try await client.call(
+            ConfigExplain.self, ConfigExplain.Parameters(path: write.path, namespace: namespace))
+        return explanation.winner != "override"
+    }
+}
+
+extension LarderClientError {
+    /// Whether a `config.apply` of several changes may have failed because of a single one, so that the others may
+    /// succeed without it.
+    fileprivate var mayConcernOneChange: Bool {
+        guard let remoteError else { return false }
+        switch remoteError.code {
+        case .conflict, .schemaViolation, .rejected, .invalidParams, .lineTooLong: return true
+        // A peer that lacks a right may make none of the changes. Otherwise, one of the paths is locked.
+        case .denied: return remoteError.right == nil
+        default: return false
+        }
+    }
+}
