@@ -112,7 +112,8 @@ def document():
     }
     schemas["Event"] = {key: value for key, value in event.items() if key not in ("title", "$defs")}
     schemas.update(event["$defs"])
-    schemas["Progress"] = {key: value for key, value in progress.items() if key != "title"}
+    schemas["Progress"] = {key: value for key, value in progress.items() if key not in ("title", "$defs")}
+    schemas.update(progress["$defs"])
     errors = {}
     for name, schema in error["$defs"].items():
         data = schema["properties"]["data"]["properties"]

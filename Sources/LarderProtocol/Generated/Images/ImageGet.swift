@@ -32,18 +32,20 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         public var priority: Priority
         /// Milliseconds after which the request fails with `timeout`; nil for never.
         public var deadlineMilliseconds: Int?
+        /// Whether to send `image.progress` while the request waits for a download.
+        public var reportsProgress: Bool
 
         public static var positional: [String] {
             [
                 "url", "policy", "maximumAgeSeconds", "expectedDigest", "cacheKey", "as", "leaseSeconds", "priority",
-                "deadlineMilliseconds",
+                "deadlineMilliseconds", "progress",
             ]
         }
 
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
             expectedDigest: WireDigest? = nil, delivery: Delivery = .path, leaseSeconds: Int? = nil,
-            priority: Priority = .normal, deadlineMilliseconds: Int? = nil
+            priority: Priority = .normal, deadlineMilliseconds: Int? = nil, reportsProgress: Bool = false
         ) {
             self.image = image
             self.policy = policy
@@ -53,6 +55,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
             self.leaseSeconds = leaseSeconds
             self.priority = priority
             self.deadlineMilliseconds = deadlineMilliseconds
+            self.reportsProgress = reportsProgress
         }
 
         public init(from reader: MemberReader) throws(WireError) {
@@ -64,6 +67,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
             leaseSeconds = try reader.int("leaseSeconds", in: 0...Self.longestLease)
             priority = try reader.word("priority", Priority.self) ?? .normal
             deadlineMilliseconds = try reader.int("deadlineMilliseconds", in: 1...Self.longestDeadline)
+            reportsProgress = try reader.bool("progress") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -76,6 +80,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
             writer.member("leaseSeconds", leaseSeconds)
             if priority != .normal { writer.member("priority", priority.rawValue) }
             writer.member("deadlineMilliseconds", deadlineMilliseconds)
+            if reportsProgress { writer.member("progress", true) }
             writer.endObject()
         }
     }

@@ -155,13 +155,19 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public var decision: Decision
         /// Whether image.get would validate the image in the background after its reply.
         public var revalidates: Bool
+        /// The download in progress that image.get would wait for; nil if there is none.
+        public var download: ImageDownloads.Download?
         /// The rules in the order in which they were applied; nil without `explain`.
         public var rules: [Rule]?
 
-        public init(held: Held?, decision: Decision, revalidates: Bool, rules: [Rule]? = nil) {
+        public init(
+            held: Held?, decision: Decision, revalidates: Bool, download: ImageDownloads.Download? = nil,
+            rules: [Rule]? = nil
+        ) {
             self.held = held
             self.decision = decision
             self.revalidates = revalidates
+            self.download = download
             self.rules = rules
         }
 
@@ -170,6 +176,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
             held = try reader.requiredBool("held") ? Held(from: reader) : nil
             decision = Decision(rawValue: try reader.requiredString("decision"))
             revalidates = try reader.requiredBool("revalidates")
+            download = try reader.object("download").map(ImageDownloads.Download.init(from:))
             if let given = reader.value("rules"), !given.isNull {
                 var rules: [Rule] = []
                 for rule in given.elements { rules.append(try Rule(from: MemberReader(object: rule))) }
@@ -183,6 +190,10 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
             held?.writeMembers(to: &writer)
             writer.member("decision", decision.rawValue)
             writer.member("revalidates", revalidates)
+            if let download {
+                writer.name("download")
+                download.write(to: &writer)
+            }
             if let rules {
                 writer.name("rules")
                 writer.beginArray()

@@ -10,8 +10,9 @@ package enum AllMethods {
             ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigPin.self, ConfigPush.self,
             ConfigRefresh.self, ConfigRollback.self, ConfigRollout.self, ConfigSchema.self, ConfigSet.self,
             ConfigStatus.self, ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self,
-            ImageClear.self, ImageGet.self, ImageList.self, ImagePeek.self, ImagePin.self, ImagePrefetch.self,
-            ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self, RPCDiscover.self, RequestCancel.self,
+            ImageCancel.self, ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self,
+            ImagePin.self, ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self,
+            RPCDiscover.self, RequestCancel.self,
         ]
     }
 }
