@@ -193,7 +193,12 @@ package actor ImageCache {
     ///
     /// Cancelling the task ends only this request. A download ends when its last waiting request is cancelled. A
     /// returned image includes a reference, even if the task was cancelled in the meantime.
-    package func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
+    ///
+    /// - Parameter report: called on any thread with the progress of each download that the request waits for; nil if
+    ///   none is wanted
+    package func image(
+        _ request: ImageRequest, reporting report: ProgressReport? = nil
+    ) async throws(ImageError) -> CachedImage {
         let location = try catalog.keys.location(of: request)
         // Whether the `Vary` of an image matches the request fields of the agent, by blob. Contains only images whose
         // complete rows had to be read to decide this.
@@ -225,7 +230,9 @@ package actor ImageCache {
                 await rows.loadDetails(entry)
             case .error(let error): throw error
             case .download(let isUnconditional):
-                switch await downloads.wait(for: request, at: location, unconditionally: isUnconditional, on: self) {
+                let result = await downloads.wait(
+                    for: request, at: location, unconditionally: isUnconditional, reporting: report, on: self)
+                switch result {
                 case .image(let image): return image
                 case .failed(let error): failure = error
                 case .retry: break

@@ -70,33 +70,48 @@ final class ImageDownloads {
     // MARK: Waiting
 
     /// Waits for an existing or new download that serves a request.
+    ///
+    /// - Parameter report: called with the progress of the download, first when the wait begins; nil if none is wanted
     func wait(
-        for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, on cache: isolated ImageCache
+        for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, reporting report: ProgressReport?,
+        on cache: isolated ImageCache
     ) async -> DownloadWaitResult {
         let waiter = table.makeWaiterID()
+        var observed: DownloadProgress?
+        defer { observed?.removeObserver(waiter) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
                 // the wait ends here.
                 guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
-                join(waiter, request, location, unconditionally, continuation, on: cache)
+                let isNew = join(waiter, request, location, unconditionally, continuation, on: cache)
+                guard let report, let progress = table.download(awaitedBy: waiter)?.progress else { return }
+                observed = progress
+                progress.observe(waiter) { size in
+                    report(
+                        RequestProgress(
+                            receivedBytes: size.received, totalBytes: size.total, isShared: !isNew))
+                }
             }
         } onCancel: {
             Task { await Self.leave(waiter, on: cache) }
         }
     }
 
+    /// - Returns: whether the request began a new download
     private func join(
         _ waiter: WaiterID, _ request: ImageRequest, _ location: CacheLocation, _ unconditionally: Bool,
         _ continuation: CheckedContinuation<DownloadWaitResult, Never>, on cache: isolated ImageCache
-    ) {
+    ) -> Bool {
         let known = table.download(serving: request, for: location.key, unconditionally: unconditionally)
         if let failure = known.flatMap({ table[$0]?.failure }), answersStale(after: failure, request, location) {
-            return continuation.resume(returning: .failed(failure))
+            continuation.resume(returning: .failed(failure))
+            return false
         }
         let isNew = table.join(waiter, request, at: location, unconditionally: unconditionally, continuation)
         catalog.count { isNew ? ($0.misses += 1) : ($0.joined += 1) }
         startNext(on: cache)
+        return isNew
     }
 
     private static func leave(_ waiter: WaiterID, on cache: isolated ImageCache) {
@@ -106,6 +121,26 @@ final class ImageDownloads {
         departure.cancelled?.cancel()
         if departure.mayStartOthers { downloads.startNext(on: cache) }
     }
+
+    /// The downloads, queued and running, oldest first.
+    var inProgress: [DownloadStatus] {
+        let now = clock.now
+        return table.ids.compactMap { table.status(of: $0, at: now) }
+    }
+
+    /// Cancels a download at the request of an administrator.
+    ///
+    /// - Returns: the number of requests that waited for it and now fail; nil if there is no such download
+    func cancel(_ id: TransferID, on cache: isolated ImageCache) -> Int? {
+        guard let cancelled = table.cancel(id) else { return nil }
+        for waiter in cancelled.waiters { waiter.resume(returning: .failed(Self.cancelledByAdministrator)) }
+        cancelled.running?.cancel()
+        startNext(on: cache)
+        return cancelled.waiters.count
+    }
+
+    private static let cancelledByAdministrator = ImageError(
+        .cancelled, "an administrator cancelled the download (image.cancel)")
 
     /// Handles the failure of an attempt that will be retried. Requests that can be answered with a stale image stop
     /// waiting. The download continues in the background.
@@ -323,4 +358,15 @@ final class ImageDownloads {
             waiter.continuation.resume(returning: isShared ? .failed(error) : .retry)
         }
     }
+}
+
+extension ImageCache {
+    /// The downloads in progress, queued and running, oldest first.
+    package func downloadsInProgress() -> [DownloadStatus] { downloads.inProgress }
+
+    /// Cancels a download. The requests that wait for it fail with ``ImageError/Code/cancelled``.
+    ///
+    /// - Parameter id: the ``DownloadStatus/id`` of the download
+    /// - Returns: the number of these requests; nil if there is no such download
+    package func cancelDownload(_ id: Int) -> Int? { downloads.cancel(TransferID(number: id), on: self) }
 }

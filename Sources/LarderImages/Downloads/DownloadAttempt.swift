@@ -102,6 +102,7 @@ struct DownloadAttempt: Sendable {
         }
         let part = PartialDownload.Part(writer: writer, response: response, url: head.metadata.url, total: length)
         await partial.replace(with: part, blocking)
+        progress.begin(total: length)
         return try await write(head, &body, writer)
     }
 
@@ -116,6 +117,7 @@ struct DownloadAttempt: Sendable {
             return .restart(Self.failure(head, "sent another part of the image than the requested one"))
         }
         partial.expect(range.total)
+        progress.expect(range.total)
         return try await write(head, &body, part.writer)
     }
 

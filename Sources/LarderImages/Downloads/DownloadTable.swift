@@ -78,6 +78,16 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     subscript(id: TransferID) -> InFlightDownload? { downloads[id] }
 
+    /// A download as clients see it; nil if it has ended.
+    ///
+    /// - Parameter now: seconds since 1970
+    func status(of id: TransferID, at now: Int) -> DownloadStatus? {
+        downloads[id]?.status(id, isQueued: isQueued(id), at: now)
+    }
+
+    /// The download that a request waits for; nil if the request does not wait.
+    func download(awaitedBy waiter: WaiterID) -> InFlightDownload? { waiters[waiter].flatMap { downloads[$0.download] } }
+
     /// Whether a download waits for a slot.
     func isQueued(_ id: TransferID) -> Bool { handles[id] == nil }
 
@@ -248,13 +258,23 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         return remove(id).map { .removed($0) } ?? .abandoned
     }
 
+    /// Removes a download. If it is running, it keeps its slot until ``end(_:wasCancelled:)``.
+    ///
+    /// - Returns: the waiting requests, and the task to cancel if the download is running; nil if there is no such
+    ///   download
+    mutating func cancel(_ id: TransferID) -> (waiters: [Continuation], running: Handle?)? {
+        let handle = handles[id]
+        guard let removed = remove(id) else { return nil }
+        return (removed.waiters.map(\.continuation), queue.cancel(id) ? nil : handle)
+    }
+
     /// Removes all downloads. Running downloads keep their slots until ``end(_:wasCancelled:)``.
     mutating func removeAll() -> (waiters: [Continuation], running: [Handle]) {
         var (continuations, running): ([Continuation], [Handle]) = ([], [])
-        for id in downloads.keys {
-            let handle = handles[id]
-            continuations += remove(id)?.waiters.map(\.continuation) ?? []
-            if !queue.cancel(id), let handle { running.append(handle) }
+        for id in ids {
+            guard let cancelled = cancel(id) else { continue }
+            continuations += cancelled.waiters
+            if let handle = cancelled.running { running.append(handle) }
         }
         return (continuations, running)
     }

@@ -26,6 +26,7 @@ struct ImageDownloader: ImageOriginClient {
             return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
+            progress.discard()
             // A cancelled download always throws `cancelled`, and not the caught error, which depends on the step that
             // was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)

@@ -1,5 +1,4 @@
 internal import LarderHTTPSemantics
-internal import Synchronization
 
 /// A download that runs or is queued for a slot.
 struct InFlightDownload: Sendable {
@@ -29,6 +28,20 @@ struct InFlightDownload: Sendable {
         now > start.time ? (progress.received - start.received) / (now - start.time) : .max
     }
 
+    /// Describes the download for clients. In the first second since the last start, the rate is the number of bytes
+    /// received in it.
+    ///
+    /// - Parameters:
+    ///   - isQueued: whether the download waits for a slot
+    ///   - now: the time in seconds since 1970
+    func status(_ id: TransferID, isQueued: Bool, at now: Int) -> DownloadStatus {
+        let size = progress.size
+        let rate = isQueued ? 0 : (progress.received - start.received) / max(1, now - start.time)
+        return DownloadStatus(
+            id: id.number, url: url, isQueued: isQueued, receivedBytes: size.received, totalBytes: size.total,
+            bytesPerSecond: rate, waiters: waiters.count, priority: priority)
+    }
+
     /// Whether a request may wait for this download. The download must expect no digest or the same one as the request.
     /// If `unconditionally` is true, the download must be unconditional too.
     func serves(_ request: ImageRequest, unconditionally: Bool) -> Bool {
@@ -45,34 +58,21 @@ enum DownloadWaitResult: Sendable {
     case retry
 }
 
-/// The progress of a download: the number of received bytes, and whether other users wait for its slot.
-final class DownloadProgress: Sendable {
-    private let bytes = Atomic(0)
-    private let awaited = Atomic(false)
-    private let total: ByteCounter
-
-    /// - Parameter total: counts the bytes of all downloads
-    init(total: ByteCounter) { self.total = total }
-
-    /// Whether downloads of other users wait for the slot.
-    var isAwaited: Bool {
-        get { awaited.load(ordering: .relaxed) }
-        set { awaited.store(newValue, ordering: .relaxed) }
-    }
-
-    var received: Int { bytes.load(ordering: .relaxed) }
-
-    func add(_ count: Int) {
-        bytes.add(count, ordering: .relaxed)
-        total.add(count)
-    }
-}
-
-/// A byte count that only increases.
-final class ByteCounter: Sendable {
-    private let count = Atomic(0)
-
-    var bytes: Int { count.load(ordering: .relaxed) }
-
-    func add(_ bytes: Int) { count.add(bytes, ordering: .relaxed) }
+/// A download in progress, as clients see it.
+package struct DownloadStatus: Sendable, Hashable {
+    /// Identifies the download as long as the agent runs.
+    package let id: Int
+    package let url: String
+    /// Whether the download waits for a free slot.
+    package let isQueued: Bool
+    /// The number of bytes of the image received so far. Decreases if the download starts again.
+    package let receivedBytes: Int
+    /// The size of the image in bytes; nil until a response declares it.
+    package let totalBytes: Int?
+    /// The mean rate since the last start; 0 for a queued download.
+    package let bytesPerSecond: Int
+    /// The number of waiting requests.
+    package let waiters: Int
+    /// The highest priority of the waiting requests.
+    package let priority: ImagePriority
 }

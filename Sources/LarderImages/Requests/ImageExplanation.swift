@@ -10,16 +10,6 @@ package struct ImageExplanation: Sendable {
         package let until: Int
     }
 
-    package struct Flight: Sendable, Hashable {
-        /// The number of waiting requests.
-        package let waiters: Int
-        /// The highest priority of the waiting requests.
-        package let priority: ImagePriority
-        /// Whether the download waits for a free slot.
-        package let isQueued: Bool
-        package let receivedBytes: Int
-    }
-
     package let decision: CacheDecision
     /// The rules that were applied, in order.
     package let rules: CacheTrace
@@ -28,7 +18,7 @@ package struct ImageExplanation: Sendable {
     /// A recent failure that would be returned instead of contacting the origin.
     package let failure: Failure?
     /// The download for which the request would wait.
-    package let flight: Flight?
+    package let download: DownloadStatus?
 }
 
 extension ImageExplanation {
@@ -72,13 +62,7 @@ extension ImageExplanation {
         self.init(
             decision: decision, rules: rules ?? trace, row: row,
             failure: failure.map { Failure(error: $0.error, until: $0.until) },
-            flight: id.flatMap { id in
-                downloads[id].map {
-                    Flight(
-                        waiters: $0.waiters.count, priority: $0.priority, isQueued: downloads.isQueued(id),
-                        receivedBytes: $0.progress.received)
-                }
-            })
+            download: id.flatMap { downloads.status(of: $0, at: now) })
     }
 }
 

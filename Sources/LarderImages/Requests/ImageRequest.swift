@@ -38,6 +38,19 @@ package struct PreparedImageRequest: Sendable {
     let key: ImageKey
 }
 
+/// The progress of a request that waits for a download.
+package struct RequestProgress: Sendable, Hashable {
+    /// The number of bytes of the image received so far. Decreases if the download starts again.
+    package let receivedBytes: Int
+    /// The size of the image in bytes; nil until a response declares it.
+    package let totalBytes: Int?
+    /// Whether the download was already in progress.
+    package let isShared: Bool
+}
+
+/// Receives the progress of a request, on any thread. It must not block.
+package typealias ProgressReport = @Sendable (RequestProgress) -> Void
+
 /// The order in which requests wait for the network.
 package enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// No client waits for the image. Prefetches never occupy the last download slots.

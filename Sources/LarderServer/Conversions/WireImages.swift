@@ -117,10 +117,12 @@ extension ImageList.Entry {
 
 extension ImagePeek.Result {
     /// Converts the cache's explanation of how it would answer a request for an image to the result of `image.peek`.
-    init(_ explanation: ImageExplanation, _ cache: ImageCache, explains: Bool, now: Int) {
+    init(
+        _ explanation: ImageExplanation, _ images: ImageService, explains: Bool, for rights: PeerRights, now: Int
+    ) {
         let held = explanation.row.map { row in
             ImagePeek.Held(
-                path: cache.path(of: row.digest), image: WireImage(row), freshness: row.wireFreshness(at: now),
+                path: images.cache.path(of: row.digest), image: WireImage(row), freshness: row.wireFreshness(at: now),
                 ageSeconds: ResponseFreshness(row.response).age(at: now), isPinned: row.isPinned,
                 storedAt: Timestamp(seconds: row.storedAt), lastUsedAt: Timestamp(seconds: row.lastUse),
                 expiresAt: row.wireExpiry)
@@ -136,14 +138,33 @@ extension ImagePeek.Result {
         let rules = explanation.rules.rules.map { ImagePeek.Rule(name: $0.name, text: $0.text) }
         self.init(
             held: held, decision: decision, revalidates: revalidates,
+            download: explanation.download.map { ImageDownloads.Download($0, images, for: rights) },
             rules: explains ? rules + Self.flight(explanation) : nil)
     }
 
     /// Returns a rule that describes the queued or running download of the image; empty if there is no such download.
     private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
-        guard let flight = explanation.flight else { return [] }
+        guard let flight = explanation.download else { return [] }
         let state = flight.isQueued ? "queued" : "in progress, with \(flight.receivedBytes) bytes received"
         return [ImagePeek.Rule(name: "flight", text: "a download is \(state); \(flight.waiters) requests wait for it")]
+    }
+}
+
+extension ImageDownloads.Download {
+    /// Converts a download of the cache. Omits its URL if the peer may not have images of the URL's origin.
+    init(_ download: DownloadStatus, _ images: ImageService, for rights: PeerRights) {
+        let priority: Priority =
+            switch download.priority {
+            case .prefetch: .prefetch
+            case .low: .low
+            case .normal: .normal
+            case .high: .high
+            }
+        self.init(
+            id: download.id, url: images.denial(of: download.url, to: rights) == nil ? download.url : nil,
+            state: download.isQueued ? .queued : .running, receivedBytes: download.receivedBytes,
+            totalBytes: download.totalBytes, bytesPerSecond: download.bytesPerSecond, requests: download.waiters,
+            priority: priority)
     }
 }
 

@@ -14,17 +14,19 @@ struct ImageDelivery: Sendable {
 extension ImageService {
     /// Gets an image, from the network if necessary, and opens its file if requested.
     ///
-    /// - Parameter cached: a cache hit whose file is to be opened; nil to request the image from the cache
+    /// - Parameters:
+    ///   - cached: a cache hit whose file is to be opened; nil to request the image from the cache
+    ///   - report: called with the progress of the downloads that the request waits for; nil if none is wanted
     /// - Throws: the error for the reply to `image.get`. No reference to the blob remains then.
     func deliver(
-        _ request: ImageRequest, cached: CachedImage?, opening wantsFile: Bool
+        _ request: ImageRequest, cached: CachedImage?, opening wantsFile: Bool, reporting report: ProgressReport?
     ) async throws(WireError) -> ImageDelivery {
         var cached = cached
         var isRetry = false
         while true {
             let image: CachedImage
             do throws(ImageError) {
-                if let hit = cached { image = hit } else { image = try await cache.image(request) }
+                if let hit = cached { image = hit } else { image = try await cache.image(request, reporting: report) }
             } catch {
                 throw WireError(error)
             }

@@ -11,6 +11,8 @@ final class ImageQuery {
     /// The duration of the lease in seconds; 0 for a lease that lasts until the connection ends, nil for the default
     /// from the settings.
     let leaseSeconds: Int?
+    /// Whether the client is notified of the progress of a download.
+    let reportsProgress: Bool
     /// The deadline in milliseconds; nil for no deadline.
     let deadline: Int?
     /// The origin, if only certain users may have its images; otherwise nil.
@@ -28,6 +30,7 @@ final class ImageQuery {
         request = ImageRequest(parameters)
         wantsDescriptor = parameters.delivery == .descriptor
         leaseSeconds = parameters.leaseSeconds
+        reportsProgress = parameters.reportsProgress
         deadline = parameters.deadlineMilliseconds
         restriction = images.restriction(of: request.url)
         prepared = images.cache.prepare(request)

@@ -115,7 +115,7 @@ struct CacheFixture {
 
     /// Returns once `count` requests wait for an image.
     func waitForWaiters(_ count: Int, for url: String) async {
-        await until { (try? await cache.explain(request(url)))?.flight?.waiters == count }
+        await until { (try? await cache.explain(request(url)))?.download?.waiters == count }
     }
 }
 

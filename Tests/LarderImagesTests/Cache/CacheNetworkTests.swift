@@ -28,7 +28,7 @@ struct CacheNetworkTests {
     }
 
     private func waitForWaiters(_ count: Int, _ cache: ImageCache, _ request: ImageRequest) async {
-        while (try? await cache.explain(request))?.flight?.waiters != count { await Task.yield() }
+        while (try? await cache.explain(request))?.download?.waiters != count { await Task.yield() }
     }
 
     @Test("concurrent requests share one download, and a later request revalidates it")

@@ -19,7 +19,7 @@ extension ImageGet: Method {
         let request = ImageGetRequest(connection: call.connection, query: query, images: images)
         let hit = query.hit(images)
         if let hit, request.canReply(with: hit) { return .now(request.result(hit, hasDescriptor: false)) }
-        return .task(request.taskReply(cached: hit))
+        return .task(request.taskReply(cached: hit, id: call.id))
     }
 }
 
@@ -44,12 +44,13 @@ struct CachedImageReply {
             write(image, request, id: template.id)
             return true
         }
+        let id = RequestID(template)
         do throws(WireError) {
             try connection.dispatcher.start(
-                request.taskReply(cached: image), id: RequestID(template),
+                request.taskReply(cached: image, id: id), id: id,
                 Admission(ImageGet.name, .image(url: query.request.url, .images)), ImageGet.lifetime, in: nil)
         } catch {
-            connection.output.reply(id: RequestID(template), error, in: nil)
+            connection.output.reply(id: id, error, in: nil)
         }
         return true
     }
@@ -103,16 +104,22 @@ private struct ImageGetRequest {
 
     /// A reply that waits until the image is cached and, if the client requested a descriptor, until the file of the
     /// image is open.
-    /// - Parameter cached: a cached image; nil to request the image. The caller's reference to the cached image is
-    ///   either released by the task or kept by a lease.
-    func taskReply(cached: CachedImage?) -> TaskReply<ImageGet.Result> {
+    /// - Parameters:
+    ///   - cached: a cached image; nil to request the image. The caller's reference to the cached image is either
+    ///     released by the task or kept by a lease.
+    ///   - id: the id of the request
+    func taskReply(cached: CachedImage?, id: RequestID?) -> TaskReply<ImageGet.Result> {
         var request = query.request
         request.user = UInt32(clamping: connection.state.principal.credentials.uid)
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
+        let progress = query.reportsProgress ? id.map { DownloadNotifications(for: $0, on: connection) } : nil
+        let report = progress?.report
         var reply = TaskReply<ImageGet.Result> { () async throws(WireError) in
-            try await images.deliver(image, cached: cached, opening: wantsFile)
+            try await images.deliver(image, cached: cached, opening: wantsFile, reporting: report)
         } finish: { delivery, request in
-            finish(delivery, request)
+            let result = finish(delivery, request)
+            progress?.end(isComplete: (try? result.get()) != nil)
+            return result
         }
         reply.onRefusal = { if let cached { images.cache.release(cached.digest) } }
         reply.deadline = query.deadline.map { deadline in
@@ -162,4 +169,28 @@ private struct ImageGetRequest {
         connection.loop.traffic.refused.requests += 1
         return refusal
     }
+}
+
+/// The notifications `image.progress` of one `image.get`.
+private struct DownloadNotifications {
+    /// Records the progress of the download that the request waits for. May be called from any thread.
+    let report: ProgressReport
+    private let notifier: ProgressNotifier<ImageGet.Progress>
+    private let relay: ProgressRelay<ImageGet.Progress>
+
+    init(for id: RequestID, on connection: Connection) {
+        let notifier = ProgressNotifier<ImageGet.Progress>(to: connection)
+        let relay = ProgressRelay(to: notifier, on: connection.loop.eventLoop)
+        (self.notifier, self.relay) = (notifier, relay)
+        report = { progress in
+            relay.pass(
+                ImageGet.Progress(
+                    request: id, receivedBytes: progress.receivedBytes, totalBytes: progress.totalBytes,
+                    isShared: progress.isShared))
+        }
+    }
+
+    /// Ends the notifications before the reply.
+    /// - Parameter isComplete: whether the image is delivered, so that the client gets the last progress
+    func end(isComplete: Bool) { notifier.end(with: isComplete ? relay.last : nil) }
 }

@@ -11,7 +11,7 @@ extension ImagePeek: Method {
                     parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
                 let result = try await WireError.from { () async throws(ImageError) in
                     Result(
-                        try await images.cache.explain(request), images.cache, explains: parameters.explains,
+                        try await images.cache.explain(request), images, explains: parameters.explains, for: rights,
                         now: images.clock.now)
                 }
                 // The list of users who may have images of the origin may have changed since the request was admitted.

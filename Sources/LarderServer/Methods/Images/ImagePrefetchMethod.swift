@@ -1,9 +1,5 @@
-import LarderJSON
 import LarderPlatform
 import LarderProtocol
-import LarderUpstream
-import NIOCore
-import Synchronization
 
 extension ImagePrefetch: Method {
     /// The number of images that are downloaded concurrently if the request does not specify it. A setting may impose a
@@ -16,8 +12,8 @@ extension ImagePrefetch: Method {
         let (usage, limits) = (connection.state.usage.user, connection.state.usage.limits)
         let concurrency = parameters.concurrency ?? defaultConcurrency
         let id = parameters.reportsProgress ? call.id : nil
-        let progress = progress(on: connection)
-        let report = reporter(to: progress, on: call.loop.eventLoop)
+        let notifier = ProgressNotifier<ImageProgress>(to: connection)
+        let relay = ProgressRelay(to: notifier, on: call.loop.eventLoop)
         return .task(
             TaskReply { () async throws(WireError) in
                 let prefetch = PrefetchJob(parameters.items, images, for: rights)
@@ -26,43 +22,14 @@ extension ImagePrefetch: Method {
                 let charged = try usage.chargeOrRefuse(prefetch.chargedBytes, limits)
                 defer { usage.charge(-charged) }
                 return await prefetch.run(concurrency: concurrency) { now in
-                    if let id { report(now.wire(for: id)) }
+                    if let id { relay.pass(now.wire(for: id)) }
                 }
             } finish: { outcome, request in
                 let last = try? outcome.get()
                 let isLastReported = last?.isWhole == true && connection.state.phase != .closed
-                progress.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
+                notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
                 return result(of: outcome, cancellation: request?.cancellation, connection)
             })
-    }
-
-    /// Returns an object that writes progress notifications to a client.
-    private static func progress(on connection: Connection) -> PrefetchProgress {
-        PrefetchProgress(on: connection.loop.eventLoop, isOutputPending: { connection.state.outbound.isPending }) {
-            progress in
-            if connection.state.phase == .closed { return }
-            progress.write(to: &connection.loop.output.writer)
-            connection.loop.output.writer.endLine()
-            connection.output.flush()
-        }
-    }
-
-    /// Returns a function that any thread may call to report progress. Only the newest progress reaches the event loop.
-    private static func reporter(
-        to progress: PrefetchProgress, on eventLoop: any EventLoop
-    ) -> @Sendable (ImageProgress) -> Void {
-        let bound = NIOLoopBound(progress, eventLoop: eventLoop)
-        let newest = SharedProgress()
-        let signal = Signal { signal in
-            eventLoop.execute {
-                signal.take()
-                if let progress = newest.value.withLock({ $0 }) { bound.value.note(progress) }
-            }
-        }
-        return { progress in
-            newest.value.withLock { $0 = progress }
-            signal.raise()
-        }
     }
 
     private static func result(
@@ -83,9 +50,4 @@ extension ImagePrefetch: Method {
                 WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay cached"))
         }
     }
-}
-
-/// The newest progress, shared between threads.
-private final class SharedProgress: Sendable {
-    let value = Mutex<ImageProgress?>(nil)
 }

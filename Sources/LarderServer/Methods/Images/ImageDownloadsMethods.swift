@@ -1,0 +1,29 @@
+import LarderImages
+import LarderProtocol
+
+extension ImageDownloads: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (images, rights) = (try call.server.imageService(), call.connection.rights)
+        return .task(
+            TaskReply { () async throws(WireError) in
+                let downloads = await images.cache.downloadsInProgress()
+                return Result(downloads: downloads.map { Download($0, images, for: rights) })
+            })
+    }
+}
+
+extension ImageCancel: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (id, images) = (call.parameters.download, try call.server.imageService())
+        return .task(
+            TaskReply { () async throws(WireError) in
+                guard let requests = await images.cache.cancelDownload(id) else {
+                    throw WireError(
+                        .notFound, "no download has the ID \(id); it may have ended; list them with image.downloads")
+                }
+                return Result(requests: requests)
+            })
+    }
+}
