@@ -291,16 +291,19 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// Passes a progress notification to its call. The progress of an abandoned call is dropped.
     private func receive(progress params: JSONValue) {
-        let progress: ImageProgress
+        guard let id = params.member("request")?.int else {
+            return violation("the agent sent the progress of a request that was not sent")
+        }
+        guard let purpose = calls.active(id)?.purpose else { return }
         do {
-            progress = try ImageProgress(params: params)
+            switch purpose {
+            case .prefetch(let receive): receive(try ImageProgress(params: params))
+            case .lease(let receive?): receive(try ImageGet.Progress(params: params))
+            case .answer, .subscription, .lease(nil): break
+            }
         } catch {
-            return violation("the agent sent an invalid progress notification: \(error.detail)")
+            violation("the agent sent an invalid progress notification: \(error.detail)")
         }
-        guard let id = Int(progress.request.text), case .prefetch(let receive)? = calls.active(id)?.purpose else {
-            return
-        }
-        receive(progress)
     }
 
     /// Releases a lease. No reply is requested.

@@ -18,8 +18,9 @@ enum CallPurpose: Sendable {
     case answer
     /// `config.subscribe`: pass the subsequent events to the receiver.
     case subscription(any EventReceiver)
-    /// `image.get`: if the reply arrives after the call was abandoned, release the lease that the reply grants.
-    case lease
+    /// `image.get`: if the reply arrives after the call was abandoned, release the lease that the reply grants. Until
+    /// the reply, pass progress notifications to the closure, if any.
+    case lease((@Sendable (ImageGet.Progress) -> Void)?)
     /// `image.prefetch`: until the reply, pass progress notifications to the closure.
     case prefetch(@Sendable (ImageProgress) -> Void)
 }

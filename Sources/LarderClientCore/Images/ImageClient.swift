@@ -69,7 +69,7 @@ public struct ImageClient: Sendable {
             client.configuration.timeout.map { deadline + $0 }
         }
         let (result, connection) = try await client.send(
-            ImageGet.self, request.parameters, timeout: replyTimeout, purpose: .lease)
+            ImageGet.self, request.parameters, timeout: replyTimeout, purpose: .lease(nil))
         return LeasedImage(result, connection: connection)
     }
 

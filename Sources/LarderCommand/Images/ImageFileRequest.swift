@@ -15,6 +15,8 @@ struct ImageFileRequest {
     let parameters: ImageGet.Parameters
     /// The time after which the request fails if there is no reply.
     let replyTimeout: Duration
+    /// Called with the progress of the download, if `parameters` requests it.
+    var report: @Sendable (ImageGet.Progress) -> Void = { _ in }
     /// Creates the commands in messages.
     var hints = Hints()
 
@@ -27,7 +29,7 @@ struct ImageFileRequest {
     ) throws(Failure) -> JSONValue {
         let stream = try connect()
         defer { close(stream) }
-        try send(over: stream)
+        try send(over: stream, as: .descriptor)
         var file: CInt = -1
         defer { if file >= 0 { close(file) } }
         let value = try reply(over: stream, passing: &file)
@@ -50,6 +52,16 @@ struct ImageFileRequest {
         return value
     }
 
+    /// Sends the request without requesting a descriptor.
+    /// - Returns: the agent's result as received.
+    func result() throws(Failure) -> JSONValue {
+        let stream = try connect()
+        defer { close(stream) }
+        try send(over: stream, as: .path)
+        var file: CInt = -1
+        return try reply(over: stream, passing: &file)
+    }
+
     private func connect() throws(Failure) -> CInt {
         do throws(LarderSocket.ConnectError) {
             return try LarderSocket.connect(socket, isBlocking: true)
@@ -58,9 +70,9 @@ struct ImageFileRequest {
         }
     }
 
-    private func send(over stream: CInt) throws(Failure) {
+    private func send(over stream: CInt, as delivery: ImageGet.Delivery) throws(Failure) {
         var parameters = parameters
-        parameters.delivery = .descriptor
+        parameters.delivery = delivery
         let request = JSONValue.building { writer in
             writer.beginObject()
             writer.member("id", 1)
@@ -74,25 +86,40 @@ struct ImageFileRequest {
         guard code == 0 else { throw Self.disconnected(code) }
     }
 
-    /// Waits for the reply and returns its result.
+    /// Waits for the reply and returns its result. Reports the progress until then.
     /// - Parameter file: set to the descriptor that came with the reply, if any.
     private func reply(over stream: CInt, passing file: inout CInt) throws(Failure) -> JSONValue {
-        let line = try line(over: stream, passing: &file)
-        guard let reply = try? JSONValue(parsing: line) else { throw Self.notUnderstood }
-        if let result = reply["result"] { return result }
-        guard let error = reply["error"] else { throw Self.notUnderstood }
-        throw Failure(LarderClientError(remote: WireError(from: error)), hints)
+        let end = ContinuousClock.now + replyTimeout
+        var input: [UInt8] = []
+        while true {
+            let line = try line(over: stream, after: &input, passing: &file, until: end)
+            guard let message = try? JSONValue(parsing: line) else { throw Self.notUnderstood }
+            if message["method"]?.string == ImageProgress.method {
+                if let progress = try? ImageGet.Progress(params: message["params"] ?? .null) { report(progress) }
+                continue
+            }
+            if let result = message["result"] { return result }
+            guard let error = message["error"] else { throw Self.notUnderstood }
+            throw Failure(LarderClientError(remote: WireError(from: error)), hints)
+        }
     }
 
-    private func line(over stream: CInt, passing file: inout CInt) throws(Failure) -> [UInt8] {
+    /// Receives the next line.
+    /// - Parameter input: the bytes that were received after the previous line.
+    private func line(
+        over stream: CInt, after input: inout [UInt8], passing file: inout CInt, until end: ContinuousClock.Instant
+    ) throws(Failure) -> [UInt8] {
         let clock = ContinuousClock()
-        let end = clock.now + replyTimeout
-        var line: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 14)
         while true {
-            var input = pollfd(fd: stream, events: Int16(POLLIN), revents: 0)
+            if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
+                let line = Array(input[..<end])
+                input.removeFirst(end + 1)
+                return line
+            }
+            var readable = pollfd(fd: stream, events: Int16(POLLIN), revents: 0)
             let left = TimeSpan(max(.zero, clock.now.duration(to: end))).milliseconds
-            let ready = poll(&input, 1, CInt(clamping: left))
+            let ready = poll(&readable, 1, CInt(clamping: left))
             if ready < 0, errno == EINTR { continue }
             if ready == 0, clock.now < end { continue }
             guard ready != 0 else {
@@ -110,8 +137,7 @@ struct ImageFileRequest {
                 if file >= 0 { close(file) }
                 file = passed
             }
-            line += chunk[..<bytes]
-            if let end = line.firstIndex(of: UInt8(ascii: "\n")) { return Array(line[..<end]) }
+            input += chunk[..<bytes]
         }
     }
 

@@ -39,6 +39,15 @@ enum Output {
 
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+    /// The size of the terminal in characters; 80 by 24 if it is unknown.
+    static var terminalSize: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
     /// Ends the program as soon as the reader of its output closes the pipe. Otherwise the program would end only at
     /// its next write, so `larder watch | head -1` would keep running until the next change.
     ///

@@ -86,7 +86,9 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     }
 
     /// The download that a request waits for; nil if the request does not wait.
-    func download(awaitedBy waiter: WaiterID) -> InFlightDownload? { waiters[waiter].flatMap { downloads[$0.download] } }
+    func download(awaitedBy waiter: WaiterID) -> InFlightDownload? {
+        waiters[waiter].flatMap { downloads[$0.download] }
+    }
 
     /// Whether a download waits for a slot.
     func isQueued(_ id: TransferID) -> Bool { handles[id] == nil }

@@ -15,12 +15,13 @@ struct ImageCommand: AsyncParsableCommand {
               larder image prefetch wallpapers.txt
               larder image why https://img.example.org/logo.png
               larder image ls
+              larder image downloads
             """,
         subcommands: [
             ImageGetCommand.self, ImagePutCommand.self, ImagePrefetchCommand.self, ImageListCommand.self,
             ImagePeekCommand.self, ImageWhyCommand.self, ImagePinCommand.self, ImageUnpinCommand.self,
-            ImageRemoveCommand.self,
-            ImageClearCommand.self, ImageStatsCommand.self,
+            ImageRemoveCommand.self, ImageClearCommand.self, ImageDownloadsCommand.self, ImageCancelCommand.self,
+            ImageStatsCommand.self,
         ])
 }
 

@@ -18,6 +18,8 @@ struct ImageGetCommand: AsyncParsableCommand {
             downloads the image. staleWhileRevalidate uses a cached copy at once, and revalidates a stale one in the \
             background.
 
+            If standard error is a terminal, it shows the progress of a download that takes longer than a second.
+
             EXAMPLES:
               larder image get https://img.example.org/logo.png
               larder image get https://img.example.org/logo.png -o logo.png
@@ -66,21 +68,34 @@ struct ImageGetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let deadline = deadline ?? agent.connection.timeout
+        let display = DownloadDisplay(on: .standardError(isQuiet: true))
         let parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
             // The lease keeps the file of the image. With 0 seconds, the lease lasts until the connection ends, because
             // copying the file may take arbitrarily long.
-            leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
+            leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds, reportsProgress: display.isVisible)
         // The agent enforces the deadline. The client waits ten seconds longer, for an agent that does not respond at
         // all.
         let replyTimeout = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
+            let request = ImageFileRequest(
+                socket: client.socket, parameters: parameters, replyTimeout: replyTimeout,
+                report: { display.show($0) }, hints: agent.connection.hints)
             let value: JSONValue
             if let output {
-                let request = ImageFileRequest(
-                    socket: client.socket, parameters: parameters, replyTimeout: replyTimeout,
-                    hints: agent.connection.hints)
-                value = try await Self.copy(request, to: output)
+                value = try await Self.perform { () throws(Failure) in
+                    defer { display.end() }
+                    return try request.withFile { result, file throws(Failure) in
+                        display.end()
+                        let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
+                        try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
+                    }
+                }
+            } else if display.isVisible {
+                value = try await Self.perform { () throws(Failure) in
+                    defer { display.end() }
+                    return try request.result()
+                }
             } else {
                 value = try await client.call(
                     ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: replyTimeout)
@@ -96,18 +111,12 @@ struct ImageGetCommand: AsyncParsableCommand {
             ? nil : "\(output.printable): \(ImageText.properties(result.image)), \(Self.describe(result))"
     }
 
-    /// Requests the image and copies it.
+    /// Performs a request, which blocks, on a separate thread.
     /// - Returns: the agent's result.
-    private static func copy(_ request: ImageFileRequest, to output: String) async throws -> JSONValue {
-        let end = await onOwnThread { () -> Result<JSONValue, Failure> in
-            Result { () throws(Failure) in
-                try request.withFile { result, file throws(Failure) in
-                    let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
-                    try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
-                }
-            }
-        }
-        return try end.get()
+    private static func perform(
+        _ request: @escaping @Sendable () throws(Failure) -> JSONValue
+    ) async throws -> JSONValue {
+        try await onOwnThread { Result { () throws(Failure) in try request() } }.get()
     }
 
     /// Describes for people how the agent obtained the image.
