@@ -393,9 +393,14 @@ class Connection:
         self._problems(line, "progress.json", "", value)
         progress = value.get("params") if isinstance(value.get("params"), dict) else {}
         waiting = self.pending.get(key_of(progress.get("request")), [])
-        pending = next((pending for pending in waiting if pending.method == "image.prefetch"), None)
+        method = "image.prefetch" if "done" in progress else "image.get"
+        pending = next((pending for pending in waiting if pending.method == method), None)
         if pending is None:
-            self.report(line, "progress without a pending image.prefetch")
+            self.report(line, f"progress without a pending {method}")
+            return
+        if method == "image.get":
+            if progress.get("receivedBytes", 0) > progress.get("totalBytes", float("inf")):
+                self.report(line, f"progress exceeds the total: {progress}")
             return
         count = [progress.get(name, 0) for name in ("done", "failed", "bytes")]
         if any(now < before for now, before in zip(count, pending.progress)):

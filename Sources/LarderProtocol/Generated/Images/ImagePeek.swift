@@ -155,7 +155,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public var decision: Decision
         /// Whether image.get would validate the image in the background after its reply.
         public var revalidates: Bool
-        /// The download in progress that image.get would wait for; nil if there is none.
+        /// The download in progress that image.get would wait for; otherwise nil.
         public var download: ImageDownloads.Download?
         /// The rules in the order in which they were applied; nil without `explain`.
         public var rules: [Rule]?
