@@ -62,6 +62,29 @@ struct CacheDownloadTests {
         }
     }
 
+    @Test("cancelling a download fails all its requests and stops it; a later request starts a new one")
+    func cancelDownload() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1))
+            fixture.origin.pause()
+            let tasks = (0..<3).map { _ in Task { try await fixture.get(url(1)) } }
+            await fixture.waitForWaiters(3, for: url(1))
+            await fixture.until { fixture.origin.requests.count == 1 }
+            let download = try #require(await fixture.cache.downloadsInProgress().first)
+            #expect(download.url == url(1) && download.waiters == 3 && !download.isQueued)
+            #expect(await fixture.cache.cancelDownload(download.id) == 3)
+            for task in tasks {
+                let error = await #expect(throws: ImageError.self) { try await task.value }
+                #expect(error?.code == .cancelled)
+            }
+            await fixture.until { fixture.origin.cancelled == 1 }
+            #expect(await fixture.cache.cancelDownload(download.id) == nil)
+            #expect(await fixture.cache.downloadsInProgress().isEmpty)
+            fixture.origin.resume()
+            #expect(try await fixture.get(url(1)).source == .miss)
+        }
+    }
+
     @Test("cancelling a request while its image arrives leaves a complete image or nothing")
     func cancelledDuringBody() async throws {
         try await withCache { fixture in

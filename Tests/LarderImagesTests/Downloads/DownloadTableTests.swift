@@ -66,6 +66,22 @@ struct DownloadTableTests {
         #expect(table.ids.count == 2)
     }
 
+    @Test("cancelling a download returns its waiters, and its task if it is running")
+    func cancel() throws {
+        var table = table(total: 1)
+        for number in [1, 1, 2] { try join(&table, request(number), number) }
+        let ids = start(&table)
+        let queued = try #require(table.ids.last)
+        let first = table.cancel(ids[0])
+        #expect(first?.waiters == [1, 1] && first?.running == ids[0].number)
+        let second = table.cancel(queued)
+        #expect(second?.waiters == [2] && second?.running == nil)
+        let unknown = table.cancel(queued)
+        #expect(unknown == nil && table.isEmpty)
+        guard case .abandoned = table.end(ids[0], wasCancelled: true) else { Issue.record(); return }
+        #expect(table.counts == (running: 0, queued: 0))
+    }
+
     @Test("a download ends when its last waiter leaves, unless it runs in the background")
     func leave() throws {
         var table = table()

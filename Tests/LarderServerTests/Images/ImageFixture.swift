@@ -99,7 +99,10 @@ final class ImageFixture: Sendable {
             await gate.pass()
             if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
             let writer = try store.begin()
-            try writer.append(ImageFixture.png + Array(order.url.utf8))
+            let bytes = ImageFixture.png + Array(order.url.utf8)
+            progress.begin(total: bytes.count)
+            try writer.append(bytes)
+            progress.add(bytes.count)
             let control = order.url.contains("no-store") ? "no-store" : "max-age=3600"
             let now = ImageClock.system.now
             let response = StoredResponse(

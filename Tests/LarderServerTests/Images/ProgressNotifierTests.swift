@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("Progress of a prefetch")
-struct PrefetchProgressTests {
+@Suite("Progress notifications")
+struct ProgressNotifierTests {
     private func progress(_ done: Int) -> ImageProgress {
         ImageProgress(request: RequestID(1), done: done, failed: 0, bytes: 0, total: 100)
     }
@@ -15,7 +15,7 @@ struct PrefetchProgressTests {
     func rate() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []
-        let report = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let report = ProgressNotifier<ImageProgress>(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         report.note(progress(1))
         #expect(sent == [1])
         for step in 2...50 {
@@ -35,7 +35,7 @@ struct PrefetchProgressTests {
     func output() {
         let loop = EmbeddedEventLoop()
         var (sent, isPending): ([Int], Bool) = ([], true)
-        let report = PrefetchProgress(on: loop, isOutputPending: { isPending }) { sent.append($0.done) }
+        let report = ProgressNotifier<ImageProgress>(on: loop, isOutputPending: { isPending }) { sent.append($0.done) }
         for step in 1...5 {
             report.note(progress(step))
             loop.advanceTime(by: .seconds(1))
@@ -54,11 +54,11 @@ struct PrefetchProgressTests {
     func end() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []
-        let report = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let report = ProgressNotifier<ImageProgress>(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         report.note(progress(100))
         report.end(with: progress(100))
         #expect(sent == [100])
-        let other = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let other = ProgressNotifier<ImageProgress>(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         other.end(with: nil)
         #expect(sent == [100])
     }
