@@ -32,8 +32,8 @@ public struct ImageClient: Sendable {
     ///   - request: the image, and how it may be obtained.
     ///   - body: reads the file.
     /// - Returns: the result of `body`.
-    /// - Throws: the errors of ``get(_:)`` and of `body`, and `disconnected` if the connection broke while `body` ran.
-    ///   The lease then ended with the connection, and the file may have been removed.
+    /// - Throws: the errors of ``get(_:onProgress:)`` and of `body`, and `disconnected` if the connection broke while
+    ///   `body` ran. The lease then ended with the connection, and the file may have been removed.
     public func withImage<Result>(
         _ request: ImageRequest, _ body: (LeasedImage) async throws -> Result
     ) async throws -> Result {
@@ -59,21 +59,29 @@ public struct ImageClient: Sendable {
     /// ```
     ///
     /// ``withImage(_:_:)`` releases the image automatically. An image that was obtained twice must be released twice.
-    /// - Parameter request: the image, and how it may be obtained.
+    /// - Parameters:
+    ///   - request: the image, and how it may be obtained.
+    ///   - onProgress: called with the progress of the download that the request waits for, at most ten times per
+    ///     second. It is not called for an image that is cached. It must not block, because it runs on the client's
+    ///     event loop.
     /// - Throws: `remote` with `notFound` under the policy `cacheOnly` if the image is not cached, or with `timeout` if
     ///   the deadline passes.
-    public func get(_ request: ImageRequest) async throws(LarderClientError) -> LeasedImage {
+    public func get(
+        _ request: ImageRequest, onProgress: (@Sendable (ImageGet.Progress) -> Void)? = nil
+    ) async throws(LarderClientError) -> LeasedImage {
+        var parameters = request.parameters
+        parameters.reportsProgress = onProgress != nil
         // The agent enforces the deadline. The client waits longer, and its own timeout is only for an agent that does
         // not respond at all.
         let replyTimeout = request.deadline.flatMap { deadline in
             client.configuration.timeout.map { deadline + $0 }
         }
         let (result, connection) = try await client.send(
-            ImageGet.self, request.parameters, timeout: replyTimeout, purpose: .lease(nil))
+            ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease(onProgress))
         return LeasedImage(result, connection: connection)
     }
 
-    /// Returns the cached state of an image, and the decision that the agent would make for ``get(_:)``.
+    /// Returns the cached state of an image, and the decision that the agent would make for ``get(_:onProgress:)``.
     /// This method never uses the network and takes no lease.
     ///
     /// ```swift
@@ -107,7 +115,7 @@ public struct ImageClient: Sendable {
     ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
     /// - Returns: the properties of the image.
     /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
-    ///   errors of ``get(_:)``.
+    ///   errors of ``get(_:onProgress:)``.
     @discardableResult
     public func pin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
@@ -252,6 +260,31 @@ public struct ImageClient: Sendable {
         after: String? = nil, limit: Int = ImageList.Parameters.defaultPage, prefix: String? = nil
     ) async throws(LarderClientError) -> ImageList.Result {
         try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit, prefix: prefix))
+    }
+
+    /// The downloads of images that are in progress, those of other users included: the current list, and then each new
+    /// one. See ``ImageDownloadLists``.
+    ///
+    /// ```swift
+    /// for try await downloads in client.images.downloads {
+    ///     for download in downloads { print(download.id, download.receivedBytes, download.totalBytes ?? 0) }
+    /// }
+    /// ```
+    public var downloads: ImageDownloadLists { ImageDownloadLists(client: client) }
+
+    /// Cancels a download. All requests that wait for it fail with `cancelled`.
+    ///
+    /// ```swift
+    /// let requests = try await client.images.cancel(download: 17)
+    /// ```
+    ///
+    /// Needs the right `administer`.
+    /// - Parameter id: the ID from ``downloads``.
+    /// - Returns: the number of requests that fail because of this.
+    /// - Throws: `remote` with `notFound` if the download has ended.
+    @discardableResult
+    public func cancel(download id: Int) async throws(LarderClientError) -> Int {
+        try await client.call(ImageCancel.self, ImageCancel.Parameters(id)).requests
     }
 
     /// Downloads images into the cache. Returns a stream of the progress, whose last element is a summary.

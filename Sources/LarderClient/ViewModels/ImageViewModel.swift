@@ -1,0 +1,123 @@
+public import LarderProtocol
+public import Observation
+
+/// An observable model of one image, for user interfaces.
+///
+/// ```swift
+/// let model = ImageViewModel(client)
+/// await model.load("https://img.example.org/logo.png", policy: .cacheFirst)
+/// switch model.phase {
+/// case .empty: print("no image")
+/// case .loading(let progress): print("\(progress?.receivedBytes ?? 0) bytes")
+/// case .loaded(let image): print(image.path)
+/// case .failed(let error, let last): print(error, last?.path ?? "no earlier image")
+/// }
+/// ```
+///
+/// The model has a lease on its image, so the file exists while the image is shown. It releases the lease when another
+/// image takes its place and when the model is released. All leases also end with the connection to the agent; `load`
+/// then gets the image again.
+@Observable @MainActor
+public final class ImageViewModel {
+    /// The state of a model.
+    public enum Phase: Sendable {
+        /// No image was requested.
+        case empty
+        /// An image is being obtained. The progress is nil until the agent reports some; it reports none for an image
+        /// that is cached.
+        case loading(ImageGet.Progress?)
+        /// The image can be read at its path.
+        case loaded(LeasedImage)
+        /// The image cannot be obtained. `last` is the image that the model had before; nil if it had none.
+        case failed(LarderClientError, last: LeasedImage?)
+    }
+
+    /// The state of the model.
+    public private(set) var phase = Phase.empty
+    /// The last image that was loaded. It is kept while another one is loading, and if that fails.
+    public private(set) var image: LeasedImage?
+
+    private let client: LarderClient
+    @ObservationIgnored private var request: Task<Result<LeasedImage, LarderClientError>, Never>?
+    /// The number of calls of ``load(_:)`` and ``clear()``. A load that is not the newest has no effect.
+    @ObservationIgnored private var generation = 0
+
+    /// Creates a model without an image.
+    /// - Parameter client: the connection to the agent.
+    public init(_ client: LarderClient) {
+        self.client = client
+    }
+
+    isolated deinit {
+        request?.cancel()
+        image?.release()
+    }
+
+    /// Loads an image. See ``load(_:)``.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - policy: whether a cached image or the network is preferred.
+    public func load(_ url: String, policy: ImagePolicy = .default) async {
+        await load(ImageRequest(url, policy: policy))
+    }
+
+    /// Loads an image and cancels the load before. Returns when the image is loaded, when that has failed, or when
+    /// another load has begun.
+    ///
+    /// If the task is cancelled, the model has its last image again.
+    /// - Parameter wanted: the image, and how it may be obtained.
+    public func load(_ wanted: ImageRequest) async {
+        let current = begin()
+        phase = .loading(nil)
+        let (progress, continuation) = AsyncStream.makeStream(
+            of: ImageGet.Progress.self, bufferingPolicy: .bufferingNewest(1))
+        let request = Task { [client] in
+            defer { continuation.finish() }
+            do throws(LarderClientError) {
+                return Result<_, LarderClientError>.success(
+                    try await client.images.get(wanted) { continuation.yield($0) })
+            } catch {
+                return .failure(error)
+            }
+        }
+        self.request = request
+        let result = await withTaskCancellationHandler {
+            for await step in progress where current == generation { phase = .loading(step) }
+            return await request.value
+        } onCancel: {
+            request.cancel()
+        }
+        guard current == generation else {
+            // Another load has begun, and the image may have arrived before its request was cancelled.
+            if case .success(let image) = result { image.release() }
+            return
+        }
+        self.request = nil
+        switch result {
+        case .success(let loaded):
+            image?.release()
+            image = loaded
+            phase = .loaded(loaded)
+        case .failure(let error) where error.code == .cancelled:
+            phase = image.map { .loaded($0) } ?? .empty
+        case .failure(let error):
+            phase = .failed(error, last: image)
+        }
+    }
+
+    /// Releases the image and cancels a load.
+    public func clear() {
+        _ = begin()
+        image?.release()
+        image = nil
+        phase = .empty
+    }
+
+    /// Cancels the load in progress. Returns the number of the new one.
+    private func begin() -> Int {
+        generation += 1
+        request?.cancel()
+        request = nil
+        return generation
+    }
+}
