@@ -146,6 +146,7 @@ struct RightsTests {
         (#""image.pin","params":["http://h/a"]"#, .administer, nil),
         (#""image.unpin","params":["http://h/a"]"#, .administer, nil),
         (#""image.remove","params":["http://h/a"]"#, .administer, nil), (#""image.clear""#, .administer, nil),
+        (#""image.cancel","params":[1]"#, .administer, nil), (#""image.downloads""#, .images, nil),
         (#""image.get","params":["http://h/a"]"#, .images, nil),
         (#""image.peek","params":["http://h/a"]"#, .images, nil),
         (#""image.prefetch","params":[["http://h/a"]]"#, .images, nil), (#""image.list""#, .images, nil),
