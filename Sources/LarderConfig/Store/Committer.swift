@@ -90,7 +90,7 @@ final class Committer {
             if let result = try? next.apply(change.change), result.layerChanged {
                 let resolution = await resolve(next, now: now)
                 var problems: [SchemaProblem] = []
-                if resolution.snapshot !== core.snapshot {
+                if isNewConfiguration(resolution) {
                     problems = await violations(of: resolution.snapshot, after: next)
                 }
                 if problems.isEmpty, core.beginsRollout(next),
@@ -135,7 +135,7 @@ final class Committer {
             if !problems.isEmpty { candidate = nil }
         }
         var problems: [SchemaProblem] = []
-        if gate.schema != nil, resolution.snapshot !== core.snapshot {
+        if gate.schema != nil, isNewConfiguration(resolution) {
             problems = await violations(of: resolution.snapshot, after: commit.batch)
             if !problems.isEmpty, gate.schema?.refuses ?? false {
                 if commit.batch.hasChanged { return problems }
@@ -191,6 +191,12 @@ final class Committer {
         }
     }
 
+    /// Whether a resolution must satisfy the schema. A snapshot with the current configuration need not, because a rollout
+    /// must end even if the previous document violates a schema that is newer.
+    private func isNewConfiguration(_ resolution: Resolution) -> Bool {
+        resolution.snapshot !== core.snapshot && !core.republishes(resolution)
+    }
+
     /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
     /// - Returns: whether the write succeeded
     private func meet(
@@ -230,7 +236,7 @@ final class Committer {
         }
         commit.note(in: &status, clocks.wallClock)
         if gate.schema != nil || !gate.refused.isEmpty {
-            noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
+            noteSchema(commit, problems, isNew: isNewConfiguration(resolution))
         }
         let effects = core.commit(commit.batch, resolution, causes: causes, met: need, candidate: candidate)
         if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }

@@ -144,6 +144,12 @@ package final class CommitCore {
             now: now)
     }
 
+    /// Whether a resolution only publishes the current configuration again, under a revision above that of a candidate.
+    package func republishes(_ resolution: Resolution) -> Bool {
+        numbering.highestCandidate > snapshot.revision && resolution.snapshot !== snapshot
+            && resolution.snapshot.value == snapshot.value
+    }
+
     /// Whether a batch begins the rollout of a document.
     package func beginsRollout(_ batch: ChangeBatch) -> Bool {
         batch.layers.isRollingOut && batch.layers.hold?.refused != layers.hold?.refused

@@ -233,6 +233,25 @@ struct RolloutTests {
         }
     }
 
+    @Test("a rejected document is rolled back even if the previous one violates a newer schema")
+    func newerSchema() async throws {
+        let fixture = RolloutFixture()
+        defer { fixture.remove() }
+        try await fixture.run { (store, driver) async throws in
+            _ = try await store.push(["v": 1], "1")
+            _ = try await store.push(["v": 2], "2")
+            await store.use(try fixture.store.compiled(#"{"properties": {"v": {"minimum": 2}}}"#))
+            driver.acknowledge(store.canary.revision, accepted: false)
+            await store.waitForEndOfRollout()
+            #expect(store.value == ["v": 1] && store.canary.revision == store.revision)
+            #expect(store.publication.status.schema.problems.count == 1)
+            let error = await #expect(throws: ConfigError.self) {
+                try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+            }
+            #expect(error?.code == .schemaViolation)
+        }
+    }
+
     @Test("without the setting, the document of a rollout in progress is published")
     func settingRemoved() async throws {
         var fixture = RolloutFixture()
