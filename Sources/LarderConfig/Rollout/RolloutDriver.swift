@@ -79,14 +79,15 @@ package final class RolloutDriver: Sendable {
     }
 
     private func watchDeadline() {
-        let (begun, deadline) = state.withLock { state in
+        let (begun, deadline, end) = state.withLock { state in
             let rollout = store.canaries.rollout
             state.update(rollout)
             let isNew = state.logged?.document != rollout?.document || state.logged?.since != rollout?.since
             state.logged = rollout
-            return (isNew ? state.progress : nil, state.progress?.deadline)
+            return (isNew ? state.progress : nil, state.progress?.deadline, state.progress?.endIfAccepted())
         }
         if let begun { logBegin(begun) }
+        if let end { Task { await self.carryOut(end) } }
         let timer = deadline.map { deadline in
             let now = time.now
             let uptime = now.uptime + max(0, deadline - now.timeOfDay)

@@ -61,7 +61,13 @@ struct RolloutProgress: Sendable {
                 settings.onRefusal, because: acknowledgement.reason ?? "no reason was given", acknowledgement.peer)
         }
         acceptances[acknowledgement.client] = acknowledgement.peer.command
-        guard isAccepted else { return nil }
+        return endIfAccepted()
+    }
+
+    /// The end if the acceptances suffice; nil if the rollout continues. After a change of the settings, they may
+    /// suffice without another acknowledgement.
+    mutating func endIfAccepted() -> RolloutEnd? {
+        guard !hasEnded, revision != nil, isAccepted else { return nil }
         hasEnded = true
         return RolloutEnd(.published, of: rollout.document, reason: "accepted by \(acceptedText)")
     }

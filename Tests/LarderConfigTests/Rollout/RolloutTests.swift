@@ -252,6 +252,28 @@ struct RolloutTests {
         }
     }
 
+    @Test("after a change of the settings, the acceptances so far may suffice")
+    func fewerRequired() async throws {
+        let fixture = RolloutFixture(RolloutSettings(.names(["app", "ap"])))
+        defer { fixture.remove() }
+        let store = try await fixture.store.open()
+        let driver = fixture.driver(of: store)
+        let task = Task { await driver.run() }
+        _ = try await store.push(["v": 1], "1")
+        _ = try await store.push(["v": 2], "2")
+        driver.acknowledge(store.canary.revision)
+        #expect(driver.report.progress?.accepted == ["app"])
+        task.cancel()
+        await task.value
+        driver.use(RolloutSettings(.names(["app"])))
+        let next = Task { await driver.run() }
+        await store.waitForEndOfRollout()
+        #expect(store.value == ["v": 2] && driver.report.last?.end.outcome == .published)
+        next.cancel()
+        await next.value
+        await store.stop()
+    }
+
     @Test("without the setting, the document of a rollout in progress is published")
     func settingRemoved() async throws {
         var fixture = RolloutFixture()
