@@ -11,6 +11,8 @@ package final class RolloutDriver: Sendable {
         var settings: RolloutSettings?
         var progress: RolloutProgress?
         var last: RolloutReport.Ended?
+        /// The ends that are being committed, the oldest first.
+        var ending: [RolloutReport.Ended] = []
         /// Waits for the deadline.
         var timer: Task<Void, Never>?
         /// The rollout whose beginning was logged last.
@@ -57,7 +59,7 @@ package final class RolloutDriver: Sendable {
                     since: progress.rollout.since, deadline: progress.deadline,
                     requirement: progress.settings.requirement, accepted: progress.accepted)
             }
-            return RolloutReport(progress: progress, last: state.last)
+            return RolloutReport(progress: progress, last: state.ending.last ?? state.last)
         }
     }
 
@@ -160,18 +162,18 @@ package final class RolloutDriver: Sendable {
     /// Commits the end of a rollout, and logs it. The report includes the end before clients get the new snapshot.
     private func commit(_ end: RolloutEnd) async throws(ConfigError) -> CommitOutcome {
         let ended = RolloutReport.Ended(end: end, at: clocks.wallClock.now)
-        let previous = state.withLock { state in
-            defer { state.last = ended }
-            return state.last
+        state.withLock { $0.ending.append(ended) }
+        var hasEnded = false
+        defer {
+            state.withLock { state in
+                if let index = state.ending.firstIndex(of: ended) { state.ending.remove(at: index) }
+                if hasEnded { state.last = ended }
+            }
         }
-        do throws(ConfigError) {
-            let outcome = try await store.commit(.endRollout(end))
-            if outcome.layerChanged { log(ended, at: outcome.revision) } else { state.withLock { $0.last = previous } }
-            return outcome
-        } catch {
-            state.withLock { $0.last = previous }
-            throw error
-        }
+        let outcome = try await store.commit(.endRollout(end))
+        hasEnded = outcome.layerChanged
+        if hasEnded { log(ended, at: outcome.revision) }
+        return outcome
     }
 
     private func log(_ ended: RolloutReport.Ended, at revision: Int) {

@@ -18,7 +18,7 @@ package struct RolloutReport: Sendable {
     }
 
     /// A rollout that has ended.
-    package struct Ended: Sendable {
+    package struct Ended: Sendable, Equatable {
         package var end: RolloutEnd
         /// When it ended, in milliseconds since 1970.
         package var at: Int

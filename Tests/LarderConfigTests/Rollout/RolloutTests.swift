@@ -1,3 +1,5 @@
+import ConfigTestSupport
+import Glibc
 import LarderJSON
 import TestSupport
 import Testing
@@ -217,6 +219,36 @@ struct RolloutTests {
             _ = try await store.push(["v": 3], "3")
             let approval = try await driver.end(isApproved: true, reason: nil, by: peer)
             #expect(approval.changed && store.value == ["v": 3])
+        }
+    }
+
+    @Test("an end that cannot be stored does not replace the report of another one")
+    func failedEnd() async throws {
+        let files = FaultyFileSystem()
+        var fixture = RolloutFixture()
+        fixture.store.files = files
+        defer { fixture.remove() }
+        let peer = Peer(pid: 7, uid: 0, command: "larder")
+        try await fixture.run { (store, driver) async throws in
+            _ = try await store.push(["v": 1], "1")
+            _ = try await store.push(["v": 2], "2")
+            let gate = DispatchGate()
+            files.blockJournalWrites(at: gate)
+            let approval = Task.immediate { try await driver.end(isApproved: true, reason: nil, by: peer) }
+            await gate.waitForArrival()
+            files.failWrites(with: ENOSPC)
+            let abort = Task.immediate { try await driver.end(isApproved: false, reason: "too late", by: peer) }
+            // The calls of `probe()` return only after the store has queued the second change.
+            for _ in 0..<100 { await store.probe() }
+            gate.open()
+            // After the failure, the journal marks its end.
+            await gate.waitForArrival()
+            files.blockJournalWrites(at: nil)
+            files.failWrites(with: nil)
+            gate.open()
+            await #expect(throws: ConfigError.self) { try await approval.value }
+            #expect(try await abort.value.changed && store.value == ["v": 1])
+            #expect(driver.report.last?.end.reason == "too late")
         }
     }
 
