@@ -17,13 +17,15 @@ extension Subscription {
     /// The state of one subscription: the revision that its client has, and the events that are due. It performs no
     /// I/O: each method returns an action.
     ///
-    /// Events are numbered consecutively. Each event also counts the revisions that were published since the previous
-    /// event but not sent to the client (`skipped`).
+    /// Events are numbered consecutively. Each event also counts the revisions since the previous event that were not
+    /// sent to the client (`skipped`).
     struct State {
         /// An event with the current snapshot.
         struct Event: Equatable {
             /// The number of the event, from 1.
             var sequence: Int
+            /// The number of revisions before this one that were not sent. Some of them may not have been published to
+            /// this client, such as the candidates of rollouts.
             var skipped: Int
             /// The revision that the client has; 0 for none.
             var base: Int

@@ -34,9 +34,14 @@ extension Integration {
         /// - Returns: its revision
         @discardableResult
         private func wait(for number: Int, at subscriber: LineClient) throws -> Int {
+            try require(try event(with: number, at: subscriber)["revision"]?.int, "revision")
+        }
+
+        /// Waits until a subscriber gets a document.
+        private func event(with number: Int, at subscriber: LineClient) throws -> JSONValue {
             while true {
                 let event = try subscriber.event()
-                if event["value"]?["v"]?.int == number { return try require(event["revision"]?.int, "revision") }
+                if event["value"]?["v"]?.int == number { return event }
             }
         }
 
@@ -54,8 +59,10 @@ extension Integration {
                 #expect(try value(of: agent) == 1)
                 #expect(try home.larder("status").text.contains("must be accepted by larder"))
                 #expect(try home.larder("acknowledge", "\(candidate)").status == 0)
-                let published = try wait(for: 2, at: other)
+                let event = try event(with: 2, at: other)
+                let published = try require(event["revision"]?.int, "revision")
                 #expect(published > candidate)
+                #expect(event["skipped"] == nil, "the candidate was counted")
                 #expect(try wait(for: 2, at: canary) == published)
                 #expect(try agent.status()["lastRollout"]?["outcome"] == "published")
             }
