@@ -105,7 +105,8 @@ extension ConfigPush: Method {
                     let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
                         .commit
                     return ConfigChange(
-                        revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
+                        revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed,
+                        isRollingOut: commit.hold == .rollout)
                 } catch {
                     throw WireError(error, of: namespace.publication, mayRead: visibility.mayRead)
                 }
@@ -182,7 +183,8 @@ extension ConfigNamespace {
             return ConfigRefresh.Result(
                 revision: max(outcome.commit.revision, filesCommit.revision), epoch: publication.epoch,
                 changed: outcome.commit.changed || filesCommit.changed, notModified: outcome.notModified,
-                state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
+                state: ConfigState(state), upstreamVersion: outcome.upstreamVersion,
+                isRollingOut: outcome.commit.hold == .rollout || store.canaries.rollout != nil)
         } catch {
             throw WireError(error, of: publication, mayRead: mayRead)
         }

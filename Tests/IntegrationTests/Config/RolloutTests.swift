@@ -161,6 +161,17 @@ extension Integration {
             }
         }
 
+        @Test("`larder push` reports that a rollout is in progress")
+        func pushed() throws {
+            try withAgent { home, _, _ in
+                let pushed = try home.larder("push", "-", "--version", "2", input: #"{"v": 2}"#)
+                #expect(pushed.text.hasPrefix("a rollout is in progress"))
+                #expect(try home.larder("refresh").text.hasPrefix("a rollout is in progress"))
+                let forced = try home.larder("push", "-", "--version", "3", "--force", input: #"{"v": 3}"#)
+                #expect(forced.text.hasPrefix("revision"))
+            }
+        }
+
         @Test("a reload without the setting publishes the document of a rollout in progress")
         func settingRemoved() throws {
             try withAgent { home, agent, canary in

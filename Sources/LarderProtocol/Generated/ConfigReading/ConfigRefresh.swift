@@ -49,10 +49,12 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
         public var state: ConfigState
         /// Version of the remote document; nil if it has none.
         public var upstreamVersion: String?
+        /// Whether a rollout is in progress: only canaries get the document until it ends.
+        public var isRollingOut: Bool
 
         public init(
             revision: Int, epoch: String, changed: Bool, notModified: Bool, state: ConfigState,
-            upstreamVersion: String? = nil
+            upstreamVersion: String? = nil, isRollingOut: Bool = false
         ) {
             self.revision = revision
             self.epoch = epoch
@@ -60,6 +62,7 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             self.notModified = notModified
             self.state = state
             self.upstreamVersion = upstreamVersion
+            self.isRollingOut = isRollingOut
         }
 
         public init(from value: JSONValue) throws(WireError) {
@@ -70,6 +73,7 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             notModified = try reader.requiredBool("notModified")
             state = ConfigState(rawValue: try reader.requiredString("state"))
             upstreamVersion = try reader.string("upstreamVersion")
+            isRollingOut = try reader.bool("rollout") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -80,6 +84,7 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             writer.member("notModified", notModified)
             writer.member("state", state.rawValue)
             writer.member("upstreamVersion", upstreamVersion)
+            if isRollingOut { writer.member("rollout", true) }
             writer.endObject()
         }
     }
