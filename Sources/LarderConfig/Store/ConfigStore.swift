@@ -82,6 +82,8 @@ package actor ConfigStore {
         let store = ConfigStore(
             opening, storage: storage, limits: limits, status: status, locator: locator, clocks: clocks, logger: logger)
         await store.begin(opening)
+        // Clients may connect before the namespace starts. A canary must not get the previous document first.
+        await store.resumeRollout()
         return store
     }
 
@@ -301,6 +303,7 @@ package actor ConfigStore {
     // MARK: Rollout
 
     var isRollingOut: Bool { core.layers.isRollingOut }
+
     /// Shows the candidate of a rollout from before the start to canaries, under a new revision.
     func resumeRollout() async {
         if isRollingOut, core.rollout?.candidate == nil { await commit(.recheck, orLog: "cannot continue a rollout") }

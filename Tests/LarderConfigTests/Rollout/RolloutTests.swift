@@ -171,7 +171,7 @@ struct RolloutTests {
         }
         // This store is not stopped, as in a crash.
         let crashed = try await fixture.store.open()
-        await crashed.resumeRollout()
+        // The candidate is shown before the driver runs.
         #expect(crashed.value == ["v": 1] && crashed.canary.value == ["v": 2])
         #expect(crashed.canary.revision > candidate)
         candidate = crashed.canary.revision
