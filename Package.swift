@@ -220,7 +220,9 @@ let package = Package(
                 "LarderConfigSources", "LarderImages",
                 "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
-        tests("LarderClientTests", ["LarderClient", "LarderClientCore", "LarderJSON", "LarderProtocol", nioCore]),
+        tests(
+            "LarderClientTests",
+            ["LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol", nioCore]),
         tests(
             "LarderTestingTests",
             ["LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore]),

@@ -1,0 +1,118 @@
+import LarderClient
+import LarderTesting
+import Testing
+
+@Suite("ImageViewModel", .timeLimit(.minutes(5)))
+@MainActor
+struct ImageViewModelTests {
+    private let origin = TestImageOrigin()
+    private let logo = "https://img.example.org/logo.png"
+    private let photo = "https://img.example.org/photo.png"
+
+    private func model() async throws -> ImageViewModel {
+        origin.add(TestImageOrigin.png, at: logo)
+        origin.add(TestImageOrigin.png, at: photo)
+        return ImageViewModel(try await TestAgent(images: origin).client())
+    }
+
+    @Test("a new model is empty, and has the image once it is loaded")
+    func loads() async throws {
+        let model = try await model()
+        guard case .empty = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        await model.load(logo)
+        guard case .loaded(let image) = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        #expect(image.image.mediaType == "image/png")
+        #expect(model.image?.path == image.path)
+    }
+
+    @Test("while an image loads, the model has its progress and the image before")
+    func progress() async throws {
+        let model = try await model()
+        await model.load(logo)
+        origin.hold(at: photo, after: 20)
+        let loading = Task { await model.load(photo) }
+        await origin.waitUntilHeld(at: photo)
+        var progress: ImageGet.Progress?
+        while progress == nil {
+            if case .loading(let newest?) = model.phase, newest.receivedBytes > 0 { progress = newest }
+            await Task.yield()
+        }
+        #expect(progress?.receivedBytes == 20)
+        #expect(progress?.totalBytes == TestImageOrigin.png.count)
+        #expect(progress?.isShared == false)
+        #expect(model.image != nil)
+        origin.release(at: photo)
+        await loading.value
+        guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+    }
+
+    @Test("a load cancels the load before it")
+    func cancelsPrevious() async throws {
+        let model = try await model()
+        origin.hold(at: photo)
+        let first = Task { await model.load(photo) }
+        await origin.waitUntilHeld(at: photo)
+        await model.load(logo)
+        await first.value
+        guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        #expect(origin.requests(at: photo) == 1)
+    }
+
+    @Test("a failed load has the error and the image before")
+    func fails() async throws {
+        let model = try await model()
+        await model.load("https://img.example.org/missing.png")
+        guard case .failed(let first, nil) = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        #expect(first.code == .remote)
+        await model.load(logo)
+        await model.load("https://img.example.org/missing.png", policy: .cacheOnly)
+        guard case .failed(let error, let last?) = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        #expect(error.remoteError?.code == .notFound)
+        #expect(last.path == model.image?.path)
+    }
+
+    @Test("a load whose task is cancelled leaves the model with the image before")
+    func cancelled() async throws {
+        let model = try await model()
+        await model.load(logo)
+        origin.hold(at: photo)
+        let load = Task { await model.load(photo) }
+        await origin.waitUntilHeld(at: photo)
+        load.cancel()
+        await load.value
+        guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+    }
+
+    @Test("`clear` cancels a load and empties the model")
+    func clear() async throws {
+        let model = try await model()
+        await model.load(logo)
+        origin.hold(at: photo)
+        let load = Task { await model.load(photo) }
+        await origin.waitUntilHeld(at: photo)
+        model.clear()
+        await load.value
+        guard case .empty = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        #expect(model.image == nil)
+    }
+
+    @Test("the lists of downloads show a transfer until it is cancelled")
+    func downloads() async throws {
+        origin.add(TestImageOrigin.png, at: logo)
+        origin.hold(at: logo, after: 20)
+        let agent = try await TestAgent(images: origin)
+        let client = agent.client()
+        var lists = client.images.downloads.makeAsyncIterator()
+        #expect(try await lists.next() == [])
+        let image = Task { [logo] in try await client.images.get(ImageRequest(logo)) }
+        await origin.waitUntilHeld(at: logo)
+        async let next = lists.next()
+        await agent.clock.waitForSleepers()
+        agent.clock.advance(by: .seconds(1))
+        let download = try #require(try await next?.first)
+        #expect(download.url == logo && download.receivedBytes == 20 && download.requests == 1)
+        #expect(try await client.images.cancel(download: download.id) == 1)
+        let error = await #expect(throws: LarderClientError.self) { try await image.value }
+        #expect(error?.remoteError?.code == .cancelled)
+    }
+}
