@@ -57,20 +57,15 @@ struct ModelImporter: Sendable {
     private static func portions(
         of chunk: ModelChunk, over copy: MappedSnapshot
     ) throws(LarderClientError) -> [ChangePortion] {
-        var portions: [ChangePortion] = []
+        var groups: [[ConfigApply.Change]] = []
         for (path, value) in chunk.models {
             let old = try copy.member(at: path)
             if old == value { continue }
-            let changes =
+            groups.append(
                 old?.kind == .object
-                ? ModelChanges.exact(from: old, to: value, at: path.segments)
-                : [ConfigApply.Change(.set(value), at: path)]
-            let size = ChangePortion.byteCount(of: changes)
-            if let last = portions.indices.last, portions[last].add(changes, byteCount: size) { continue }
-            var portion = ChangePortion()
-            _ = portion.add(changes, byteCount: size)
-            portions.append(portion)
+                    ? ModelChanges.exact(from: old, to: value, at: path.segments)
+                    : [ConfigApply.Change(.set(value), at: path)])
         }
-        return portions
+        return ChangePortion.portions(of: groups)
     }
 }

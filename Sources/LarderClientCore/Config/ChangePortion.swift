@@ -3,8 +3,8 @@ package import LarderProtocol
 
 /// The changes of one `config.apply`, within the limits of a request.
 package struct ChangePortion: Sendable {
-    /// The maximum size of the encoded changes. It is half of the agent's default limit for a line (`lineBytes`), so
-    /// that the other parameters fit, too.
+    /// The maximum size of the encoded changes. The agent's default limit for a line (`lineBytes`) is twice
+    /// as large, so that the other parameters fit, too.
     package static let maxBytes = 512 << 10
 
     /// The changes, in the order in which they were added.
@@ -23,6 +23,20 @@ package struct ChangePortion: Sendable {
         changes += more
         byteCount += added
         return true
+    }
+
+    /// Divides changes into portions, in order.
+    /// - Parameter groups: the changes that belong together.
+    package static func portions(of groups: some Sequence<[ConfigApply.Change]>) -> [ChangePortion] {
+        var portions: [ChangePortion] = []
+        for group in groups {
+            let size = byteCount(of: group)
+            if let last = portions.indices.last, portions[last].add(group, byteCount: size) { continue }
+            var portion = ChangePortion()
+            _ = portion.add(group, byteCount: size)
+            portions.append(portion)
+        }
+        return portions
     }
 
     /// The size in bytes of encoded changes, rounded up by less than 100 bytes.

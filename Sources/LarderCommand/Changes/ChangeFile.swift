@@ -4,7 +4,8 @@ import LarderJSON5
 /// The file of changes that `larder apply` reads.
 enum ChangeFile {
     /// Parses a file of lines `PATH=VALUE` and `unset PATH`, a JSON5 object of paths and their values, or a JSON5 array
-    /// of changes as in `config.apply`.
+    /// of changes as in `config.apply`. The whole file is parsed before the first change is made, so a mistake in it
+    /// changes nothing.
     /// - Parameter name: the name of the file, for errors
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> [ConfigApply.Change] {
         guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -32,8 +33,12 @@ enum ChangeFile {
     }
 
     private static func list(_ document: JSONValue, _ name: String) throws(Failure) -> [ConfigApply.Change] {
+        guard document.kind == .array else {
+            throw Failure(.usage, "\(name) contains \(document.kind.article); write an array of changes or an object")
+        }
+        if document.count == 0 { return [] }
         do throws(WireError) {
-            return try ConfigApply.Change.list(document)
+            return try ConfigApply.Change.list(document, maxCount: .max)
         } catch {
             throw Failure(.usage, "\(name): \(error.detail)")
         }

@@ -63,12 +63,14 @@ extension ConfigApply {
         }
 
         /// Reads an array of changes. Errors name the change by its index from 0.
-        package static func list(_ list: JSONValue) throws(WireError) -> [Change] {
-            guard list.kind == .array, (1...ConfigApply.Parameters.maxChanges).contains(list.count) else {
+        /// - Parameter maxCount: the maximum number of changes.
+        package static func list(
+            _ list: JSONValue, maxCount: Int = ConfigApply.Parameters.maxChanges
+        ) throws(WireError) -> [Change] {
+            guard list.kind == .array, (1...maxCount).contains(list.count) else {
                 let found = list.kind == .array ? "an array of \(list.count)" : list.kind.article
                 throw WireError(
-                    .invalidParams,
-                    "\"changes\" must be an array of 1 to \(ConfigApply.Parameters.maxChanges) changes, not \(found)")
+                    .invalidParams, "\"changes\" must be an array of 1 to \(maxCount) changes, not \(found)")
             }
             var changes: [Change] = []
             changes.reserveCapacity(list.count)

@@ -1,18 +1,27 @@
 import ArgumentParser
 import LarderClient
+import LarderJSON
 
 /// `larder apply FILE`
 struct ApplyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply",
-        abstract: "Set and remove several overrides as one change.",
+        abstract: "Set and remove several overrides as one change, or many in portions.",
         discussion: """
-            All changes of the file are made, with one revision, or none of them. The file has at most 1,000 changes, \
-            in one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set; lines of \
+            The file has one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set; lines of \
             unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON5 object has a member \
             for each path and its value. A JSON5 array has the changes as config.apply takes them, with op (set, unset \
-            or test), path, value, ttlMilliseconds, ifValue and ifAbsent. If a condition does not hold, the exit \
-            status is 13.
+            or test), path, value, ttlMilliseconds, ifValue and ifAbsent. A file with a mistake changes nothing.
+
+            All changes of a file of at most 1,000 changes are made, with one revision, or none of them. If a \
+            condition does not hold, the exit status is 13.
+
+            A longer file is applied in portions of at most 1,000 changes, and progress is shown on a terminal. Such a \
+            file is not one change: each portion has its own revision, and the portions before an error stay. Ctrl-C \
+            stops after the current portion. Standard error then has the number of changes that were made, and the \
+            program ends by the signal (in a shell, exit status 130). The same command resumes: overrides that are \
+            set already change nothing. --if-revision, ifValue, ifAbsent and --dry-run are only for files of at most \
+            1,000 changes.
 
             EXAMPLES:
               larder apply changes.json5 --reason "new search cluster"
@@ -31,11 +40,64 @@ struct ApplyCommand: AsyncParsableCommand {
     func run() async throws {
         let changes = try ChangeFile.parse(
             Input.contents(of: file), name: file == "-" ? "standard input" : file)
+        if changes.count > ConfigApply.Parameters.maxChanges { return try await apply(long: changes) }
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace.namespace, ifRevision: change.condition, reason: change.reason,
             isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigApply.self, parameters) {
             ChangeReport(style: .standardOutput).text($0)
+        }
+    }
+
+    private func apply(long changes: [ConfigApply.Change]) async throws {
+        let unsupported: String? =
+            if change.ifRevision != nil {
+                "--if-revision"
+            } else if change.dryRun {
+                "--dry-run"
+            } else if changes.contains(where: { $0.ifValue != .any }) {
+                "ifValue or ifAbsent"
+            } else {
+                nil
+            }
+        if let unsupported {
+            throw Failure(
+                .usage,
+                "\(unsupported) is only for files of at most \(ConfigApply.Parameters.maxChanges) changes, but the file "
+                    + "has \(changes.count); split the file")
+        }
+        var end: CInt?
+        try await agent.connection.withClient { client in
+            let run = LongApplyRun(
+                changes, namespace: namespace.namespace, reason: change.reason,
+                screen: .standardError(isQuiet: agent.json))
+            end = try await apply(run, over: client)
+        }
+        if let end { Interruption.end(by: end) }
+    }
+
+    /// Runs a long apply and prints the result.
+    /// - Returns: the signal that stopped it; nil if it was not stopped.
+    private func apply(_ run: LongApplyRun, over client: LarderClient) async throws -> CInt? {
+        let interruption = try Interruption()
+        let applying = Task { try await run.apply(over: client) }
+        let stopping = Task {
+            let number = await interruption.first()
+            applying.cancel()
+            return number
+        }
+        do {
+            let result = try await applying.value
+            try Output.line(agent.json ? JSONValue.building { result.write(to: &$0) }.compactText : result.summary)
+            return nil
+        } catch let error as LarderClientError {
+            let state = await run.state
+            guard error.code == .cancelled else {
+                Output.note("\(state); correct the cause, then run the same command to resume")
+                throw error
+            }
+            Output.note("stopped: \(state); run the same command to resume")
+            return await stopping.value
         }
     }
 }
