@@ -46,8 +46,11 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 
 let package = Package(
     name: "larder",
+    // Larder runs on Linux, for which SwiftPM has no entry. Mutex and typed throws need these versions on macOS.
+    platforms: [.macOS(.v15)],
     products: [
         .library(name: "LarderClient", targets: ["LarderClient"]),
+        .library(name: "LarderServiceLifecycle", targets: ["LarderServiceLifecycle"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
@@ -134,6 +137,7 @@ let package = Package(
             "LarderClientCore",
             ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
+        larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
             "LarderTesting",
             [
@@ -226,6 +230,7 @@ let package = Package(
         tests(
             "LarderTestingTests",
             ["LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore]),
+        tests("LarderServiceLifecycleTests", ["LarderServiceLifecycle", "LarderTesting", lifecycle, logging]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",
