@@ -1,0 +1,22 @@
+import Configuration
+import ConfigurationLarder
+import Foundation
+
+@main
+struct FollowLimit {
+    static func main() async throws {
+        // The agent need not run: until it does, the values come from the file that it has exported, if there is one.
+        let larder = try await LarderProvider(startup: .optional)
+        // The first provider that has a value wins. SEARCH_LIMIT=5 therefore overrides the agent.
+        let config = ConfigReader(providers: [EnvironmentVariablesProvider(), larder])
+        let search = config.scoped(to: "search")
+
+        print("hosts: \(search.stringArray(forKey: "hosts", default: ["localhost"]))")
+        try await search.watchInt(forKey: "limit", default: 10) { limits in
+            for await limit in limits {
+                print("limit: \(limit)")
+                fflush(nil)
+            }
+        }
+    }
+}
