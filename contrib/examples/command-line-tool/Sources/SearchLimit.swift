@@ -6,7 +6,7 @@ import LarderClient
 struct SearchLimit {
     static let usage = """
         usage: search-limit                  print the limit
-               search-limit set N [SECONDS]  set the limit, for ever or for some seconds
+               search-limit set N [SECONDS]  set the limit; it expires after SECONDS
                search-limit watch            print the limit now and after each change, until interrupted
         """
 
