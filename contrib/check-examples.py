@@ -15,7 +15,8 @@ Options:
 
 How an example is compiled:
 
-- A doc comment, a Markdown file and a tutorial's code file are one document each.
+- A doc comment and a Markdown file are one document each. Each step of a tutorial is a document with the newest version of
+  each file of the program so far.
 - Imports are moved to the start of the file that is generated for the document. Declarations of types, and
   of functions with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are the body of an async throwing function of the
   main actor.
@@ -101,10 +102,10 @@ DECLARATION = re.compile(
 
 
 class Block:
-    """The lines of one example, and the number of the first line in its file."""
+    """The lines of one example, and where they are: the file and the number of the first line."""
 
-    def __init__(self, start, lines):
-        self.start, self.lines = start, lines
+    def __init__(self, path, start, lines):
+        self.path, self.start, self.lines = path, start, lines
 
     def items(self):
         """Yields (kind, line number, lines) for each import, declaration and statement of the outermost level."""
@@ -138,7 +139,7 @@ def kind_of(line):
     return "extension" if match[1] == "extension" else "declaration"
 
 
-def fenced_blocks(lines, first):
+def fenced_blocks(path, lines, first):
     """Returns the ```swift blocks of Markdown lines, without the indentation of the fence."""
     blocks, block, indent = [], None, 0
     for number, line in enumerate(lines, first):
@@ -149,9 +150,9 @@ def fenced_blocks(lines, first):
         elif block is not None:
             block.lines.append(line[indent:] if not line[:indent].strip() else line)
         elif fence and fence[2].strip() == "swift":
-            block, indent = Block(number + 1, []), len(fence[1])
+            block, indent = Block(path, number + 1, []), len(fence[1])
         elif fence:
-            block, indent = Block(number + 1, []), len(fence[1])
+            block, indent = Block(path, number + 1, []), len(fence[1])
             block.lines.append(MANIFEST[0])  # another language: skipped below
     return [block for block in blocks if not any(mark in line for line in block.lines for mark in MANIFEST)]
 
@@ -169,37 +170,44 @@ def doc_comments(text):
 
 
 def documents():
-    """Yields (path, modules to import, blocks) for each document that has examples."""
+    """Yields (modules to import, blocks) for each document."""
     for module, imports in MODULES.items():
         for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
             if ".docc" in str(path):
                 continue
             for first, lines in doc_comments(path.read_text()):
-                yield path, imports, fenced_blocks(lines, first)
+                yield imports, fenced_blocks(path, lines, first)
     for path in sorted((ROOT / CATALOGUE).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
         if path.exists():
-            yield path, ["LarderClient"], fenced_blocks(path.read_text().splitlines(), 1)
-    for path in sorted((ROOT / CATALOGUE).rglob("*.swift")):
-        lines = path.read_text().splitlines()
-        if not any(mark in line for line in lines for mark in MANIFEST):
-            yield path, ["LarderClient"], [Block(1, lines)]
+            yield ["LarderClient"], fenced_blocks(path, path.read_text().splitlines(), 1)
+    for tutorial in sorted((ROOT / CATALOGUE).rglob("*.tutorial")):
+        newest = {}  # the block of each file of the program
+        for name, file in re.findall(r'@Code\(name: "([^"]+)", file: "([^"]+\.swift)"\)', tutorial.read_text()):
+            if name == "Package.swift":
+                continue
+            path = ROOT / CATALOGUE / "Resources" / file
+            own = {pathlib.Path(name).parent.name for name in [*newest, name]}
+            newest[name] = Block(path, 1, [
+                "" if line.startswith(tuple(f"@testable import {module}" for module in own)) else line
+                for line in path.read_text().splitlines()])
+            yield ["LarderClient"], list(newest.values())
 
 
-def swift_file(path, modules, blocks, number):
+def swift_file(modules, blocks, number):
     """Returns the text of the Swift file for a document."""
     imports, extensions, declarations, functions = [], [], [], []
-    name = path.relative_to(ROOT)
     for index, block in enumerate(blocks):
         statements = []
         for kind, line, lines in block.items():
             # A program has one @main, but every example may.
             lines = [re.sub(r"^@main\b", "", text) for text in lines]
-            located = [f'#sourceLocation(file: "{name}", line: {line})', *lines, "#sourceLocation()"]
+            located = [
+                f'#sourceLocation(file: "{block.path.relative_to(ROOT)}", line: {line})', *lines, "#sourceLocation()"]
             {"import": imports, "extension": extensions, "declaration": declarations}.get(kind, statements).extend(located)
         functions += [f"@MainActor func example{index}() async throws {{", *statements, "}"]
     return "\n".join(
-        ["import Foundation", *(f"import {module}" for module in modules), *imports, *extensions, f"struct Document{number} {{", *declarations,
-         *functions, "}", ""])
+        ["import Foundation", *(f"import {module}" for module in modules), *imports, *extensions,
+         f"struct Document{number} {{", *declarations, *functions, "}", ""])
 
 
 class Toolchain:
@@ -284,7 +292,7 @@ def text_of(symbol):
 
 
 def examples(text):
-    return "\n".join(line for block in fenced_blocks(text.splitlines(), 1) for line in block.lines)
+    return "\n".join(line for block in fenced_blocks(None, text.splitlines(), 1) for line in block.lines)
 
 
 def relative(uri):
@@ -307,12 +315,12 @@ def main():
         directory.mkdir(parents=True, exist_ok=True)
         files = [directory / "Prelude.swift"]
         files[0].write_text(PRELUDE)
-        for number, (path, modules, blocks) in enumerate(documents()):
+        for number, (modules, blocks) in enumerate(documents()):
             if not blocks:
                 continue
             count += len(blocks)
             files.append(directory / f"Document{number}.swift")
-            files[-1].write_text(swift_file(path, modules, blocks, number))
+            files[-1].write_text(swift_file(modules, blocks, number))
         faults = toolchain.check(files)
 
     symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]

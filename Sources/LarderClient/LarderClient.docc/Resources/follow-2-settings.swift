@@ -1,0 +1,4 @@
+struct SearchSettings: Codable, Sendable, Equatable {
+    var limit = 10
+    var hosts: [String] = []
+}

@@ -1,0 +1,14 @@
+import LarderClient
+
+actor SearchService {
+    private let client: LarderClient
+    private(set) var settings = SearchSettings()
+
+    init(client: LarderClient) { self.client = client }
+
+    func run() async throws {
+        for try await snapshot in client.config.snapshots(at: "search") {
+            settings = try snapshot.decode()
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import LarderClient
+
+actor SearchService {
+    private let client: LarderClient
+    private(set) var settings = SearchSettings()
+
+    init(client: LarderClient) { self.client = client }
+
+    func run() async throws {
+        for try await snapshot in client.config.snapshots(at: "search") where snapshot.value != nil {
+            do {
+                settings = try snapshot.decode()
+                try? await client.config.acknowledge(snapshot)
+            } catch {
+                print("revision \(snapshot.revision) is not used: \(error)")
+                try? await client.config.acknowledge(snapshot, accepted: false, reason: error.reason)
+            }
+        }
+    }
+}

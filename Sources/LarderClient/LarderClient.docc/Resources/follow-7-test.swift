@@ -1,0 +1,14 @@
+import LarderTesting
+import Testing
+
+@testable import Shop
+
+@Test("the service applies a published document")
+func appliesDocument() async throws {
+    let agent = try await TestAgent(["search": ["limit": 10, "hosts": ["a"]]])
+    let service = SearchService(client: agent.client())
+    let running = Task { try await service.run() }
+    try await agent.publish(["search": ["limit": 25, "hosts": ["a", "b"]]])
+    while await service.settings.limit != 25 { await Task.yield() }
+    running.cancel()
+}
