@@ -31,7 +31,8 @@ for map in "$build"/debug/*.build/module.modulemap "$build"/checkouts/*/Sources/
 done
 
 target=$(swiftc -print-target-info | sed -n 's/^ *"triple": "\(.*\)",/\1/p' | head -n 1)
-swift symbolgraph-extract -module-name LarderClient -target "$target" "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
+swift symbolgraph-extract -module-name LarderClient -target "$target" \
+  "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
   -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -output-dir "$graphs" \
   -experimental-allowed-reexported-modules=LarderClientCore,LarderProtocol,LarderJSON,LarderSnapshotFile
 # DocC ignores the comments of symbols that come from another module.

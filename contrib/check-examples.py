@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Type-checks the Swift examples of the documentation.
 
-The examples are the ```swift blocks in the doc comments of the library's modules, in the articles and tutorials of its DocC
-catalogue, in README.md and in the guides for programs. All of them are compiled together, against the modules that
+The examples are the ```swift blocks in the doc comments of the library's modules, in the articles and tutorials of its
+DocC catalogue, in README.md and in the guides for programs. All of them are compiled together, against the modules that
 `swift build` built.
 
   contrib/check-examples.py             check the examples; also fails for public symbols without documentation
@@ -15,11 +15,11 @@ Options:
 
 How an example is compiled:
 
-- A doc comment and a Markdown file are one document each. Each step of a tutorial is a document with the newest version of
-  each file of the program so far.
-- Imports are moved to the start of the file that is generated for the document. Declarations of types, and
-  of functions with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are the body of an async throwing function of the
-  main actor.
+- A doc comment and a Markdown file are one document each. Each step of a tutorial is a document with the newest
+  version of each file of the program so far.
+- Imports are moved to the start of the file that is generated for the document. Declarations of types, and of functions
+  with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are the body
+  of an async throwing function of the main actor.
 - The names of PRELUDE below, such as `client`, are visible everywhere. A block can declare its own.
 - A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
 - Warnings are errors, except for values that are never used or changed.
@@ -73,6 +73,16 @@ struct Search: Codable, Sendable, Equatable {
     var hosts: [String]
 }
 
+/// The records of a repository, and the rows of a file to import.
+struct Ticket: Codable, Identifiable, Sendable {
+    var id: String
+    var title: String
+
+    init(_ row: [String]) { (id, title) = (row[0], row[1]) }
+}
+let tickets = Repository(client, at: "tickets", of: Ticket.self)
+let rows: [[String]] = []
+
 /// The error of a program that cannot use a configuration.
 struct SearchError: Error { var description = "" }
 
@@ -102,7 +112,7 @@ DECLARATION = re.compile(
 
 
 class Block:
-    """The lines of one example, and where they are: the file and the number of the first line."""
+    """The lines of one example, its file, and the number of its first line."""
 
     def __init__(self, path, start, lines):
         self.path, self.start, self.lines = path, start, lines
@@ -203,7 +213,8 @@ def swift_file(modules, blocks, number):
             lines = [re.sub(r"^@main\b", "", text) for text in lines]
             located = [
                 f'#sourceLocation(file: "{block.path.relative_to(ROOT)}", line: {line})', *lines, "#sourceLocation()"]
-            {"import": imports, "extension": extensions, "declaration": declarations}.get(kind, statements).extend(located)
+            lists = {"import": imports, "extension": extensions, "declaration": declarations}
+            lists.get(kind, statements).extend(located)
         functions += [f"@MainActor func example{index}() async throws {{", *statements, "}"]
     return "\n".join(
         ["import Foundation", *(f"import {module}" for module in modules), *imports, *extensions,
@@ -259,10 +270,12 @@ def run(*command, parse=str):
 
 
 def symbol_faults(symbols, with_examples):
-    """Returns the public symbols without documentation and, if `with_examples`, the types and methods without an example.
+    """Returns an error for each public symbol without documentation.
 
-    A method is covered by an example of its own, or by one of its type that calls it. A nested type, an initializer and a
-    property are covered by the example of the type."""
+    If `with_examples`, also for each type and method without an example. A method is covered by an example of its own,
+    or by one of its type that calls it. A nested type, an initializer and a property are covered by an example of the
+    type.
+    """
     texts = {}  # the documentation of each type
     for symbol in symbols:
         texts.setdefault(".".join(symbol["pathComponents"]), text_of(symbol))

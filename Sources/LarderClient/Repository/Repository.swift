@@ -22,6 +22,9 @@ import Synchronization
 ///     ticket.owner = "ada"
 ///     try await tickets.save(ticket)
 /// }
+/// for ticket in try await tickets.all() where ticket.owner == nil {
+///     try await tickets.delete(ticket.id)
+/// }
 /// ```
 ///
 /// **Reading.** ``load(_:)`` and ``all()`` read the client's mapped snapshot (``ConfigClient/snapshot(namespace:mapped:)``).
