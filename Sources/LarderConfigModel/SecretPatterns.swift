@@ -8,7 +8,7 @@ package struct SecretPatterns: Sendable, Hashable {
     /// The value that replaces each secret.
     package static let mask: JSONValue = "<masked>"
 
-    package static let none = SecretPatterns(patterns: [])
+    package static let none = SecretPatterns(texts: [], patterns: [])
 
     private enum Step: Hashable {
         /// The UTF-8 of a name. Names are compared without Unicode normalization.
@@ -31,16 +31,18 @@ package struct SecretPatterns: Sendable, Hashable {
         var step: Int
     }
 
+    /// The patterns as they are written in the settings.
+    package let texts: [String]
     private let patterns: [[Step]]
 
-    private init(patterns: [[Step]]) { self.patterns = patterns }
+    private init(texts: [String], patterns: [[Step]]) { (self.texts, self.patterns) = (texts, patterns) }
 
     /// Parses patterns.
     /// - Throws: `JSONError` (`invalidPath`) if a pattern is neither a dotted path nor a JSON Pointer.
     package init(_ patterns: [String]) throws(JSONError) {
         var steps: [[Step]] = []
         for pattern in patterns { steps.append(try JSONPath(parsing: pattern).segments.map(Step.init)) }
-        self.patterns = steps
+        self.init(texts: patterns, patterns: steps)
     }
 
     package var isEmpty: Bool { patterns.isEmpty }

@@ -6,7 +6,7 @@ import Testing
 struct MappedCallTests {
     private static let opened: JSONValue = [
         "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,
-        "descriptor": true,
+        "descriptor": true, "secretPaths": [],
     ]
 
     @Test("a reply to config.open without a descriptor is an error, whose advice is to use `mapped: false`")

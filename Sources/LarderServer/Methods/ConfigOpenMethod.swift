@@ -12,7 +12,8 @@ extension ConfigOpen: Method {
             throw WireError(
                 .invalidParams, "the reply to a batch carries no descriptors; send config.open outside the batch")
         }
-        let publication = try call.namespace(call.parameters.namespace).publication
+        let namespace = try call.namespace(call.parameters.namespace)
+        let publication = namespace.publication
         guard publication.current.snapshot.revision > 0 else {
             throw ConfigGet.missing(
                 ConfigGet.Parameters(namespace: publication.namespace), publication.current, of: publication)
@@ -20,7 +21,7 @@ extension ConfigOpen: Method {
         let (files, connection) = (call.server.snapshotFiles, call.connection)
         if let opened = try files.immediateFile(publication) {
             guard connection.output.pass(opened.file) else { throw .disconnected }
-            return .now(result(opened, publication))
+            return .now(result(opened, namespace))
         }
         // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
         // it.
@@ -34,14 +35,16 @@ extension ConfigOpen: Method {
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }
-                    return .success(result(opened, publication))
+                    return .success(result(opened, namespace))
                 }
             })
     }
 
-    private static func result(_ opened: OpenedSnapshot, _ publication: ConfigPublication) -> Result {
-        Result(
+    private static func result(_ opened: OpenedSnapshot, _ namespace: ConfigNamespace) -> Result {
+        let publication = namespace.publication
+        return Result(
             namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
-            state: ConfigState(publication.current.freshness), bytes: opened.byteCount)
+            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
+            secretPaths: namespace.configuration.secrets.texts)
     }
 }

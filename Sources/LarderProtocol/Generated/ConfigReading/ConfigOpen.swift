@@ -40,13 +40,18 @@ public enum ConfigOpen: WireMethod, AuthorizedMethod {
         public var state: ConfigState
         /// Length of the file.
         public var bytes: Int
+        /// The patterns of secrets in the settings.
+        public var secretPaths: [String]
 
-        public init(namespace: String, revision: Int, epoch: String, state: ConfigState, bytes: Int) {
+        public init(
+            namespace: String, revision: Int, epoch: String, state: ConfigState, bytes: Int, secretPaths: [String]
+        ) {
             self.namespace = namespace
             self.revision = revision
             self.epoch = epoch
             self.state = state
             self.bytes = bytes
+            self.secretPaths = secretPaths
         }
 
         public init(from value: JSONValue) throws(WireError) {
@@ -56,6 +61,7 @@ public enum ConfigOpen: WireMethod, AuthorizedMethod {
             epoch = try reader.requiredString("epoch")
             state = ConfigState(rawValue: try reader.requiredString("state"))
             bytes = try reader.requiredInt("bytes")
+            secretPaths = try reader.requiredValue("secretPaths").elements.compactMap(\.string)
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -66,6 +72,10 @@ public enum ConfigOpen: WireMethod, AuthorizedMethod {
             writer.member("state", state.rawValue)
             writer.member("bytes", bytes)
             writer.member("descriptor", true)
+            writer.name("secretPaths")
+            writer.beginArray()
+            for secretPath in secretPaths { writer.string(secretPath) }
+            writer.endArray()
             writer.endObject()
         }
     }
