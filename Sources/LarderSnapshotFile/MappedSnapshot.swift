@@ -39,6 +39,11 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// this property takes one atomic load.
     public var isCurrent: Bool { token.isValid }
 
+    /// The paths of secrets, as patterns: `*` matches any one segment, and `**` any number of segments, including none.
+    /// Everything inside a secret is secret, too. Nil if the patterns are unknown, because the file did not come from
+    /// the agent.
+    public let secretPaths: [String]?
+
     /// The size of the snapshot file in bytes, including its index.
     public var byteCount: Int { bytes.count }
 
@@ -47,13 +52,14 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// - Parameters:
     ///   - descriptor: the descriptor of the file
     ///   - token: records whether the snapshot is the newest one
+    ///   - secretPaths: the patterns of secrets; nil if they are unknown
     /// - Throws: `notSealed` if another process could still change or shorten the file, which could crash this process
     ///   while it reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or
     ///   `damaged` if its content is invalid
     public init(
-        descriptor: CInt, token: InvalidationToken = InvalidationToken()
+        descriptor: CInt, token: InvalidationToken = InvalidationToken(), secretPaths: [String]? = nil
     ) throws(SnapshotFileError) {
-        self.token = token
+        (self.token, self.secretPaths) = (token, secretPaths)
         let needed = CInt(LARDER_SEAL_SHRINK) | CInt(LARDER_SEAL_WRITE)
         let seals = larder_get_seals(descriptor)
         guard seals >= 0, seals & needed == needed else {
@@ -88,6 +94,22 @@ public final class MappedSnapshot: @unchecked Sendable {
     public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }
+            return try body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
+        }
+    }
+
+    /// Calls `body` with the compact JSON text of the value that a list of member names leads to, without a copy; with
+    /// nil if there is no value. The bytes are valid only during the call.
+    ///
+    /// The names are not parsed: `["a.b"]` is the member `a.b` of the document, and `["a", "b"]` is the member `b` of
+    /// `a`. Without names, the value is the whole document. Allocates nothing, unless the names are longer than 1 KiB.
+    ///
+    /// ```swift
+    /// let length = snapshot.withText(at: ["hosts", "example.org"]) { $0?.count }
+    /// ```
+    public func withText<R>(at names: [String], _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
+        try withExtendedLifetime(self) {
+            guard let found = PathKey.with(names, { index.find($0, in: bytes) }) else { return try body(nil) }
             return try body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
         }
     }

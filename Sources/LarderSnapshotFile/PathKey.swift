@@ -12,6 +12,24 @@ enum PathKey {
         }
     }
 
+    /// Calls `body` with the key of the path that consists of the given names.
+    @inline(__always)
+    static func with<R>(_ names: [String], _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        let capacity = names.reduce(0) { $0 + 1 + $1.utf8.count }
+        return try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { key in
+            var count = 0
+            for name in names {
+                key[count] = SnapshotFileLayout.separator
+                count += 1
+                for byte in name.utf8 {
+                    key[count] = byte
+                    count += 1
+                }
+            }
+            return try body(UnsafeRawBufferPointer(key))
+        }
+    }
+
     private static func dotted(_ path: UnsafeRawBufferPointer, _ key: UnsafeMutableBufferPointer<UInt8>) -> Int? {
         if path.isEmpty { return 0 }
         key[0] = SnapshotFileLayout.separator

@@ -1,10 +1,10 @@
 import LarderJSON
 
 /// Parses scalars from their JSON text.
-enum ScalarText {
+package enum ScalarText {
     /// Parses an integer. Returns nil if the text has a fraction or an exponent, is not a number, or does not fit into
     /// `Int`.
-    static func int(_ text: UnsafeRawBufferPointer) -> Int? {
+    package static func int(_ text: UnsafeRawBufferPointer) -> Int? {
         let isNegative = text.first == UInt8(ascii: "-")
         guard text.count > (isNegative ? 1 : 0) else { return nil }
         var result = 0
@@ -21,14 +21,14 @@ enum ScalarText {
         return result
     }
 
-    static func bool(_ text: UnsafeRawBufferPointer) -> Bool? {
+    package static func bool(_ text: UnsafeRawBufferPointer) -> Bool? {
         if text.elementsEqual("true".utf8) { return true }
         return text.elementsEqual("false".utf8) ? false : nil
     }
 
     /// Parses a number and rounds it to the nearest `Double`. Returns nil if the text is not a number or is out of
     /// range.
-    static func double(_ text: UnsafeRawBufferPointer) -> Double? {
+    package static func double(_ text: UnsafeRawBufferPointer) -> Double? {
         // Swift's `Double` also parses "nan" and hexadecimal digits, which are not numbers in JSON.
         guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),
             !text.contains(where: { $0 | 0x20 == UInt8(ascii: "x") || $0 | 0x20 == UInt8(ascii: "n") }),
@@ -48,7 +48,7 @@ enum ScalarText {
     }
 
     /// Returns the content of a JSON string, with escapes resolved; nil if the text is not a string.
-    static func string(_ text: UnsafeRawBufferPointer) -> String? {
+    package static func string(_ text: UnsafeRawBufferPointer) -> String? {
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return nil }
         let content = text[1..<(text.count - 1)]
         if !content.contains(UInt8(ascii: "\\")) {

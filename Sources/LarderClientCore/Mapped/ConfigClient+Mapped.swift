@@ -62,7 +62,7 @@ extension ConfigClient {
                 .protocolViolation, "the agent's reply came without a file",
                 advice: "if the socket is relayed, use snapshot(mapped: false)")
         }
-        let snapshot = try Self.mapping(file.descriptor, token)
+        let snapshot = try Self.mapping(file.descriptor, token, secretPaths: result.secretPaths)
         guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
             throw LarderClientError(
                 .protocolViolation, "the agent passed the file of a different snapshot than its reply names")
@@ -85,10 +85,10 @@ extension ConfigClient {
     }
 
     private static func mapping(
-        _ descriptor: CInt, _ token: InvalidationToken
+        _ descriptor: CInt, _ token: InvalidationToken, secretPaths: [String]
     ) throws(LarderClientError) -> MappedSnapshot {
         do throws(SnapshotFileError) {
-            return try MappedSnapshot(descriptor: descriptor, token: token)
+            return try MappedSnapshot(descriptor: descriptor, token: token, secretPaths: secretPaths)
         } catch {
             throw LarderClientError(.protocolViolation, error.reason)
         }
