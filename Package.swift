@@ -43,6 +43,10 @@ let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-ser
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: agent)
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections", condition: agent)
+let configuration = Target.Dependency.product(
+    name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"]))
+let configurationTesting = Target.Dependency.product(
+    name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"]))
 
 let package = Package(
     name: "larder",
@@ -52,6 +56,7 @@ let package = Package(
         .library(name: "LarderClient", targets: ["LarderClient"]),
         .library(name: "LarderServiceLifecycle", targets: ["LarderServiceLifecycle"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
+        .library(name: "ConfigurationLarder", targets: ["ConfigurationLarder"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
     ],
@@ -64,6 +69,8 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // Without its traits, swift-configuration needs neither Foundation nor libraries for logging, metrics and services.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -139,6 +146,9 @@ let package = Package(
         larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
         larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
+            "ConfigurationLarder",
+            ["LarderClientCore", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", configuration]),
+        larder(
             "LarderTesting",
             [
                 "LarderClientCore", "LarderConfig", "LarderConfigModel", "LarderEventLoop", "LarderImages",
@@ -164,7 +174,8 @@ let package = Package(
         .executableTarget(
             name: "larder-bench",
             dependencies: [
-                "LarderJSON", "LarderImages", "LarderSchema", "LarderSnapshotFile", "CLinuxShims", arguments,
+                "LarderJSON", "LarderImages", "LarderSchema", "LarderSnapshotFile", "LarderClientCore",
+                "ConfigurationLarder", "CLinuxShims", arguments, configuration,
             ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),
         .target(
@@ -231,6 +242,9 @@ let package = Package(
             "LarderTestingTests",
             ["LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore]),
         tests("LarderServiceLifecycleTests", ["LarderServiceLifecycle", "LarderTesting", lifecycle, logging]),
+        tests(
+            "ConfigurationLarderTests",
+            ["ConfigurationLarder", "LarderClientCore", "LarderJSON", "LarderSnapshotFile", configuration]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",
@@ -239,7 +253,7 @@ let package = Package(
             "IntegrationTests",
             [
                 "LarderJSON", "LarderProtocol", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder",
-                crypto, arguments,
+                "ConfigurationLarder", configuration, configurationTesting, crypto, arguments,
             ]),
         tests("ProtocolTests", ["larderd"]),
     ],

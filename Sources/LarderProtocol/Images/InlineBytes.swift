@@ -1,7 +1,7 @@
 import LarderJSON
 
 /// Encodes and decodes base64 (RFC 4648, section 4), with padding and without line ends.
-enum InlineBytes {
+package enum InlineBytes {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     /// The value of each digit, indexed by byte; 255 for bytes that are not digits.
     private static let numbers: [UInt8] = (0...255).map { byte in
@@ -23,7 +23,7 @@ enum InlineBytes {
     }
 
     /// Decodes base64. Returns nil if the text is not valid.
-    static func bytes(of text: String) -> [UInt8]? {
+    package static func bytes(of text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 4 == 0 else { return nil }
         let padding = digits.suffix(2).count { $0 == UInt8(ascii: "=") }

@@ -1,0 +1,239 @@
+public import Configuration
+public import LarderClientCore
+import LarderJSON
+
+/// A provider of swift-configuration that reads the configuration of one namespace from the local agent.
+///
+/// ```swift
+/// let larder = try await LarderProvider(startup: .required(timeout: .seconds(10)))
+/// let config = ConfigReader(providers: [EnvironmentVariablesProvider(), larder])
+/// let limit = config.int(forKey: "search.limit", default: 10)
+/// ```
+///
+/// **Keys.** A component of a key is the name of an object member, so `["a.b"]` and `["a", "b"]` are different keys. A
+/// component that is a number also selects an element of an array. The context of a key is ignored: the agent selects
+/// values for a host with its own layers. A key without a value, or with the value null, has no value in this provider,
+/// so that the next provider is asked.
+///
+/// **Types.** A JSON value has one meaning for each requested type, and nothing is converted between strings, numbers
+/// and Booleans. A number is an integer if its value is one, as `10.0` and `1e2`. Bytes are a string in base64 (RFC
+/// 4648, section 4). An array needs elements of one kind. A value of another kind is an error
+/// (``LarderProviderError/Code-swift.struct/typeMismatch``) of this key only.
+///
+/// **Secrets.** A value is secret if a pattern in the agent's settings (`secrets`) or the specifier of this provider
+/// selects it. All values are secret until the agent has reported its patterns.
+///
+/// **Reads.** ``value(forKey:type:)`` reads the newest snapshot that the agent has announced, in memory that is shared
+/// with the agent, and never waits. To read several values of one revision, read them from one snapshot. While the agent
+/// is away, the last snapshot stays in use.
+///
+/// **Life cycle.** The provider follows the agent in a task of its own, which survives restarts of the agent and ends
+/// with the last reference to the provider. It needs no service that runs it.
+public final class LarderProvider: Sendable {
+    /// Selects secrets, in addition to the patterns in the agent's settings. The keys have no context.
+    public typealias Secrets = SecretsSpecifier<AbsoluteConfigKey, ConfigContent>
+
+    /// The behavior of the initializer while the agent is unreachable or has no configuration.
+    public enum Startup: Sendable {
+        /// Retries until the agent passes a snapshot, and throws an error after the timeout.
+        case required(timeout: Duration)
+        /// Continues without the agent: with the file that the agent has exported, if there is one, else without any
+        /// value. The agent's values replace these as soon as it passes a snapshot.
+        case optional
+    }
+
+    /// The maximum time that the initializer waits for a silent agent with ``Startup/optional``.
+    private static let optionalLimit = Duration.seconds(1)
+
+    /// The name of the provider, such as `LarderProvider[default]`.
+    public let providerName: String
+    private let client: LarderClient
+    private let namespace: String
+    private let hub: SnapshotHub
+    private let following: Task<Void, Never>
+
+    /// Creates a provider and waits for the first snapshot as `startup` says.
+    ///
+    /// ```swift
+    /// let provider = try await LarderProvider(
+    ///     client: LarderClient(socket: "/run/larder/larder.sock"), namespace: "shop", startup: .optional,
+    ///     secretsSpecifier: .specific(["payment.key"]))
+    /// ```
+    /// - Parameters:
+    ///   - client: the client of the agent. The socket must be able to pass descriptors, so it must not be relayed.
+    ///   - namespace: the name of a namespace that the settings of the agent declare.
+    ///   - startup: whether the agent is needed.
+    ///   - secretsSpecifier: selects secrets in addition to the agent's settings.
+    ///   - currentDirectory: the directory of the exported files `NAMESPACE.json`; nil for the agent's default,
+    ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
+    ///   - onInterruption: called with each error that keeps the provider from following the agent, for example to log
+    ///     it. The provider retries after a delay. The closure must not block.
+    /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies access
+    ///   or does not have the namespace.
+    public init(
+        client: LarderClient = LarderClient(), namespace: String = defaultNamespace,
+        startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
+        currentDirectory: String? = nil,
+        onInterruption: @escaping @Sendable (LarderClientError) -> Void = { _ in }
+    ) async throws(LarderProviderError) {
+        let name = "LarderProvider[\(namespace)]"
+        let (mapped, origin) = try await Self.firstSnapshot(
+            SnapshotStart(client: client, namespace: namespace, onInterruption: onInterruption), startup,
+            in: currentDirectory ?? ExportedFile.defaultDirectory(nextTo: client.socket))
+        let hub = SnapshotHub(
+            LarderProviderSnapshot(mapped, origin: origin, providerName: name, specifier: secretsSpecifier))
+        (providerName, self.client, self.namespace, self.hub) = (name, client, namespace, hub)
+        // The task must not refer to the provider, because it ends when the provider is released.
+        following = Task {
+            await Self.follow(client, namespace, onInterruption) { mapped in
+                hub.publish(
+                    LarderProviderSnapshot(mapped, origin: .agent, providerName: name, specifier: secretsSpecifier))
+            }
+        }
+    }
+
+    deinit { following.cancel() }
+
+    private static func firstSnapshot(
+        _ start: SnapshotStart, _ startup: Startup, in directory: String?
+    ) async throws(LarderProviderError) -> (MappedSnapshot, LarderProviderSnapshot.Origin) {
+        let agent = "the agent at \(start.client.socket)"
+        do throws(SnapshotStart.Failure) {
+            switch startup {
+            case .required(let timeout): return (try await start.snapshot(within: timeout, retrying: true), .agent)
+            case .optional: return (try await start.snapshot(within: optionalLimit, retrying: false), .agent)
+            }
+        } catch {
+            switch (startup, error) {
+            case (.required, .failed(let error)):
+                throw LarderProviderError(.startFailed, "\(agent) passed no snapshot: \(error)", clientError: error)
+            case (.required(let timeout), .timeout(let last)):
+                let cause = last.map { ": \($0)" } ?? ""
+                throw LarderProviderError(
+                    .startFailed, "\(agent) passed no snapshot within \(timeout)\(cause)", clientError: last)
+            case (.optional, .failed(let error)): start.onInterruption(error)
+            case (.optional, .timeout): break
+            }
+        }
+        if let directory, let exported = ExportedFile.read(start.namespace, in: directory) {
+            return (exported, .exportedFile)
+        }
+        do throws(SnapshotFileError) {
+            return (try ExportedFile.empty(), .empty)
+        } catch {
+            throw LarderProviderError(.startFailed, "\(agent) passed no snapshot, and \(error.reason)")
+        }
+    }
+
+    /// Passes each new snapshot to `publish` until the task is cancelled.
+    private static func follow(
+        _ client: LarderClient, _ namespace: String, _ onInterruption: @escaping @Sendable (LarderClientError) -> Void,
+        publish: (MappedSnapshot) -> Void
+    ) async {
+        var failures = 0
+        while !Task.isCancelled {
+            do throws(LarderClientError) {
+                var snapshots = client.config.mappedSnapshots(namespace: namespace) { onInterruption($0.error) }
+                    .makeAsyncIterator()
+                while let snapshot = try await snapshots.next() {
+                    failures = 0
+                    publish(snapshot)
+                }
+            } catch {
+                onInterruption(error)
+                // A closed client is never opened again. All other errors may be resolved while this process runs: the
+                // administrator can declare the namespace, or grant the right to read it.
+                if error.code == .closed { return }
+                try? await client.configuration.clock.sleep(
+                    for: client.configuration.backoff.delay(beforeAttempt: failures))
+                failures += 1
+            }
+        }
+    }
+}
+
+extension LarderProvider: ConfigProvider {
+    /// Returns the value of a key in the current snapshot. It makes no system call.
+    /// - Throws: ``LarderProviderError`` with `typeMismatch`.
+    public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
+        try hub.current.result(at: key.components, type).get()
+    }
+
+    /// Returns the value of a key after the agent has confirmed it with the remote source of the namespace.
+    ///
+    /// The result may be newer than ``snapshot()`` for a moment.
+    /// - Throws: ``LarderProviderError`` with `fetchFailed` if the agent is away, or cannot reach the remote source; with
+    ///   `typeMismatch`.
+    public func fetchValue(forKey key: AbsoluteConfigKey, type: ConfigType) async throws -> LookupResult {
+        let components = key.components
+        let parameters = ConfigGet.Parameters(
+            path: JSONPath(components), namespace: namespace, maximumAgeSeconds: 0)
+        let value: JSONValue?
+        do throws(LarderClientError) {
+            value = try await client.call(ConfigGet.self, parameters).value
+        } catch {
+            guard error.remoteError?.code == .notFound else {
+                let key = KeyText.text(of: components)
+                throw LarderProviderError(
+                    .fetchFailed, key: key, "cannot fetch \"\(key)\": \(error)", clientError: error)
+            }
+            value = nil
+        }
+        let snapshot = hub.current
+        guard let value else { return try snapshot.result(of: nil, at: components, type).get() }
+        return try value.withTextBytes { snapshot.result(of: $0, at: components, type) }.get()
+    }
+
+    /// Calls `updatesHandler` with the values of a key: the current one first, then each one that differs from the one
+    /// before it.
+    ///
+    /// Restarts of the agent do not end the sequence. It has an element after a restart only if the value differs. An
+    /// error about the type of the value is an element, too, and the sequence continues. The sequence ends when the task
+    /// is cancelled. A slow consumer gets the newest value next.
+    public func watchValue<Return: ~Copyable>(
+        forKey key: AbsoluteConfigKey, type: ConfigType,
+        updatesHandler: (
+            _ updates: ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
+        ) async throws -> Return
+    ) async throws -> Return {
+        let components = key.components
+        let watcher = hub.watch(components)
+        defer { hub.remove(watcher) }
+        let updates = SnapshotUpdates(initial: watcher.initial, later: watcher.later) { snapshot in
+            snapshot.result(at: components, type)
+        } isSame: { first, second in
+            switch (first, second) {
+            case (.success(let first), .success(let second)): first.value?.content == second.value?.content
+            case (.failure(let first), .failure(let second)): first == second
+            default: false
+            }
+        }
+        return try await updatesHandler(ConfigUpdatesAsyncSequence(updates.map { $0.mapError { $0 as any Error } }))
+    }
+
+    /// Returns the current snapshot, a ``LarderProviderSnapshot``.
+    public func snapshot() -> any ConfigSnapshot { hub.current }
+
+    /// Calls `updatesHandler` with the snapshots: the current one first, then each one whose content differs from the
+    /// one before it.
+    ///
+    /// Restarts of the agent do not end the sequence. It ends when the task is cancelled. A slow consumer gets the
+    /// newest snapshot next.
+    public func watchSnapshot<Return: ~Copyable>(
+        updatesHandler: (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws -> Return
+    ) async throws -> Return {
+        let watcher = hub.watch([])
+        defer { hub.remove(watcher) }
+        let updates = SnapshotUpdates(initial: watcher.initial, later: watcher.later) {
+            $0
+        } isSame: {
+            $0.hasSameText(as: $1, at: [])
+        }
+        return try await updatesHandler(ConfigUpdatesAsyncSequence(updates.map { $0 as any ConfigSnapshot }))
+    }
+}
+
+extension LarderProvider: CustomStringConvertible {
+    /// The name of the provider, its revision and the number of watchers.
+    public var description: String { "\(hub.current), \(hub.watcherCount) watchers" }
+}
