@@ -1,0 +1,110 @@
+import Configuration
+import LarderClientCore
+import TestSupport
+import Testing
+import Glibc
+
+@testable import ConfigurationLarder
+
+@Suite("Start without an agent", .timeLimit(.minutes(5)))
+struct StartupTests {
+    private func client(_ directory: String) -> LarderClient { LarderClient(socket: directory + "/sock") }
+
+    private func write(_ text: String, to path: String) throws {
+        let file = try #require(fopen(path, "w"))
+        defer { fclose(file) }
+        #expect(fputs(text, file) >= 0)
+    }
+
+    @Test("an optional agent is replaced by the exported file next to the socket, whose values are secret")
+    func exportedFile() async throws {
+        try await withTemporaryDirectory { directory in
+            #expect(mkdir(directory + "/current", 0o700) == 0)
+            try write("{\"search\":{\"limit\":25}}\n", to: directory + "/current/shop.json")
+            let provider = try await LarderProvider(client: client(directory), namespace: "shop", startup: .optional)
+            let value = try provider.value(forKey: "search.limit", type: .int).value
+            #expect(value == ConfigValue(.int(25), isSecret: true))
+            let snapshot = try #require(provider.snapshot() as? LarderProviderSnapshot)
+            #expect(snapshot.origin == .exportedFile && snapshot.revision == nil)
+            #expect("\(provider)" == "LarderProvider[shop][exported file], 0 watchers")
+        }
+    }
+
+    @Test("the directory of the exported files can be set")
+    func otherDirectory() async throws {
+        try await withTemporaryDirectory { directory in
+            try write("{\"a\":1}", to: directory + "/default.json")
+            let provider = try await LarderProvider(
+                client: client(directory), startup: .optional, currentDirectory: directory)
+            #expect(try provider.value(forKey: "a", type: .int).value?.content == .int(1))
+        }
+    }
+
+    @Test("without a readable exported file, an optional agent leaves the provider empty", arguments: [nil, "[]", "{"])
+    func empty(text: String?) async throws {
+        try await withTemporaryDirectory { directory in
+            if let text { try write(text, to: directory + "/default.json") }
+            let provider = try await LarderProvider(
+                client: client(directory), startup: .optional, currentDirectory: directory)
+            #expect(try provider.value(forKey: "a", type: .int).value == nil)
+            #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .empty)
+        }
+    }
+
+    @Test("a required agent that is missing is an error after the timeout, with the cause")
+    func required() async throws {
+        try await withTemporaryDirectory { directory in
+            let client = client(directory)
+            let error = await #expect(throws: LarderProviderError.self) {
+                try await LarderProvider(client: client, startup: .required(timeout: .milliseconds(300)))
+            }
+            #expect(error?.code == .startFailed && error?.key == nil)
+            #expect(error?.clientError?.code == .unreachable)
+            #expect(error?.reason.contains(client.socket) == true)
+        }
+    }
+
+    @Test("a fetch without an agent is an error that names the key; a read and a watch use the last snapshot")
+    func away() async throws {
+        try await withTemporaryDirectory { directory in
+            try write("{\"a\":{\"b\":1}}", to: directory + "/default.json")
+            let provider = try await LarderProvider(
+                client: client(directory), startup: .optional, currentDirectory: directory)
+            let error = await #expect(throws: LarderProviderError.self) {
+                try await provider.fetchValue(forKey: ["a", "b"], type: .int)
+            }
+            #expect(error?.code == .fetchFailed && error?.key == "a.b" && error?.clientError?.code == .unreachable)
+            let first = try await provider.watchValue(forKey: ["a", "b"], type: .int) { updates in
+                for await update in updates { return try update.get().value?.content }
+                return nil
+            }
+            #expect(first == .int(1))
+        }
+    }
+
+    @Test("watches end when their task is cancelled")
+    func cancelled() async throws {
+        try await withTemporaryDirectory { directory in
+            let provider = try await LarderProvider(client: client(directory), startup: .optional)
+            let task = Task {
+                var count = 0
+                try await provider.watchSnapshot { updates in
+                    for await _ in updates { count += 1 }
+                }
+                return count
+            }
+            task.cancel()
+            #expect(try await task.value <= 1)
+        }
+    }
+
+    @Test(
+        "the default directory of the exported files is next to the socket",
+        arguments: [
+            ("/run/larder/larder.sock", "/run/larder/current"), ("larder.sock", "current"), ("/sock", "/current"),
+            ("@larder", nil),
+        ])
+    func defaultDirectory(socket: String, directory: String?) {
+        #expect(ExportedFile.defaultDirectory(nextTo: socket) == directory)
+    }
+}
