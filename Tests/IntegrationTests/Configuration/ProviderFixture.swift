@@ -1,0 +1,31 @@
+import Configuration
+import ConfigurationLarder
+import LarderClient
+import LarderJSON
+
+/// The parts of a test of ``LarderProvider`` against an agent process.
+enum ProviderFixture {
+    /// A client that reconnects soon after the agent has started again.
+    static func client(_ home: AgentHome) -> LarderClient {
+        var configuration = LarderClient.Configuration()
+        configuration.backoff = Backoff(base: .milliseconds(10), cap: .milliseconds(100))
+        return LarderClient(socket: home.socket, configuration: configuration)
+    }
+
+    /// A provider of the agent of `home`, which must be running.
+    static func provider(
+        _ home: AgentHome, namespace: String = defaultNamespace, startup: LarderProvider.Startup? = nil
+    ) async throws -> LarderProvider {
+        try await LarderProvider(
+            client: client(home), namespace: namespace, startup: startup ?? .required(timeout: .seconds(60)))
+    }
+
+    /// Waits until the provider has an integer at a key.
+    static func wait(for value: Int, at key: AbsoluteConfigKey, in provider: LarderProvider) async throws {
+        try await provider.watchValue(forKey: key, type: .int) { updates in
+            for await update in updates {
+                if try update.get().value?.content == .int(value) { return }
+            }
+        }
+    }
+}

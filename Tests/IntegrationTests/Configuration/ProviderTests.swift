@@ -1,0 +1,204 @@
+import Configuration
+import ConfigurationLarder
+import ConfigurationTesting
+import LarderClient
+import LarderJSON
+import Testing
+
+extension Integration {
+    @Suite("Provider for swift-configuration", .timeLimit(.minutes(5)))
+    struct ProviderTests {
+        /// The values that ``ProviderCompatTest`` expects.
+        private static let expected: JSONValue = [
+            "string": "Hello", "int": 42, "double": 3.14, "bool": true, "bytes": "bWFnaWM=",
+            "stringy": ["array": ["Hello", "World"]], "inty": ["array": [42, 24]], "doubly": ["array": [3.14, 2.72]],
+            "booly": ["array": [true, false]], "byteChunky": ["array": ["bWFnaWM=", "bWFnaWMy"]],
+            "other": [
+                "string": "Other Hello", "int": 24, "double": 2.72, "bool": false, "bytes": "bWFnaWMy",
+                "stringy": ["array": ["Hello", "Swift"]], "inty": ["array": [16, 32]],
+                "doubly": ["array": [0.9, 1.8]], "booly": ["array": [false, true, true]],
+                "byteChunky": ["array": ["bWFnaWM=", "bWFnaWMy", "bWFnaWM="]],
+            ],
+        ]
+
+        @Test("the provider passes the compatibility test of swift-configuration")
+        func compatibility() async throws {
+            try await AgentHome.with(starting: true) { home in
+                try await ProviderFixture.client(home).config.replaceAll(with: Self.expected)
+                try await ProviderCompatTest(provider: ProviderFixture.provider(home)).runTest()
+            }
+        }
+
+        @Test("a watch of an integer gets the current value, then one value for each change of the value")
+        func watchInt() async throws {
+            try await AgentHome.with(starting: true) { home in
+                let client = ProviderFixture.client(home)
+                try await client.config.set(1, at: "n")
+                let config = ConfigReader(provider: try await ProviderFixture.provider(home))
+                try await config.watchInt(forKey: "n") { updates in
+                    var updates = updates.makeAsyncIterator()
+                    #expect(await updates.next(isolation: #isolation) == 1)
+                    for number in 2...20 {
+                        try await client.config.set(.int(number), at: "elsewhere")
+                        try await client.config.set(.int(number), at: "n")
+                        #expect(await updates.next(isolation: #isolation) == number)
+                        // The same value once more, and in another notation, is no change.
+                        try await client.config.set(.int(number), at: "n")
+                        try await client.config.set(try JSONValue(parsing: Array("\(number).0".utf8)), at: "n")
+                    }
+                    try await client.config.unset(at: "n")
+                    #expect(await updates.next(isolation: #isolation) == .some(nil))
+                }
+            }
+        }
+
+        @Test("watches of Booleans and arrays get one value for each change of the value")
+        func watchOthers() async throws {
+            try await AgentHome.with(starting: true) { home in
+                let client = ProviderFixture.client(home)
+                try await client.config.replaceAll(with: ["on": true, "list": [1, 2], "names": ["a"]])
+                let config = ConfigReader(provider: try await ProviderFixture.provider(home))
+                try await config.watchBool(forKey: "on", default: false) { updates in
+                    var updates = updates.makeAsyncIterator()
+                    #expect(await updates.next(isolation: #isolation) == true)
+                    for isOn in [false, true, false] {
+                        try await client.config.set(["x"], at: "names")
+                        try await client.config.set(.bool(isOn), at: "on")
+                        #expect(await updates.next(isolation: #isolation) == isOn)
+                    }
+                }
+                try await config.watchIntArray(forKey: "list", default: []) { updates in
+                    var updates = updates.makeAsyncIterator()
+                    #expect(await updates.next(isolation: #isolation) == [1, 2])
+                    for list in [[1], [], [3, 4, 5]] {
+                        try await client.config.set(.bool(list.isEmpty), at: "on")
+                        try await client.config.set(.array(list.map(JSONValue.int)), at: "list")
+                        #expect(await updates.next(isolation: #isolation) == list)
+                    }
+                }
+                try await config.watchStringArray(forKey: "names", default: []) { updates in
+                    var updates = updates.makeAsyncIterator()
+                    #expect(await updates.next(isolation: #isolation) == ["x"])
+                    try await client.config.set(["x", "y"], at: "names")
+                    #expect(await updates.next(isolation: #isolation) == ["x", "y"])
+                }
+            }
+        }
+
+        @Test("a value of another kind is an error for its watch, which continues with the next value")
+        func watchError() async throws {
+            try await AgentHome.with(starting: true) { home in
+                let client = ProviderFixture.client(home)
+                try await client.config.set(1, at: "n")
+                let provider = try await ProviderFixture.provider(home)
+                try await provider.watchValue(forKey: "n", type: .int) { updates in
+                    var updates = updates.makeAsyncIterator()
+                    #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(1))
+                    try await client.config.set("text", at: "n")
+                    let failure = try #require(await updates.next(isolation: #isolation))
+                    let error = try #require(throws: LarderProviderError.self) { try failure.get() }
+                    #expect(error.code == .typeMismatch && error.key == "n")
+                    try await client.config.set(2, at: "n")
+                    #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(2))
+                }
+            }
+        }
+
+        @Test("members whose names contain dots are different from nested members")
+        func dots() async throws {
+            try await AgentHome.with(starting: true) { home in
+                try await ProviderFixture.client(home).config.replaceAll(with: ["a.b": 1, "a": ["b": 2]])
+                let config = ConfigReader(provider: try await ProviderFixture.provider(home))
+                #expect(config.int(forKey: ["a.b"]) == 1 && config.int(forKey: ["a", "b"]) == 2)
+                #expect(try await config.fetchInt(forKey: ["a.b"]) == 1)
+                #expect(try await config.fetchInt(forKey: ["a", "b"]) == 2)
+            }
+        }
+
+        @Test("values that the agent's settings declare as secrets are secret")
+        func secrets() async throws {
+            let settings = "{ namespaces: { default: { secrets: ['db.password', '**.token'] } } }"
+            try await AgentHome.with(settings: settings, starting: true) { home in
+                try await ProviderFixture.client(home).config.replaceAll(
+                    with: ["db": ["password": "p", "port": 5432], "api": ["x": ["token": "t"]]])
+                let provider = try await LarderProvider(
+                    client: ProviderFixture.client(home), secretsSpecifier: .specific(["db.port"]))
+                func isSecret(_ key: AbsoluteConfigKey, _ type: ConfigType) throws -> Bool? {
+                    try provider.value(forKey: key, type: type).value?.isSecret
+                }
+                #expect(try isSecret("db.password", .string) == true)
+                #expect(try isSecret("api.x.token", .string) == true)
+                #expect(try isSecret("db.port", .int) == true)
+                let plain = try await ProviderFixture.provider(home)
+                #expect(try plain.value(forKey: "db.port", type: .int).value?.isSecret == false)
+                #expect(try await plain.fetchValue(forKey: "db.password", type: .string).value?.isSecret == true)
+            }
+        }
+
+        @Test("values of one snapshot never mix while another client changes them together")
+        func consistent() async throws {
+            let settings = "{ namespaces: { default: { durability: 'relaxed' } } }"
+            try await AgentHome.with(settings: settings, starting: true) { home in
+                let client = ProviderFixture.client(home)
+                let count = 2000
+                func change(_ number: Int) async throws {
+                    try await client.config.apply { change in
+                        change.set(.int(number), at: "pair.first")
+                        change.set(.int(-number), at: "pair.second")
+                    }
+                }
+                func pair(_ snapshot: any ConfigSnapshot) throws -> (Int, Int)? {
+                    let contents = try ["pair.first", "pair.second"].map {
+                        try snapshot.value(forKey: AbsoluteConfigKey(ConfigKey($0)), type: .int).value?.content
+                    }
+                    guard case .int(let first) = contents[0], case .int(let second) = contents[1] else { return nil }
+                    return (first, second)
+                }
+                try await change(0)
+                let provider = try await ProviderFixture.provider(home)
+                async let changes: Void = {
+                    for number in 1...count { try await change(number) }
+                }()
+                var last = -1
+                try await provider.watchSnapshot { updates in
+                    for await snapshot in updates {
+                        let (first, second) = try #require(try pair(snapshot))
+                        #expect(first == -second && first > last)
+                        last = first
+                        for _ in 1...10 {
+                            let (first, second) = try #require(try pair(provider.snapshot()))
+                            #expect(first == -second && first >= last)
+                        }
+                        if last == count { break }
+                    }
+                }
+                try await changes
+                #expect(last == count)
+            }
+        }
+
+        @Test("a namespace that the settings do not declare is an error at the start, without a retry")
+        func unknownNamespace() async throws {
+            try await AgentHome.with(starting: true) { home in
+                let error = await #expect(throws: LarderProviderError.self) {
+                    try await ProviderFixture.provider(home, namespace: "nowhere")
+                }
+                #expect(error?.code == .startFailed)
+                #expect(error?.clientError?.remoteError?.code == .unknownNamespace)
+            }
+        }
+
+        @Test("a provider without references is released, although it follows the agent")
+        func released() async throws {
+            try await AgentHome.with(starting: true) { home in
+                weak var released: LarderProvider?
+                do {
+                    let provider = try await ProviderFixture.provider(home)
+                    released = provider
+                    #expect(try provider.value(forKey: "n", type: .int).value == nil)
+                }
+                #expect(released == nil)
+            }
+        }
+    }
+}
