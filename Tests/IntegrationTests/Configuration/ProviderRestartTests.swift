@@ -2,6 +2,7 @@ import Configuration
 import ConfigurationLarder
 import LarderClient
 import LarderJSON
+import TestSupport
 import Testing
 
 extension Integration {
