@@ -317,7 +317,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / ".build")
     parser.add_argument("--modules", type=pathlib.Path, action="append", default=[])
-    parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--keep", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--missing", action="store_true")
     arguments = parser.parse_args()
     toolchain = Toolchain(arguments.build.resolve(), [path.resolve() for path in arguments.modules])

@@ -12,6 +12,7 @@ public import Observation
 /// case .loaded(let image): print(image.path)
 /// case .failed(let error, let last): print(error, last?.path ?? "no earlier image")
 /// }
+/// model.clear()
 /// ```
 ///
 /// The model has a lease on its image, so the file exists while the image is shown. It releases the lease when another

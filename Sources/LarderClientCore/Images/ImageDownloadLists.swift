@@ -3,6 +3,12 @@ public import LarderProtocol
 /// The lists of downloads in progress as a stream: the current list, and then each list that differs from the one
 /// before.
 ///
+/// ```swift
+/// for try await downloads in client.images.downloads {
+///     print("\(downloads.count) downloads")
+/// }
+/// ```
+///
 /// An iteration requests the list once per second, on the clock of the client. It continues after a restart of the
 /// agent: while the agent is unreachable, it tries to connect after the delays of
 /// ``LarderClient/Configuration/backoff``. It ends when the task is cancelled.

@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
     name: "shop",
     dependencies: [
-        .package(url: "https://git.example.org/larder.git", from: "0.1.0", traits: ["Agent"])
+        .package(url: "https://github.com/OWNER/larder", from: "0.1.0", traits: ["Agent"])
     ],
     targets: [
         .target(name: "Shop", dependencies: [.product(name: "LarderClient", package: "larder")]),
