@@ -102,14 +102,16 @@ struct ImageViewModelTests {
         origin.hold(at: logo, after: 20)
         let agent = try await TestAgent(images: origin)
         let client = agent.client()
-        var lists = client.images.downloads.makeAsyncIterator()
-        #expect(try await lists.next() == [])
+        let (received, continuation) = AsyncStream.makeStream(of: [ImageDownloads.Download].self)
+        let following = Task { for try await list in client.images.downloads { continuation.yield(list) } }
+        defer { following.cancel() }
+        var lists = received.makeAsyncIterator()
+        #expect(await lists.next() == [])
         let image = Task { [logo] in try await client.images.get(ImageRequest(logo)) }
         await origin.waitUntilHeld(at: logo)
-        async let next = lists.next()
         await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
-        let download = try #require(try await next?.first)
+        let download = try #require(await lists.next()?.first)
         #expect(download.url == logo && download.receivedBytes == 20 && download.requests == 1)
         #expect(try await client.images.cancel(download: download.id) == 1)
         let error = await #expect(throws: LarderClientError.self) { try await image.value }
