@@ -11,9 +11,8 @@ extension ConfigClient {
         do throws(LarderClientError) {
             return try await snapshot(namespace: namespace, mapped: true, since: known)
         } catch {
-            // The connection of the client may work although no file can be passed, for example over a relay or in a
-            // test. The document is then requested over the connection.
-            guard error.code == .protocolViolation || error.code == .unreachable else { throw error }
+            // A relayed connection cannot pass files. The document is then requested as JSON.
+            guard error.code == .protocolViolation else { throw error }
             return try await snapshot(namespace: namespace, mapped: false, since: known)
         }
     }
