@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderProtocol
-import LarderSnapshotFile
 
 extension ConfigClient {
     /// Returns a mapped snapshot that is current, without a request if the client has one.

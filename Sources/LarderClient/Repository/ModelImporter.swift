@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderProtocol
-import LarderSnapshotFile
 
 /// The models that an import saves together.
 struct ModelChunk: Sendable {
@@ -32,7 +31,9 @@ struct ModelImporter: Sendable {
     func write(
         _ chunk: ModelChunk, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> SnapshotReceiver.Position {
-        var position = known
+        // No copy has the empty epoch, so the first copy is requested from the agent. A cached copy may lack a change
+        // whose reply has already arrived.
+        var position = known ?? SnapshotReceiver.Position(revision: 0, epoch: "")
         // A new model is sent as one change, so that a request has as many models as possible. If overrides had hidden
         // values of lower layers at its path, these are merged into the new model. The second pass removes them.
         for _ in 0..<2 {
@@ -40,7 +41,6 @@ struct ModelImporter: Sendable {
             guard let change = try await apply(Self.portions(of: chunk, over: copy)) else { return copy.position }
             position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
         }
-        guard let position else { preconditionFailure("two passes that changed something have a position") }
         return position
     }
 

@@ -1,7 +1,6 @@
 import FoundationEssentials
 import LarderJSON
 import LarderProtocol
-import LarderSnapshotFile
 import Synchronization
 
 /// A typed collection of models in the configuration, with reads from a local copy.
