@@ -1,4 +1,5 @@
 import LarderClient
+import LarderTesting
 import Testing
 
 @Suite("ConfigViewModel", .timeLimit(.minutes(5)))
@@ -101,6 +102,20 @@ struct ConfigViewModelTests {
         await following.value
     }
 
+    @Test("after a reconnection without a newer snapshot, the last error is again that of decoding the value")
+    func undecodableAfterReconnection() async {
+        let model = model()
+        let broken = LarderClientError(.disconnected, "the agent closed the connection")
+        await follow(
+            model, Self.snapshot(["limit": "x"], revision: 1), .interruption(ConfigInterruption(error: broken)),
+            .resumption)
+        #expect(model.lastError?.code == .decodingFailed)
+        await follow(
+            model, Self.snapshot(["limit": 10], revision: 2), .interruption(ConfigInterruption(error: broken)),
+            .resumption)
+        #expect(model.lastError == nil)
+    }
+
     @Test("a permanent error ends `follow` and remains the last error of the model")
     func fails() async {
         let model = model()
@@ -118,6 +133,37 @@ struct ConfigViewModelTests {
         #expect(await model.refresh() == false)
         #expect(model.value == Search(limit: 1))
         #expect(!model.isLoading)
+    }
+
+    @Test("after a successful call, the model has the current value, although it does not follow the agent")
+    func calls() async throws {
+        let agent = try await TestAgent(["search": ["limit": 10]])
+        let model = ConfigViewModel<Search>(agent.client(), at: "search")
+        #expect(await model.set(Search(limit: 20)))
+        #expect(model.value == Search(limit: 20) && model.lastError == nil && !model.isLoading)
+        try await agent.client().config.set(30, at: "search.limit")
+        #expect(await model.set(Search(limit: 40), ttl: .seconds(60)))
+        #expect(model.value == Search(limit: 40))
+        let revision = try #require(model.snapshot?.revision)
+        try await agent.client().config.set("x", at: "search.limit")
+        #expect(await model.set(Search(limit: 50)))
+        #expect(model.value == Search(limit: 50))
+        #expect(try #require(model.snapshot?.revision) > revision)
+    }
+
+    @Test("a call whose value cannot be read afterwards fails, instead of waiting for the agent")
+    func disconnectedCall() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let model = ConfigViewModel<JSONValue>(agent.client(), at: "limit")
+            let call = Task { await model.set(20) }
+            let connection = try await agent.accept()
+            try await connection.reply(connection.request("config.set"), ["revision": 2, "epoch": "e1"])
+            _ = try await connection.request("config.subscribe")
+            connection.close()
+            #expect(await call.value == false)
+            #expect(model.lastError?.code == .disconnected)
+            #expect(!model.isLoading)
+        }
     }
 
     @Test("a model of JSON values follows an agent, and a resumed subscription without a new snapshot ends the wait")

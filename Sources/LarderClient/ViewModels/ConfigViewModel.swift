@@ -35,7 +35,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// The newest snapshot; nil before the first one. Its value may be one that could not be decoded.
     public private(set) var snapshot: LarderSnapshot?
     /// The most recent error: of the connection, of a method of this model, or of decoding a value. Nil if there was
-    /// none, or if a value was decoded since.
+    /// none, or if a value was decoded since. When ``follow(_:)`` has reconnected, it is the error of decoding the
+    /// newest value, or nil.
     public private(set) var lastError: LarderClientError?
 
     /// The path of the value.
@@ -46,6 +47,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     private var followers = 0
     private var calls = 0
     private var isInterrupted = false
+    /// Why the value of ``snapshot`` could not be decoded; nil if it was.
+    @ObservationIgnored private var decodingError: LarderClientError?
     private let client: LarderClient
     private let defaultValue: Value?
     private let decoder: JSONDecoder
@@ -106,7 +109,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
                     snapshots.onInterruption(interruption)
                 case .resumption:
                     isInterrupted = false
-                    lastError = nil
+                    lastError = decodingError
                 case .failure(let error): lastError = error
                 }
             }
@@ -140,15 +143,27 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         }
     }
 
-    /// Calls the agent, and then receives the current snapshot.
+    /// Calls the agent, and then receives the current snapshot. Fails with `disconnected` if the connection breaks
+    /// between the two, because the next snapshot may arrive much later.
     private func call<Result>(_ request: () async throws(LarderClientError) -> Result) async -> Bool {
         calls += 1
         defer { calls -= 1 }
         do throws(LarderClientError) {
             _ = try await request()
-            for try await snapshot in client.config.snapshots(at: path, namespace: namespace) {
-                receive(snapshot)
-                return true
+            let steps = client.config.snapshots(at: path, namespace: namespace).makeSteps()
+            while let step = try await steps.next() {
+                switch step {
+                case .snapshot(let snapshot):
+                    receive(snapshot)
+                    return true
+                case .interruption(let interruption):
+                    throw LarderClientError(
+                        .disconnected,
+                        "the call succeeded, but its result could not be read: \(interruption.error.reason)",
+                        advice: interruption.error.advice)
+                case .failure(let error): throw error
+                case .resumption: break
+                }
             }
             throw LarderClientError(.cancelled, "the task was cancelled")
         } catch {
@@ -164,9 +179,10 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         snapshot = newest
         do throws(LarderClientError) {
             value = newest.value == nil ? defaultValue : try newest.decode(decoder: decoder)
-            lastError = nil
+            decodingError = nil
         } catch {
-            lastError = error
+            decodingError = error
         }
+        lastError = decodingError
     }
 }
