@@ -157,7 +157,8 @@ struct ConfigViewModelTests {
             let model = ConfigViewModel<JSONValue>(agent.client(), at: "limit")
             let call = Task { await model.set(20) }
             let connection = try await agent.accept()
-            try await connection.reply(connection.request("config.set"), ["revision": 2, "epoch": "e1"])
+            try await connection.reply(
+                connection.request("config.set"), ["revision": 2, "epoch": "e1", "changed": true])
             _ = try await connection.request("config.subscribe")
             connection.close()
             #expect(await call.value == false)
