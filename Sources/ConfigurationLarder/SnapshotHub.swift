@@ -1,3 +1,4 @@
+import LarderJSON
 import Synchronization
 
 /// The current snapshot of a provider, and the watchers that are notified of newer ones.
@@ -8,15 +9,16 @@ final class SnapshotHub: Sendable {
 
     private struct State {
         var current: LarderProviderSnapshot
-        /// The watchers of each key. No components mean the whole document.
-        var watchers: [[String]: Continuations] = [:]
+        /// The watchers of each key. The empty path is the whole document. The keys of the table are paths, because two
+        /// strings that differ only in Unicode normalization are equal, and two names are not.
+        var watchers: [JSONPath: Continuations] = [:]
         var lastID = 0
     }
 
     /// A registered watcher.
     struct Watcher {
         fileprivate let id: Int
-        fileprivate let components: [String]
+        fileprivate let path: JSONPath
         /// The snapshot that was current when the watcher was registered.
         let initial: LarderProviderSnapshot
         /// The later snapshots in which the value at the key may differ.
@@ -43,26 +45,27 @@ final class SnapshotHub: Sendable {
         }
         guard !snapshot.hasSameText(as: previous, at: []) else { return }
         // The continuations are resumed outside the lock.
-        for (components, continuations) in watchers where !snapshot.hasSameText(as: previous, at: components) {
+        for (path, continuations) in watchers where !snapshot.hasSameText(as: previous, at: path.segments) {
             for continuation in continuations.values { continuation.yield(snapshot) }
         }
     }
 
     /// Registers a watcher of a key. It must be removed with ``remove(_:)``.
     func watch(_ components: [String]) -> Watcher {
+        let path = JSONPath(components)
         let (later, continuation) = AsyncStream<LarderProviderSnapshot>.makeStream(bufferingPolicy: .bufferingNewest(1))
         return state.withLock { state in
             state.lastID += 1
-            state.watchers[components, default: [:]][state.lastID] = continuation
-            return Watcher(id: state.lastID, components: components, initial: state.current, later: later)
+            state.watchers[path, default: [:]][state.lastID] = continuation
+            return Watcher(id: state.lastID, path: path, initial: state.current, later: later)
         }
     }
 
     /// Removes a watcher and ends its stream.
     func remove(_ watcher: Watcher) {
         let continuation = state.withLock { state in
-            let continuation = state.watchers[watcher.components]?.removeValue(forKey: watcher.id)
-            if state.watchers[watcher.components]?.isEmpty == true { state.watchers[watcher.components] = nil }
+            let continuation = state.watchers[watcher.path]?.removeValue(forKey: watcher.id)
+            if state.watchers[watcher.path]?.isEmpty == true { state.watchers[watcher.path] = nil }
             return continuation
         }
         continuation?.finish()

@@ -72,6 +72,20 @@ struct SnapshotHubTests {
         #expect(hub.watcherCount == 0)
     }
 
+    @Test("watchers of keys that differ only in Unicode normalization are notified of their own changes")
+    func normalization() async throws {
+        let hub = SnapshotHub(try snapshot(#"{"\#u{e9}":1,"e\#u{301}":1}"#))
+        let (composed, decomposed) = (hub.watch(["\u{e9}"]), hub.watch(["e\u{301}"]))
+        hub.publish(try snapshot(#"{"\#u{e9}":1,"e\#u{301}":2}"#, revision: 2))
+        hub.publish(try snapshot(#"{"\#u{e9}":3,"e\#u{301}":2}"#, revision: 3))
+        var (first, second) = (composed.later.makeAsyncIterator(), decomposed.later.makeAsyncIterator())
+        #expect(await first.next()?.revision == 3)
+        #expect(await second.next()?.revision == 2)
+        hub.remove(composed)
+        hub.remove(decomposed)
+        #expect(hub.watcherCount == 0)
+    }
+
     @Test("a watcher of an element of an array is notified of its changes")
     func element() async throws {
         let hub = SnapshotHub(try snapshot(#"{"list":[1,2]}"#))
