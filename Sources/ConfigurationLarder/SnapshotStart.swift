@@ -31,6 +31,7 @@ struct SnapshotStart: Sendable {
             group.cancelAll()
             return first
         }
+        if result == nil, Task.isCancelled { throw .failed(LarderClientError(.cancelled, "the task was cancelled")) }
         switch result {
         case .success(let snapshot): return snapshot
         case .failure(let error): throw .failed(error)

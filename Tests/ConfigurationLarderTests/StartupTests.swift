@@ -64,6 +64,17 @@ struct StartupTests {
         }
     }
 
+    @Test("a start whose task is cancelled fails with the cause `cancelled`, not as a timeout")
+    func cancelledStart() async throws {
+        try await withTemporaryDirectory { directory in
+            let client = client(directory)
+            let start = Task { try await LarderProvider(client: client, startup: .required(timeout: .seconds(3600))) }
+            start.cancel()
+            let error = await #expect(throws: LarderProviderError.self) { try await start.value }
+            #expect(error?.code == .startFailed && error?.clientError?.code == .cancelled)
+        }
+    }
+
     @Test("a fetch without an agent is an error that names the key; a read and a watch use the last snapshot")
     func away() async throws {
         try await withTemporaryDirectory { directory in
