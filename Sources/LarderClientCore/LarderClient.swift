@@ -191,8 +191,8 @@ public final class LarderClient: Sendable {
     /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
     private static let retryableMethods: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
-        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigBackup.name, ImagePeek.name,
-        ImageList.name,
+        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
+        ImageList.name, ImageDownloads.name,
     ]
 
     private func send(
