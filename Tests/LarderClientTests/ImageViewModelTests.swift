@@ -96,6 +96,53 @@ struct ImageViewModelTests {
         #expect(model.image == nil)
     }
 
+    @Test("the model releases its lease for the next image, when it is cleared, and when it is released")
+    func leases() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let connection = try await useModel(of: client, agent)
+            #expect(try await connection.request("image.release").params == ["lease": 5])
+        }
+    }
+
+    /// Loads images with the leases 3, 4 and 5, and releases the model.
+    private func useModel(of client: LarderClient, _ agent: ScriptedAgent) async throws -> ScriptedConnection {
+        let model = ImageViewModel(client)
+        let first = Task { [photo] in await model.load(photo) }
+        let connection = try await agent.accept()
+        try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
+        await first.value
+        let second = Task { [photo] in await model.load(photo) }
+        try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 4))
+        #expect(try await connection.request("image.release").params == ["lease": 3])
+        await second.value
+        model.clear()
+        #expect(try await connection.request("image.release").params == ["lease": 4])
+        let third = Task { [photo] in await model.load(photo) }
+        try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 5))
+        await third.value
+        return connection
+    }
+
+    @Test("an image that arrives for a load that another one has replaced is released")
+    func replacedLease() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let model = ImageViewModel(agent.client())
+            let first = Task { [photo] in await model.load(photo) }
+            let connection = try await agent.accept()
+            let replaced = try await connection.request("image.get")
+            let second = Task { [logo] in await model.load(logo) }
+            #expect(try await connection.request("request.cancel").params?["id"] == replaced.id)
+            let current = try await connection.request("image.get")
+            try await connection.reply(replaced, ImageCallTests.image(lease: 3))
+            #expect(try await connection.request("image.release").params == ["lease": 3])
+            try await connection.reply(current, ImageCallTests.image(lease: 4))
+            await first.value
+            await second.value
+            guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        }
+    }
+
     @Test("the lists of downloads show a transfer until it is cancelled")
     func downloads() async throws {
         origin.add(TestImageOrigin.png, at: logo)
