@@ -1,5 +1,6 @@
 import LarderClient
 import LarderTesting
+import Observation
 import Testing
 
 @Suite("ConfigViewModel", .timeLimit(.minutes(5)))
@@ -82,10 +83,10 @@ struct ConfigViewModelTests {
         let following = Task {
             await model.follow(LarderSnapshots(steps, onInterruption: { interruptions.yield($0) }))
         }
-        while model.activities.isEmpty { await Task.yield() }
+        await wait { !model.activities.isEmpty }
         #expect(model.activities == [.firstValue])
         continuation.yield(Self.snapshot(["limit": 10], revision: 1))
-        while model.isLoading { await Task.yield() }
+        await wait { !model.isLoading }
         let broken = LarderClientError(.disconnected, "the agent closed the connection")
         continuation.yield(.interruption(ConfigInterruption(error: broken)))
         for await interruption in seen {
@@ -96,7 +97,7 @@ struct ConfigViewModelTests {
         #expect(model.lastError == broken)
         #expect(model.value == Search(limit: 10))
         continuation.yield(.resumption)
-        while model.isLoading { await Task.yield() }
+        await wait { !model.isLoading }
         #expect(model.lastError == nil)
         following.cancel()
         await following.value
@@ -176,20 +177,36 @@ struct ConfigViewModelTests {
             let first = try await agent.accept()
             try await first.subscription(revision: 1)
             try await first.snapshot(1, revision: 1, "one")
-            while model.snapshot == nil { await Task.yield() }
+            await wait { model.snapshot != nil }
             #expect(model.value == "one")
             first.close()
             let second = try await agent.accept()
             #expect(model.activities == [.reconnection])
             #expect(model.value == "one")
             try await second.subscription(revision: 1)
-            while model.isLoading { await Task.yield() }
+            await wait { !model.isLoading }
             #expect(model.lastError == nil)
             try await second.snapshot(1, revision: 2, "two")
-            while model.snapshot?.revision != 2 { await Task.yield() }
+            await wait { model.snapshot?.revision == 2 }
             follower.cancel()
             await follower.value
             #expect(!model.isLoading)
         }
+    }
+}
+
+/// Waits until a condition of observable properties holds, or until the task is cancelled.
+@MainActor
+func wait(until condition: () -> Bool) async {
+    while !Task.isCancelled {
+        let (change, continuation) = AsyncStream.makeStream(of: Void.self)
+        let holds = withObservationTracking {
+            condition()
+        } onChange: {
+            continuation.finish()
+        }
+        if holds { return }
+        // `onChange` is called before the change. The loop continues after it, because both run on the main actor.
+        for await _ in change {}
     }
 }

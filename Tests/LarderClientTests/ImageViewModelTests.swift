@@ -33,9 +33,9 @@ struct ImageViewModelTests {
         let loading = Task { await model.load(photo) }
         await origin.waitUntilHeld(at: photo)
         var progress: ImageGet.Progress?
-        while progress == nil {
+        await wait {
             if case .loading(let newest?) = model.phase, newest.receivedBytes > 0 { progress = newest }
-            await Task.yield()
+            return progress != nil
         }
         #expect(progress?.receivedBytes == 20)
         #expect(progress?.totalBytes == TestImageOrigin.png.count)
