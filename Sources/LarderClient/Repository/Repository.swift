@@ -5,8 +5,9 @@ import Synchronization
 
 /// A typed collection of models in the configuration, with reads from a local copy.
 ///
-/// The collection is the object at a path. Each model is the member whose name is the text of the model's id. Ids may
-/// have any characters, and may be empty.
+/// The collection is the object at a path. Each model is the member whose name is the `description` of the model's id,
+/// which must be different for different ids, as it is for `String`, `Int` and `UUID`. Names may have any characters, and
+/// may be empty.
 ///
 /// ```swift
 /// struct Ticket: Codable, Identifiable {
@@ -39,7 +40,7 @@ import Synchronization
 ///
 /// Writes at the same time share requests: while one is in flight, the others wait and are then sent together.
 public final class Repository<Model: Codable & Identifiable & Sendable>: Sendable
-where Model.ID: LosslessStringConvertible & Sendable {
+where Model.ID: CustomStringConvertible & Sendable {
     /// The path of the collection.
     public let path: String
     /// The name of the namespace.
