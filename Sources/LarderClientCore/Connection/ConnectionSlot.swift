@@ -61,8 +61,9 @@ final class ConnectionSlot: Sendable {
         case .newAttempt(let newAttempt): promise = newAttempt
         }
         Connection.open(transport, configuration).whenComplete { result in
-            promise.completeWith(result.flatMap { self.install($0) })
+            // The state changes first, so that a caller that retries at once does not get this outcome again.
             if case .failure = result { self.uninstall() }
+            promise.completeWith(result.flatMap { self.install($0) })
         }
         return try await promise.futureResult.outcome()
     }
