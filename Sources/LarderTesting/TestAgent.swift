@@ -104,8 +104,7 @@ public final class TestAgent: Sendable {
     /// Ends all connections and stops the agent. Further attempts to connect fail. An agent that is released without
     /// this call stops in the background. Its files are removed when it is released and has stopped.
     public func shutDown() async {
-        guard let agent = take(leaving: .stopped) else { return }
-        await stop(agent)
+        await stop(leaving: .stopped)
     }
 
     /// Stops the agent, and starts it again with the state on disk, as after a restart of the service. All connections
@@ -119,8 +118,7 @@ public final class TestAgent: Sendable {
     /// - Throws: `closed` if the agent is stopped or another restart is in progress; `unreachable` if the state cannot
     ///   be opened. The agent is stopped then.
     public func restart() async throws(LarderClientError) {
-        guard let agent = take(leaving: .restarting) else { throw Self.stopped }
-        await stop(agent)
+        guard await stop(leaving: .restarting) else { throw Self.stopped }
         let next: RunningAgent
         do throws(LarderClientError) {
             next = try await Self.started(names, directory, clock, images)
@@ -152,10 +150,16 @@ public final class TestAgent: Sendable {
         }
     }
 
-    private func stop(_ agent: RunningAgent) async {
+    /// Stops the running agent, and leaves another state. No reference to the agent may remain when this method returns,
+    /// because the image cache locks its directory until it is released.
+    /// - Returns: false if no agent runs
+    @discardableResult
+    private func stop(leaving next: State) async -> Bool {
+        guard let agent = take(leaving: next) else { return false }
         connector.use(nil)
         await agent.stop()
         await connector.waitUntilDisconnected()
+        return true
     }
 
     private static func started(
@@ -257,7 +261,8 @@ public final class TestAgent: Sendable {
     /// ```
     public func disconnect() async { await connector.disconnect() }
 
-    /// Waits until at least `count` replies and events are held back because of ``Faults/delay``.
+    /// Waits until at least `count` replies and events are held back because of ``Faults/delay``, or until the task is
+    /// cancelled.
     ///
     /// ```swift
     /// agent.faults.delay = .seconds(60)
