@@ -240,7 +240,10 @@ let package = Package(
             ["LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol", nioCore]),
         tests(
             "LarderTestingTests",
-            ["LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore]),
+            [
+                "LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore,
+                nioPosix,
+            ]),
         tests("LarderServiceLifecycleTests", ["LarderServiceLifecycle", "LarderTesting", lifecycle, logging]),
         tests(
             "ConfigurationLarderTests",

@@ -1,6 +1,9 @@
-import LarderTesting
+import NIOCore
+import NIOPosix
 import Synchronization
 import Testing
+
+@testable import LarderTesting
 
 @Suite("Test clock", .timeLimit(.minutes(5)))
 struct ClockTests {
@@ -44,5 +47,36 @@ struct ClockTests {
     func past() async throws {
         clock.advance(by: .seconds(5))
         try await clock.sleep(until: TestClock.Instant(offset: .seconds(5)))
+    }
+
+    @Test("a wait for sleepers ends when its task is cancelled")
+    func cancelledWait() async {
+        let clock = clock
+        let wait = Task { await clock.waitForSleepers(2) }
+        wait.cancel()
+        await wait.value
+    }
+
+    @Test("a timer that its event loop cancels does not fire, even if it is due")
+    func cancelledTimer() async throws {
+        let (clock, cancelled, due) = (clock, Count(), Count())
+        let loop = MultiThreadedEventLoopGroup.singleton.any()
+        try await loop.submit {
+            let deadline = clock.now.advanced(by: .seconds(1))
+            let timer = clock.schedule({ cancelled.add() }, on: loop, at: deadline, for: cancelled)
+            _ = clock.schedule({ due.add() }, on: loop, at: deadline, for: due)
+            // The timers are due, but the event loop is busy.
+            clock.advance(by: .seconds(1))
+            timer.cancel()
+        }.get()
+        try await loop.submit {}.get()
+        #expect(cancelled.value == 0 && due.value == 1)
+    }
+
+    private final class Count: Sendable {
+        private let count = Atomic(0)
+
+        var value: Int { count.load(ordering: .relaxed) }
+        func add() { count.add(1, ordering: .relaxed) }
     }
 }

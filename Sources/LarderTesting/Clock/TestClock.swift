@@ -29,7 +29,8 @@ public final class TestClock: Clock, Sendable {
 
     private struct Waiter {
         let sleepers: Int
-        let continuation: CheckedContinuation<Void, Never>
+        /// Finished when the number is reached.
+        let wait: AsyncStream<Never>.Continuation
     }
 
     private struct State {
@@ -88,7 +89,7 @@ public final class TestClock: Clock, Sendable {
         for timer in due { timer.end(true) }
     }
 
-    /// Waits until at least `count` tasks sleep on the clock.
+    /// Waits until at least `count` tasks sleep on the clock, or until the task is cancelled.
     ///
     /// Tasks of the test and clients that wait before another attempt to connect count. The agent's own timers and the
     /// timeouts of calls do not count.
@@ -101,14 +102,13 @@ public final class TestClock: Clock, Sendable {
     /// agent.clock.advance(by: .seconds(10))
     /// ```
     public func waitForSleepers(_ count: Int = 1) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.queue.sleepers >= count { return true }
-                state.waiters.append(Waiter(sleepers: count, continuation: continuation))
-                return false
-            }
-            if isReached { continuation.resume() }
+        let (end, wait) = AsyncStream.makeStream(of: Never.self)
+        let isReached = state.withLock { state in
+            if state.queue.sleepers >= count { return true }
+            state.waiters.append(Waiter(sleepers: count, wait: wait))
+            return false
         }
+        if !isReached { for await _ in end {} }
     }
 
     func sleep(until deadline: Instant, countsAsSleeper: Bool) async throws {
@@ -155,7 +155,7 @@ public final class TestClock: Clock, Sendable {
             return (false, state.takeWaiters())
         }
         if isDue { timer.end(true) }
-        for waiter in waiters { waiter.continuation.resume() }
+        for waiter in waiters { waiter.wait.finish() }
     }
 }
 

@@ -2,6 +2,7 @@ import Dispatch
 import LarderEventLoop
 import LarderServer
 import NIOCore
+import Synchronization
 
 /// The event loop of an agent. It shares the thread of an ``EpollLoop`` with other agents, and its timers follow the
 /// clock of its agent.
@@ -35,13 +36,8 @@ final class TestEventLoop: ServerEventLoop {
     var now: NIODeadline { Self.start + TimeAmount(clock.now.offset) }
 
     func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
-        let promise = makePromise(of: T.self)
         let instant = TestClock.Instant(offset: .nanoseconds((deadline - Self.start).nanoseconds))
-        let timer = clock.schedule(at: instant, for: self) { [loop] isDue in
-            guard isDue else { return promise.fail(EventLoopError.cancelled) }
-            loop.execute { promise.assumeIsolated().completeWith(Result(catching: task)) }
-        }
-        return Scheduled(promise: promise) { [clock] in clock.cancel(timer) }
+        return clock.schedule(task, on: self, at: instant, for: self)
     }
 
     func scheduleTask<T>(in time: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
@@ -55,4 +51,31 @@ final class TestEventLoop: ServerEventLoop {
     func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
         queue.async { callback(nil) }
     }
+}
+
+extension TestClock {
+    /// Calls a function on an event loop when the clock reaches a time. As with a timer of SwiftNIO, the function is not
+    /// called after the event loop has cancelled the timer, even if the time had been reached before.
+    func schedule<T>(
+        _ task: @escaping @Sendable () throws -> T, on eventLoop: any EventLoop, at instant: Instant,
+        for owner: AnyObject
+    ) -> Scheduled<T> {
+        let promise = eventLoop.makePromise(of: T.self)
+        let cancellation = Cancellation()
+        let timer = schedule(at: instant, for: owner) { isDue in
+            guard isDue else { return promise.fail(EventLoopError.cancelled) }
+            eventLoop.execute {
+                if cancellation.isRequested.load(ordering: .relaxed) { return }
+                promise.assumeIsolated().completeWith(Result(catching: task))
+            }
+        }
+        return Scheduled(promise: promise) {
+            cancellation.isRequested.store(true, ordering: .relaxed)
+            self.cancel(timer)
+        }
+    }
+}
+
+private final class Cancellation: Sendable {
+    let isRequested = Atomic(false)
 }

@@ -22,7 +22,8 @@ final class Connector: Sendable {
         var links: [ObjectIdentifier: Link] = [:]
         /// The number of messages that the handlers hold back.
         var heldMessages = 0
-        var waiters: [(messages: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        /// The tasks that wait for a number of held messages. Their streams finish when it is reached.
+        var waiters: [(messages: Int, wait: AsyncStream<Never>.Continuation)] = []
     }
 
     let clock: TestClock
@@ -73,16 +74,8 @@ final class Connector: Sendable {
     func schedule(
         _ eventLoop: any EventLoop, _ time: TimeAmount, _ action: @escaping @Sendable () -> Void
     ) -> Scheduled<Void> {
-        let promise = eventLoop.makePromise(of: Void.self)
         let deadline = clock.now.advanced(by: .nanoseconds(time.nanoseconds))
-        let timer = clock.schedule(at: deadline, for: self) { isDue in
-            guard isDue else { return promise.fail(EventLoopError.cancelled) }
-            eventLoop.execute {
-                action()
-                promise.succeed()
-            }
-        }
-        return Scheduled(promise: promise) { [clock] in clock.cancel(timer) }
+        return clock.schedule(action, on: eventLoop, at: deadline, for: self)
     }
 
     // MARK: Faults
@@ -122,18 +115,17 @@ final class Connector: Sendable {
             defer { state.waiters.removeAll { $0.messages <= held } }
             return state.waiters.filter { $0.messages <= held }
         }
-        for waiter in ready { waiter.continuation.resume() }
+        for waiter in ready { waiter.wait.finish() }
     }
 
-    /// Returns once at least `count` messages are held back.
+    /// Returns once at least `count` messages are held back, or when the task is cancelled.
     func waitForHeldMessages(_ count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.heldMessages >= count { return true }
-                state.waiters.append((count, continuation))
-                return false
-            }
-            if isReached { continuation.resume() }
+        let (end, wait) = AsyncStream.makeStream(of: Never.self)
+        let isReached = state.withLock { state in
+            if state.heldMessages >= count { return true }
+            state.waiters.append((count, wait))
+            return false
         }
+        if !isReached { for await _ in end {} }
     }
 }

@@ -42,7 +42,8 @@ public final class TestImageOrigin: Sendable {
         var holds: [String: Int] = [:]
         var held: [Int: (url: String, continuation: CheckedContinuation<Void, Never>)] = [:]
         var lastID = 0
-        var watchers: [(url: String, continuation: CheckedContinuation<Void, Never>)] = []
+        /// The tasks that wait for a held transfer. Their streams finish when a transfer of the URL is held.
+        var watchers: [(url: String, wait: AsyncStream<Never>.Continuation)] = []
 
         mutating func takeHeld(_ url: String) -> [CheckedContinuation<Void, Never>] {
             let ended = held.filter { $0.value.url == url }
@@ -99,16 +100,15 @@ public final class TestImageOrigin: Sendable {
         for continuation in ended { continuation.resume() }
     }
 
-    /// Returns once a transfer of the URL waits because of ``hold(at:after:)``.
+    /// Returns once a transfer of the URL waits because of ``hold(at:after:)``, or when the task is cancelled.
     public func waitUntilHeld(at url: String) async {
-        await withCheckedContinuation { continuation in
-            let isHeld = state.withLock { state in
-                if state.held.values.contains(where: { $0.url == url }) { return true }
-                state.watchers.append((url, continuation))
-                return false
-            }
-            if isHeld { continuation.resume() }
+        let (end, wait) = AsyncStream.makeStream(of: Never.self)
+        let isHeld = state.withLock { state in
+            if state.held.values.contains(where: { $0.url == url }) { return true }
+            state.watchers.append((url, wait))
+            return false
         }
+        if !isHeld { for await _ in end {} }
     }
 
     /// Waits while a transfer that has sent `sent` bytes is held. A cancelled task does not wait.
@@ -119,15 +119,15 @@ public final class TestImageOrigin: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (isHeld, watchers) = state.withLock { state -> (Bool, [CheckedContinuation<Void, Never>]) in
+                let (isHeld, watchers) = state.withLock { state -> (Bool, [AsyncStream<Never>.Continuation]) in
                     guard let hold = state.holds[url], sent >= hold, !Task.isCancelled else { return (false, []) }
                     state.held[id] = (url, continuation)
                     let watchers = state.watchers.filter { $0.url == url }
                     state.watchers.removeAll { $0.url == url }
-                    return (true, watchers.map(\.continuation))
+                    return (true, watchers.map(\.wait))
                 }
                 if !isHeld { continuation.resume() }
-                for watcher in watchers { watcher.resume() }
+                for watcher in watchers { watcher.finish() }
             }
         } onCancel: {
             state.withLock { $0.held.removeValue(forKey: id) }?.continuation.resume()
