@@ -53,6 +53,8 @@ struct SnapshotSource {
 struct ReplyDeadline {
     let time: TimeAmount
     let error: WireError
+    /// Called before the reply if the time has passed.
+    var onExpiry: (() -> Void)?
 }
 
 /// A reply that a task computes. The task runs on the event loop up to its first suspension, so that requests reach an

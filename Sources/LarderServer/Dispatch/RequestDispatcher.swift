@@ -289,6 +289,7 @@ struct RequestDispatcher {
         connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in
             connection.state.pending[ticket]?.cancel(deadline.error)
+            deadline.onExpiry?()
             // The reply is deferred, so that other connections are served first if thousands of requests have the same
             // deadline.
             connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }

@@ -2,6 +2,7 @@ import LarderConfig
 import LarderJSON
 import LarderProtocol
 import NIOCore
+import NIOEmbedded
 import Synchronization
 import Testing
 
@@ -83,6 +84,34 @@ struct MethodTests {
             #expect(replies.map { $0["error"]?["data"]?["name"]?.string } == ["limitExceeded"])
         }
         #expect(calls.names == ["refused"])
+    }
+
+    @Test("when the deadline of a request passes, the expiry handler of its reply is called before the reply")
+    func expired() async throws {
+        let calls = Calls()
+        var methods = MethodRegistry.agent
+        let handler = MethodRegistry.Handler(lifetime: .connection, needsReply: false) {
+            (dispatcher, request, slot, _) throws(WireError) in
+            let end = AsyncStream<Never> { _ in }
+            var reply = TaskReply { () async throws(WireError) in
+                for await _ in end {}
+                return AgentPing.Result()
+            }
+            let connection = dispatcher.connection
+            reply.deadline = ReplyDeadline(
+                time: .seconds(1), error: WireError(.timeout, "late"),
+                onExpiry: { calls.add(connection.state.pending.isEmpty ? "after the reply" : "before the reply") })
+            try dispatcher.start(reply, id: request.id, Admission("wait", .nothing), .connection, in: slot)
+        }
+        methods.add("wait", handler)
+        try await ConnectionFixture.with(methods) { client, _ in
+            try await client.send(#"{"id":1,"method":"wait"}"# + "\n")
+            #expect(calls.names.isEmpty)
+            await client.eventLoop.advanceTime(by: .seconds(1))
+            let replies = try await client.output().map { try JSONValue(parsing: $0) }
+            #expect(replies.map { $0["error"]?["data"]?["name"]?.string } == ["timeout"])
+        }
+        #expect(calls.names == ["before the reply"])
     }
 
     private static var readers: AccessRules {

@@ -61,23 +61,23 @@ struct ImageDownloadsTests {
     func list() async throws {
         try await ImageFixture.with { fixture, client in
             fixture.gate.shut()
-            let other = try await fixture.connect()
-            try await other.send(
-                ImageClient.request(url, #","priority":"high""#, id: 1), ImageClient.request(url, id: 2))
+            let (first, second) = (try await fixture.connect(), try await fixture.connect())
+            try await first.send(ImageClient.request(url, #","priority":"high""#))
             await fixture.gate.waitForRequest()
-            // The second request may not have reached the cache yet.
-            var list: JSONValue?
-            repeat {
-                list = try await client.call(#"{"id":1,"method":"image.downloads"}"#)["result"]?["downloads"]
-            } while list?[0]?["requests"]?.int != 2
+            try await second.send(ImageClient.request(url, progress))
+            // The notification shows that the second request waits for the download.
+            #expect(try await second.read(1).lines[0]["params"]?["shared"]?.bool == true)
+            let list = try await client.call(#"{"id":1,"method":"image.downloads"}"#)["result"]?["downloads"]
             let download = try #require(list?[0])
-            #expect(list?.count == 1 && download["url"]?.string == url && download["state"]?.string == "running")
+            #expect(list?.count == 1 && download["requests"]?.int == 2)
+            #expect(download["url"]?.string == url && download["state"]?.string == "running")
             #expect(download["receivedBytes"]?.int == 0 && download["totalBytes"] == nil)
             #expect(download["priority"]?.string == "high")
             let peek = try await client.call(#"{"id":2,"method":"image.peek","params":{"url":"\#(url)"}}"#)
             #expect(peek["result"]?["download"]?["id"] == download["id"])
             fixture.gate.open()
-            _ = try await other.read(2)
+            _ = try await first.read(1)
+            _ = try await finish(second)
             let after = try await client.call(#"{"id":3,"method":"image.downloads"}"#)
             #expect(after["result"]?["downloads"]?.count == 0)
         }

@@ -125,7 +125,8 @@ private struct ImageGetRequest {
         reply.deadline = query.deadline.map { deadline in
             ReplyDeadline(
                 time: .milliseconds(Int64(deadline)),
-                error: WireError(.timeout, "the image was not available within \(deadline) ms (deadlineMilliseconds)"))
+                error: WireError(.timeout, "the image was not available within \(deadline) ms (deadlineMilliseconds)"),
+                onExpiry: { progress?.end(isComplete: false) })
         }
         return reply
     }
