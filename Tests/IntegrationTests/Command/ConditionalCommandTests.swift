@@ -44,6 +44,33 @@ struct ConditionalCommandTests {
         }
     }
 
+    @Test("apply makes more than 1,000 changes in portions, and the same command resumes after an error")
+    func longFile() throws {
+        try AgentHome.with(settings: "{ limits: { documentBytes: 65536 } }") { home in
+            let agent = try home.start()
+            let before = try agent.call("config.get")["revision"]?.int ?? 0
+            let values = (1...2500).map { "a.k\($0)=\($0)\n" }
+            let dryRun = try home.larder("apply", "-", "--dry-run", input: values.joined())
+            #expect(dryRun.status == 2 && dryRun.log.contains("split the file"), "\(dryRun.log)")
+            let condition = try home.larder("apply", "-", "--if-revision", "\(before)", input: values.joined())
+            #expect(condition.status == 2)
+            #expect(try agent.call("config.get")["revision"]?.int == before)
+
+            // The agent refuses the second portion, because the document would be too large.
+            var mistaken = values
+            mistaken[1499] = "a.k1500=\(String(repeating: "x", count: 100_000))\n"
+            let stopped = try home.larder("apply", "-", input: mistaken.joined())
+            #expect(stopped.status != 0 && stopped.log.contains("1000 of 2500 changes applied"), "\(stopped.log)")
+            #expect(try agent.call("config.get")["revision"]?.int == before + 1)
+
+            let applied = try home.larder("apply", "-", input: values.joined())
+            #expect(applied.text == "revision \(before + 3)\n", "\(applied.log)")
+            #expect(try agent.call("config.get", ["path": "a"])["value"]?.count == 2500)
+            let again = try home.larder("apply", "-", input: values.joined())
+            #expect(again.text == "unchanged at revision \(before + 3)\n")
+        }
+    }
+
     /// Runs `larder edit` with a shell script as the editor. `$1` is the file, and `$STEP` counts the calls from 1.
     private func edit(_ home: AgentHome, _ script: String, _ arguments: String...) throws -> Command {
         try home.write(
