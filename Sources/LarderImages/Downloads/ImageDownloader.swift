@@ -25,8 +25,7 @@ struct ImageDownloader: ImageOriginClient {
         do throws(ImageError) {
             return try await run(order, progress, partial, owner)
         } catch {
-            await partial.replace(with: nil, blocking)
-            progress.discard()
+            await discard(partial, progress)
             // A cancelled download always throws `cancelled`, and not the caught error, which depends on the step that
             // was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
@@ -50,7 +49,7 @@ struct ImageDownloader: ImageOriginClient {
             } catch {
                 let wait = retries.wait(after: error, canResume: partial.part?.tag != nil)
                 guard let wait, ContinuousClock.now + wait < end, !Task.isCancelled else { throw ImageError(error) }
-                if partial.part?.tag == nil { await partial.replace(with: nil, blocking) }
+                if partial.part?.tag == nil { await discard(partial, progress) }
                 await owner.attemptFailed(order.id, ImageError(error))
                 do { try await clock.sleep(for: wait) } catch { throw Self.cancelled }
                 continue
@@ -61,10 +60,15 @@ struct ImageDownloader: ImageOriginClient {
             case .refused(let error): throw error
             case .restart(let error):
                 guard retries.mayRestart() else { throw ImageError(error) }
-                await partial.replace(with: nil, blocking)
+                await discard(partial, progress)
                 condition = nil
             }
         }
+    }
+
+    private func discard(_ partial: PartialDownload, _ progress: DownloadProgress) async {
+        await partial.replace(with: nil, blocking)
+        progress.discard()
     }
 
     private func publish(
