@@ -45,7 +45,7 @@ MODULES = {
     "ConfigurationLarder": ["LarderClient", "ConfigurationLarder", "Configuration"],
 }
 # The modules whose public symbols must be documented, and with `--missing` have examples.
-DOCUMENTED = ["LarderClientCore", "LarderClient"]
+DOCUMENTED = ["LarderClientCore", "LarderClient", "LarderTesting", "LarderServiceLifecycle", "ConfigurationLarder"]
 CATALOGUE = "Sources/LarderClient/LarderClient.docc"
 DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
@@ -103,8 +103,6 @@ actor SearchService {
 """
 
 MANIFEST = (".package(url:", ".product(name:", ".package(path:")
-# Methods that language constructs such as `for` call.
-LANGUAGE = {"makeAsyncIterator", "next", "hash", "==", "encode"}
 UNUSED = re.compile(r"never used|never mutated|never read|is unused|consider replacing with '_'|never written to")
 DECLARATION = re.compile(
     r"(?:(?:public|private|fileprivate|internal|final|indirect|nonisolated|static|@\w+(?:\([^)]*\))?)\s+)*"
@@ -253,13 +251,19 @@ class Toolchain:
         return list(dict.fromkeys(diagnostics))
 
     def symbols(self, module):
-        """Returns the public symbols that a module declares."""
+        """Returns the public symbols that a module declares. `isWitness`: it implements a requirement of a protocol."""
         target = run("swiftc", "-print-target-info", parse=json.loads)["target"]["triple"]
         with tempfile.TemporaryDirectory() as graphs:
             run("swift", "symbolgraph-extract", "-module-name", module, "-target", target, *self.search,
                 "-minimum-access-level", "public", "-skip-synthesized-members", "-output-dir", graphs)
-            return [symbol for graph in sorted(pathlib.Path(graphs).glob("*.json"))
-                    for symbol in json.loads(graph.read_text())["symbols"] if "location" in symbol]
+            symbols, witnesses = [], set()
+            for graph in sorted(pathlib.Path(graphs).glob("*.json")):
+                contents = json.loads(graph.read_text())
+                symbols += [symbol for symbol in contents["symbols"] if "location" in symbol]
+                witnesses |= {link["source"] for link in contents["relationships"] if "sourceOrigin" in link}
+        for symbol in symbols:
+            symbol["isWitness"] = symbol["identifier"]["precise"] in witnesses
+        return symbols
 
 
 def run(*command, parse=str):
@@ -274,7 +278,7 @@ def symbol_faults(symbols, with_examples):
 
     If `with_examples`, also for each type and method without an example. A method is covered by an example of its own,
     or by one of its type that calls it. A nested type, an initializer and a property are covered by an example of the
-    type.
+    type. A symbol that implements a requirement of a protocol needs no example.
     """
     texts = {}  # the documentation of each type
     for symbol in symbols:
@@ -288,14 +292,14 @@ def symbol_faults(symbols, with_examples):
         enclosing = [texts.get(".".join(components[:count]), "") for count in range(1, len(components))]
         if not own:
             faults.append(f"{place}: error: {name} has no documentation")
-        elif with_examples and "```swift" not in own:
+        elif with_examples and "```swift" not in own and not symbol["isWitness"]:
             if kind in ("struct", "class", "enum", "protocol"):
                 if not any("```swift" in text for text in enclosing):
                     faults.append(f"{place}: error: {name} has no example")
             elif kind in ("method", "type.method", "func"):
                 method = re.match(r"[^(]*", components[-1])[0]
                 calls = re.compile(rf"\b{re.escape(method)}\b *[({{]")
-                if method not in LANGUAGE and not any(calls.search(examples(text)) for text in enclosing):
+                if not any(calls.search(examples(text)) for text in enclosing):
                     faults.append(f"{place}: error: {name} has no example")
     return faults
 

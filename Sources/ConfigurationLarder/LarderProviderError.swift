@@ -3,6 +3,8 @@ public import LarderClientCore
 /// The error type of ``LarderProvider``. No text of it contains a value of the configuration.
 ///
 /// ```swift
+/// let config = ConfigReader(provider: try await LarderProvider(startup: .optional))
+/// let limit: Int
 /// do {
 ///     limit = try await config.fetchRequiredInt(forKey: "search.limit")
 /// } catch let error as LarderProviderError where error.code == .fetchFailed {

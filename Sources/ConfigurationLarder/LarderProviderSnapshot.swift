@@ -6,6 +6,13 @@ import Synchronization
 
 /// An immutable snapshot of the configuration of one namespace. ``LarderProvider/snapshot()`` returns it.
 ///
+/// ```swift
+/// let provider = try await LarderProvider(startup: .optional)
+/// if let snapshot = provider.snapshot() as? LarderProviderSnapshot {
+///     print(snapshot.origin, snapshot.revision ?? 0)
+/// }
+/// ```
+///
 /// All values of a snapshot belong to one revision. The memory of the snapshot is shared with the agent and with the
 /// other processes that read it, and is released with the last copy of this value.
 public struct LarderProviderSnapshot: ConfigSnapshot, CustomStringConvertible {

@@ -105,6 +105,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// `a`. Without names, the value is the whole document. Allocates nothing, unless the names are longer than 1 KiB.
     ///
     /// ```swift
+    /// let snapshot = try await client.config.snapshot(mapped: true)
     /// let length = snapshot.withText(at: ["hosts", "example.org"]) { $0?.count }
     /// ```
     public func withText<R>(at names: [String], _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {

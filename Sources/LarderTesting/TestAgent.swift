@@ -103,6 +103,11 @@ public final class TestAgent: Sendable {
 
     /// Ends all connections and stops the agent. Further attempts to connect fail. An agent that is released without
     /// this call stops in the background. Its files are removed when it is released and has stopped.
+    ///
+    /// ```swift
+    /// await agent.shutDown()
+    /// await #expect(throws: LarderClientError.self) { try await agent.client().agent.ping() }
+    /// ```
     public func shutDown() async {
         await stop(leaving: .stopped)
     }

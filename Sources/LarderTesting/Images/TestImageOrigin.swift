@@ -75,6 +75,10 @@ public final class TestImageOrigin: Sendable {
     }
 
     /// Responds with an error status, in place of what the origin has served at the URL before.
+    ///
+    /// ```swift
+    /// origin.fail(at: "https://img.example.org/logo.png", status: 500)
+    /// ```
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
     ///   - status: the HTTP status. The cache retries some of them, such as 503, after a time on the clock of the agent.
@@ -84,6 +88,10 @@ public final class TestImageOrigin: Sendable {
 
     /// The number of requests for a URL so far, including those to which the origin responded that the cached image is
     /// current.
+    ///
+    /// ```swift
+    /// #expect(origin.requests(at: "https://img.example.org/logo.png") == 1)
+    /// ```
     public func requests(at url: String) -> Int { state.withLock { $0.requests[url] ?? 0 } }
 
     // MARK: Holding transfers
