@@ -6,7 +6,7 @@
 #   --build DIR    the build directory; by default .build. The output is in DIR/docs.
 #   --modules DIR  a directory whose modules are used in preference to those of the build directory
 #
-# The page of LarderClient also documents the modules that LarderClient re-exports.
+# There is a directory for each product. That of LarderClient also documents the modules that LarderClient re-exports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,21 +26,32 @@ trap 'rm -rf "$graphs"' EXIT
 # The modules of the dependencies that are written in C.
 maps=()
 for map in "$build"/debug/*.build/module.modulemap "$build"/checkouts/*/Sources/*/include/module.modulemap \
-  Sources/*/include/module.modulemap; do
+  Sources/*/module.modulemap; do
   if [ -f "$map" ]; then maps+=(-Xcc "-fmodule-map-file=$map"); fi
 done
 
 target=$(swiftc -print-target-info | sed -n 's/^ *"triple": "\(.*\)",/\1/p' | head -n 1)
-swift symbolgraph-extract -module-name LarderClient -target "$target" \
-  "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
-  -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -output-dir "$graphs" \
-  -experimental-allowed-reexported-modules=LarderClientCore,LarderProtocol,LarderJSON,LarderSnapshotFile
-# DocC ignores the comments of symbols that come from another module.
-sed -i 's/"module":"Larder[A-Za-z]*"/"module":"LarderClient"/g' "$graphs"/*.json
+docc=$(dirname "$(command -v swift)")/docc
 
-"$(dirname "$(command -v swift)")/docc" convert Sources/LarderClient/LarderClient.docc \
-  --additional-symbol-graph-dir "$graphs" \
-  --fallback-display-name LarderClient \
-  --fallback-bundle-identifier LarderClient \
-  --output-path "$build/docs" \
-  --warnings-as-errors
+# document MODULE [--catalogue DIR] [option of symbolgraph-extract...]
+document() {
+  local module=$1 catalogue=()
+  shift
+  if [ "${1:-}" = --catalogue ]; then catalogue=("$2"); shift 2; fi
+  mkdir "$graphs/$module"
+  swift symbolgraph-extract -module-name "$module" -target "$target" \
+    "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
+    -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -output-dir "$graphs/$module" "$@"
+  # DocC ignores the comments of symbols that come from another module.
+  sed -i 's/"module":"Larder[A-Za-z]*"/"module":"'"$module"'"/g' "$graphs/$module"/*.json
+  "$docc" convert "${catalogue[@]}" --additional-symbol-graph-dir "$graphs/$module" \
+    --fallback-display-name "$module" --fallback-bundle-identifier "$module" \
+    --output-path "$build/docs/$module" --warnings-as-errors
+}
+
+mkdir -p "$build/docs"
+document LarderClient --catalogue Sources/LarderClient/LarderClient.docc \
+  -experimental-allowed-reexported-modules=LarderClientCore,LarderProtocol,LarderJSON,LarderSnapshotFile
+document LarderTesting
+document LarderServiceLifecycle
+document ConfigurationLarder

@@ -53,8 +53,8 @@ public final class TestAgent: Sendable {
     /// - Parameters:
     ///   - document: the remote layer of the namespace, as ``publish(_:namespace:)`` sets it. It must be an object.
     ///   - images: the origin of the image cache. With nil, the agent has no image cache, and the methods of
-    ///     ``LarderClient/images`` fail with `unavailable`.
-    /// - Throws: ``LarderClientError``: `remote` if the document is rejected, `unreachable` if the agent cannot create
+    ///     `LarderClient.images` fail with `unavailable`.
+    /// - Throws: `LarderClientError`: `remote` if the document is rejected, `unreachable` if the agent cannot create
     ///   its files.
     public convenience init(
         _ document: JSONValue = .emptyObject, images: TestImageOrigin? = nil
@@ -201,7 +201,7 @@ public final class TestAgent: Sendable {
             configuration: configuration ?? clientConfiguration)
     }
 
-    /// The default options of the clients of this agent: those of ``LarderClient/Configuration``, but with ``clock``, and
+    /// The default options of the clients of this agent: those of `LarderClient.Configuration`, but with ``clock``, and
     /// with delays between attempts to connect that are not random: 50 ms, 100 ms, 200 ms and so on, at most 10 s.
     ///
     /// ```swift
@@ -228,7 +228,7 @@ public final class TestAgent: Sendable {
     ///   - document: the new layer. It must be an object.
     ///   - namespace: the name of the namespace.
     /// - Returns: the revision that contains the document. It is the current one if the document changes nothing.
-    /// - Throws: ``LarderClientError``: `remote` with `rejected` if the document is rejected; `invalidArgument` if the
+    /// - Throws: `LarderClientError`: `remote` with `rejected` if the document is rejected; `invalidArgument` if the
     ///   agent has no such namespace; `closed` if the agent is stopped.
     @discardableResult
     public func publish(
