@@ -150,7 +150,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// Saves all models of a sequence, whatever their current values are.
     ///
     /// ```swift
-    /// try await tickets.importAll(rows.lazy.map(Ticket.init), total: rows.count) { saved, total in
+    /// let rows = [("8", "Order disks"), ("9", "Call Ada")]
+    /// try await tickets.importAll(rows.lazy.map { Ticket(id: $0.0, title: $0.1) }) { saved, total in
     ///     print("\(saved) of \(total ?? 0)")
     /// }
     /// ```
