@@ -74,7 +74,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     // MARK: Reading
 
     /// Reads a model from the local copy.
-    /// - Returns: the model; nil if there is none with this id.
+    /// - Returns: the model; nil if no model has this id.
     /// - Throws: `decodingFailed` if the value does not match the type, or if it has another id than its name. The
     ///   errors of a call, such as `unreachable`, only if the repository has no copy yet.
     public func load(_ id: Model.ID) async throws(LarderClientError) -> Model? {
@@ -115,7 +115,7 @@ where Model.ID: CustomStringConvertible & Sendable {
 
     /// Saves a model, unless another client has changed it since this repository last saw it.
     ///
-    /// Only the differences are written, as overrides. If there are none, no request is made. Members that are nil in
+    /// Only the differences are written, as overrides. An unchanged model needs no request. Members that are nil in
     /// the model but not in the configuration are removed, also if a lower layer provides them. Members that the type
     /// does not have stay as they are. A new model replaces whatever lower layers have at its path.
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw, or if
@@ -132,7 +132,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Deletes a model, unless another client has changed it since this repository last saw it. If this repository has
-    /// not seen the model, it reads it from the local copy first. Does nothing if there is no model with this id.
+    /// not seen the model, it reads it from the local copy first. Does nothing if no model has this id.
     ///
     /// The overrides of the model are removed. If the model then still exists, because a lower layer provides it, it is
     /// hidden with a null in a second request.
