@@ -32,7 +32,7 @@ struct ModelImporter: Sendable {
         _ chunk: ModelChunk, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> SnapshotReceiver.Position {
         // No copy has the empty epoch, so the first copy is requested from the agent. A cached copy may lack a change
-        // whose reply has already arrived.
+        // that the agent has already acknowledged.
         var position = known ?? SnapshotReceiver.Position(revision: 0, epoch: "")
         // A new model is sent as one change, so that a request has as many models as possible. If overrides had hidden
         // values of lower layers at its path, these are merged into the new model. The second pass removes them.

@@ -55,7 +55,7 @@ final class ModelWriter: Sendable {
         return try outcome.get()
     }
 
-    /// Removes a write from the queue. Does nothing if the write is in flight or complete.
+    /// Removes a write from the queue. A write that is in flight or complete is not affected.
     private func cancel(_ number: Int) {
         let caller = state.withLock { state in
             state.queue.remove(number) ? state.callers.removeValue(forKey: number) : nil

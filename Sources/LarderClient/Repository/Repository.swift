@@ -132,7 +132,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Deletes a model, unless another client has changed it since this repository last saw it. If this repository has
-    /// not seen the model, it reads it from the local copy first. Does nothing if no model has this id.
+    /// not seen the model, it reads it from the local copy first. An unknown id is not an error.
     ///
     /// The overrides of the model are removed. If the model then still exists, because a lower layer provides it, it is
     /// hidden with a null in a second request.
