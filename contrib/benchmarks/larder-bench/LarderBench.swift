@@ -15,6 +15,7 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self,
+            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self, ProviderReadsBenchmark.self,
+            ProviderDelayBenchmark.self,
         ])
 }
