@@ -1,5 +1,6 @@
 public import Configuration
-public import LarderClientCore
+// `LarderClient` is part of this library's interface, so clients need no further import.
+@_exported public import LarderClientCore
 import LarderJSON
 
 /// A provider of swift-configuration that reads the configuration of one namespace from the local agent.

@@ -4,11 +4,10 @@ public import LarderClientCore
 ///
 /// ```swift
 /// let config = ConfigReader(provider: try await LarderProvider(startup: .optional))
-/// let limit: Int
 /// do {
-///     limit = try await config.fetchRequiredInt(forKey: "search.limit")
+///     try await server.setLimit(config.fetchRequiredInt(forKey: "search.limit"))
 /// } catch let error as LarderProviderError where error.code == .fetchFailed {
-///     limit = config.int(forKey: "search.limit", default: 10)
+///     await server.setLimit(config.int(forKey: "search.limit", default: 10))
 /// }
 /// ```
 public struct LarderProviderError: Error, Sendable, Hashable, CustomStringConvertible {
