@@ -59,6 +59,28 @@ struct SnapshotFileTests {
         #expect(snapshot.bytes(at: "b") == Array(#"{"c":3}"#.utf8))
     }
 
+    @Test(
+        "member names address values without being parsed",
+        arguments: [
+            (["search", "limit"], "25"), (["search", "a.b", "c/d"], "null"), (["search", ""], #"[1,{"x":2}]"#),
+            (["n"], "-7"), (["A"], "0.1000"), (["search.limit"], nil), (["/n"], nil), (["search", "limit", ""], nil),
+            ([""], nil), (["list", "0"], nil),
+        ] as [([String], String?)])
+    func names(names: [String], expected: String?) throws {
+        let text = try Self.mapped(Self.document).withText(at: names) { text in
+            text.map { String(decoding: $0, as: UTF8.self) }
+        }
+        #expect(text == expected)
+    }
+
+    @Test("no names address the whole document, and long names are found")
+    func longNames() throws {
+        let name = String(repeating: "n", count: 5000)
+        let snapshot = try Self.mapped(#"{"\#(name)":{"b":1}}"#)
+        #expect(snapshot.withText(at: []) { $0?.count } == snapshot.bytes(at: "")?.count)
+        #expect(snapshot.withText(at: [name, "b"]) { $0?.first } == UInt8(ascii: "1"))
+    }
+
     @Test("a snapshot is current until its token is invalidated")
     func token() throws {
         let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
