@@ -3,6 +3,7 @@ import ConfigurationLarder
 import ConfigurationTesting
 import LarderClient
 import LarderJSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -135,45 +136,51 @@ extension Integration {
             }
         }
 
-        @Test("values of one snapshot never mix while another client changes them together")
+        /// Reads the two numbers of each writer, which are the same except for the sign. Returns the first ones.
+        private static func numbers(_ snapshot: any ConfigSnapshot, writers: Int) throws -> [Int] {
+            try (0..<writers).map { writer in
+                let pair = try ["first", "second"].map { name -> Int in
+                    let key = AbsoluteConfigKey(["writer\(writer)", name])
+                    guard case .int(let number) = try snapshot.value(forKey: key, type: .int).value?.content else {
+                        throw HarnessError("no number at \(key)")
+                    }
+                    return number
+                }
+                #expect(pair[0] == -pair[1])
+                return pair[0]
+            }
+        }
+
+        @Test("values of one snapshot never mix while other clients change pairs of values together at a high rate")
         func consistent() async throws {
             let settings = "{ namespaces: { default: { durability: 'relaxed' } } }"
             try await AgentHome.with(settings: settings, starting: true) { home in
+                let (writers, changes) = (10, 100)
                 let client = ProviderFixture.client(home)
-                let count = 2000
-                func change(_ number: Int) async throws {
+                @Sendable func change(_ writer: Int, _ number: Int) async throws {
                     try await client.config.apply { change in
-                        change.set(.int(number), at: "pair.first")
-                        change.set(.int(-number), at: "pair.second")
+                        change.set(.int(number), at: "writer\(writer).first")
+                        change.set(.int(-number), at: "writer\(writer).second")
                     }
                 }
-                func pair(_ snapshot: any ConfigSnapshot) throws -> (Int, Int)? {
-                    let contents = try ["pair.first", "pair.second"].map {
-                        try snapshot.value(forKey: AbsoluteConfigKey(ConfigKey($0)), type: .int).value?.content
-                    }
-                    guard case .int(let first) = contents[0], case .int(let second) = contents[1] else { return nil }
-                    return (first, second)
-                }
-                try await change(0)
+                for writer in 0..<writers { try await change(writer, 0) }
                 let provider = try await ProviderFixture.provider(home)
-                async let changes: Void = {
-                    for number in 1...count { try await change(number) }
-                }()
-                var last = -1
-                try await provider.watchSnapshot { updates in
-                    for await snapshot in updates {
-                        let (first, second) = try #require(try pair(snapshot))
-                        #expect(first == -second && first > last)
-                        last = first
-                        for _ in 1...10 {
-                            let (first, second) = try #require(try pair(provider.snapshot()))
-                            #expect(first == -second && first >= last)
-                        }
-                        if last == count { break }
+                try await withThrowingTaskGroup { group in
+                    for writer in 0..<writers {
+                        group.addTask { for number in 1...changes { try await change(writer, number) } }
                     }
+                    try await provider.watchSnapshot { updates in
+                        var last = [Int](repeating: 0, count: writers)
+                        for await snapshot in updates {
+                            let numbers = try Self.numbers(snapshot, writers: writers)
+                            #expect(zip(last, numbers).allSatisfy { $0 <= $1 })
+                            last = numbers
+                            for _ in 1...10 { _ = try Self.numbers(provider.snapshot(), writers: writers) }
+                            if numbers.allSatisfy({ $0 == changes }) { break }
+                        }
+                    }
+                    try await group.waitForAll()
                 }
-                try await changes
-                #expect(last == count)
             }
         }
 
