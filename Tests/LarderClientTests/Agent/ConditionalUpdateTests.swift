@@ -1,0 +1,104 @@
+import LarderClient
+import LarderTesting
+import Testing
+
+@Suite("Conditional updates with the client library", .timeLimit(.minutes(5)))
+struct ConditionalUpdateTests {
+    private struct Search: Codable, Equatable {
+        var limit: Int
+        var hosts: [String]?
+    }
+
+    @Test("`apply` makes all changes of a list in one revision, or none of them if a condition does not hold")
+    func apply() async throws {
+        let client = try await TestAgent().client()
+        try await client.config.set(10, at: "search.limit")
+        let first = try await client.config.set(["a"], at: "search.hosts")
+        let applied = try await client.config.apply(reason: "new cluster") { change in
+            change.set(["b"], at: "search.hosts", ifValue: .equals(["a"]))
+            change.unset(at: "search.limit")
+            change.require(.absent, at: "search.frozen")
+        }
+        #expect(applied?.revision == first.revision + 1)
+        #expect(try await client.config.snapshot(at: "search").value == ["hosts": ["b"]])
+        #expect(try await client.config.history().generations.first?.causes.first?.reason == "new cluster")
+
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.config.apply { change in
+                change.set(5, at: "search.limit")
+                change.set(["c"], at: "search.hosts", ifValue: .equals(["a"]))
+            }
+        }
+        #expect(error?.remoteError?.code == .conflict)
+        #expect(try await client.config.snapshot(at: "search").value == ["hosts": ["b"]])
+        #expect(try await client.config.apply { _ in } == nil)
+    }
+
+    @Test("`apply` with `dryRun` reports the differences and changes nothing")
+    func dryRun() async throws {
+        let client = try await TestAgent().client()
+        try await client.config.set(10, at: "search.limit")
+        let result = try await client.config.apply(dryRun: true) { $0.set(20, at: "search.limit") }
+        #expect(result?.isDryRun == true && result?.changes?.count == 1)
+        #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
+    }
+
+    @Test("`increment` returns the sum, and fails with `conflict` if the sum would be out of bounds")
+    func increment() async throws {
+        let client = try await TestAgent().client()
+        #expect(try await client.config.increment(at: "tickets.left", by: 2).value == 2)
+        #expect(try await client.config.increment(at: "tickets.left", by: -2, minimum: 0).value == 0)
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.config.increment(at: "tickets.left", by: -1, minimum: 0)
+        }
+        #expect(error?.remoteError?.code == .conflict)
+    }
+
+    @Test("concurrent `update` calls of several clients for one value all take effect")
+    func concurrentUpdates() async throws {
+        let agent = try await TestAgent()
+        let clients = 4
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<clients {
+                group.addTask {
+                    let client = agent.client()
+                    for _ in 0..<5 {
+                        try await client.config.update(
+                            at: "counter", default: Search(limit: 0), reason: "test"
+                        ) { $0.limit += 1 }
+                    }
+                    try await agent.clock.sleep(for: .seconds(3600))
+                }
+            }
+            // After a conflict, a client sleeps for at most a second. The last client that is awake has no conflicts,
+            // so each iteration completes the updates of at least one client. That client sleeps for an hour.
+            for _ in 0..<clients {
+                await agent.clock.waitForSleepers(clients)
+                agent.clock.advance(by: .seconds(1))
+            }
+            agent.clock.advance(by: .seconds(3600))
+            try await group.waitForAll()
+        }
+        #expect(try await agent.client().config.value(at: "counter.limit", as: Int.self) == 20)
+    }
+
+    @Test("`update` keeps members that the Swift type does not have, and hides members that the closure removes")
+    func otherMembers() async throws {
+        let client = try await TestAgent(["search": ["limit": 10, "hosts": ["a"], "other": 1.50]]).client()
+        let revision = try await client.config.update(at: "search", as: Search.self) { $0.hosts = nil }
+        #expect(revision == Search(limit: 10))
+        let snapshot = try await client.config.snapshot(at: "search")
+        #expect(snapshot.value == ["limit": 10, "other": 1.50])
+        try await client.config.update(at: "search", as: Search.self) { _ in }
+        #expect(try await client.config.snapshot().revision == snapshot.revision)
+    }
+
+    @Test("`update` without a default fails with `notFound` if there is no value")
+    func absent() async throws {
+        let client = try await TestAgent().client()
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.config.update(at: "search", as: Search.self) { $0.limit = 1 }
+        }
+        #expect(error?.remoteError?.code == .notFound)
+    }
+}
