@@ -27,11 +27,19 @@ struct ImageViewModelTests {
 
     @Test("while an image loads, the model has its progress and the image before")
     func progress() async throws {
-        let model = try await model()
+        origin.add(TestImageOrigin.png, at: logo)
+        origin.add(TestImageOrigin.png, at: photo)
+        let agent = try await TestAgent(images: origin)
+        let model = ImageViewModel(agent.client())
         await model.load(logo)
         origin.hold(at: photo, after: 20)
         let loading = Task { await model.load(photo) }
         await origin.waitUntilHeld(at: photo)
+        await wait {
+            if case .loading(_?) = model.phase { true } else { false }
+        }
+        // The agent sends further progress after 100 ms.
+        agent.clock.advance(by: .milliseconds(100))
         var progress: ImageGet.Progress?
         await wait {
             if case .loading(let newest?) = model.phase, newest.receivedBytes > 0 { progress = newest }
