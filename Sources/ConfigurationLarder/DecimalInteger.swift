@@ -1,7 +1,7 @@
 /// Reads integers from the text of JSON numbers.
 enum DecimalInteger {
-    /// Returns the number if its value is an integer that fits into `Int`, however it is written: `10`, `10.0` and `1e1`
-    /// are the same integer. Returns nil otherwise.
+    /// Returns the number if its value is an integer that fits into `Int`, however it is written: `10`, `10.0` and
+    /// `1e1` are the same integer. Returns nil otherwise.
     ///
     /// The digits are evaluated exactly, because a `Double` does not represent every `Int`.
     /// - Parameter text: a number in the syntax of JSON

@@ -25,8 +25,8 @@ import LarderJSON
 /// selects it. All values are secret until the agent has reported its patterns.
 ///
 /// **Reads.** ``value(forKey:type:)`` reads the newest snapshot that the agent has announced, in memory that is shared
-/// with the agent, and never waits. To read several values of one revision, read them from one snapshot. While the agent
-/// is away, the last snapshot stays in use.
+/// with the agent, and never waits. To read several values of one revision, read them from one snapshot. While the
+/// agent is away, the last snapshot stays in use.
 ///
 /// **Life cycle.** The provider follows the agent in a task of its own, which survives restarts of the agent and ends
 /// with the last reference to the provider. It needs no service that runs it.
@@ -69,8 +69,8 @@ public final class LarderProvider: Sendable {
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
     ///   - onInterruption: called with each error that keeps the provider from following the agent, for example to log
     ///     it. The provider retries after a delay. The closure must not block.
-    /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies access
-    ///   or does not have the namespace.
+    /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
+    ///   access or does not have the namespace.
     public init(
         client: LarderClient = LarderClient(), namespace: String = defaultNamespace,
         startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
@@ -163,8 +163,8 @@ extension LarderProvider: ConfigProvider {
     /// Returns the value of a key after the agent has confirmed it with the remote source of the namespace.
     ///
     /// The result may be newer than ``snapshot()`` for a moment.
-    /// - Throws: ``LarderProviderError`` with `fetchFailed` if the agent is away, or cannot reach the remote source; with
-    ///   `typeMismatch`.
+    /// - Throws: ``LarderProviderError`` with `fetchFailed` if the agent is away, or cannot reach the remote source;
+    ///   with `typeMismatch`.
     public func fetchValue(forKey key: AbsoluteConfigKey, type: ConfigType) async throws -> LookupResult {
         let components = key.components
         let parameters = ConfigGet.Parameters(
@@ -189,8 +189,8 @@ extension LarderProvider: ConfigProvider {
     /// before it.
     ///
     /// Restarts of the agent do not end the sequence. It has an element after a restart only if the value differs. An
-    /// error about the type of the value is an element, too, and the sequence continues. The sequence ends when the task
-    /// is cancelled. A slow consumer gets the newest value next.
+    /// error about the type of the value is an element, too, and the sequence continues. The sequence ends when the
+    /// task is cancelled. A slow consumer gets the newest value next.
     public func watchValue<Return: ~Copyable>(
         forKey key: AbsoluteConfigKey, type: ConfigType,
         updatesHandler: (

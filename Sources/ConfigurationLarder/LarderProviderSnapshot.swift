@@ -132,8 +132,8 @@ private final class SnapshotContent: Sendable {
         }
     }
 
-    /// Calls `body` with the JSON text of a value inside an array, such as `hosts.0`; with nil if there is no value. The
-    /// file has no index of such values, so their array is parsed.
+    /// Calls `body` with the JSON text of a value inside an array, such as `hosts.0`; with nil if there is no value.
+    /// The file has no index of such values, so their array is parsed.
     private func withElementText<R>(at components: [String], _ body: (UnsafeRawBufferPointer?) -> R) -> R {
         guard components.dropFirst().contains(where: ArrayIndex.isIndex),
             let element = try? mapped.value(at: JSONPath(components))

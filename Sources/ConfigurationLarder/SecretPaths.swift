@@ -2,8 +2,8 @@ import LarderJSON
 
 /// Selects the secret values of a namespace by the patterns that the agent reports.
 ///
-/// The agent masks secrets by the same rules (`secrets` in the settings): `*` matches any one segment, `**` any number of
-/// segments, including none, and everything inside a secret is secret, too.
+/// The agent masks secrets by the same rules (`secrets` in the settings): `*` matches any one segment, `**` any number
+/// of segments, including none, and everything inside a secret is secret, too.
 struct SecretPaths: Sendable {
     private enum Step {
         case name(String)

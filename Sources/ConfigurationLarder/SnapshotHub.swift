@@ -35,8 +35,8 @@ final class SnapshotHub: Sendable {
     /// The number of watchers.
     var watcherCount: Int { state.withLock { $0.watchers.values.reduce(0) { $0 + $1.count } } }
 
-    /// Replaces the current snapshot. Notifies the watchers of keys whose JSON text differs. Only one task may call this
-    /// method.
+    /// Replaces the current snapshot. Notifies the watchers of keys whose JSON text differs. Only one task may call
+    /// this method.
     func publish(_ snapshot: LarderProviderSnapshot) {
         let (previous, watchers) = state.withLock { state in
             let previous = state.current

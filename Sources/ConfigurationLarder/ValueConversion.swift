@@ -5,8 +5,8 @@ import LarderSnapshotFile
 
 /// Converts JSON values to the values of swift-configuration.
 ///
-/// A type has one representation: a string is not converted to a number, and a Boolean is not a number. Bytes are strings
-/// in base64. The type decides, so that `10` and `10.0` can be read as an integer and as a double.
+/// A type has one representation: a string is not converted to a number, and a Boolean is not a number. Bytes are
+/// strings in base64. The type decides, so that `10` and `10.0` can be read as an integer and as a double.
 enum ValueConversion {
     /// Why a value cannot be converted. It does not contain the value, which may be secret.
     enum Failure: Error {

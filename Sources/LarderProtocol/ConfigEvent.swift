@@ -112,8 +112,8 @@ public struct ConfigEvent: Sendable, Equatable {
     ///   - subscription: the number of the subscription
     ///   - sequence: the number of the event within the subscription, counted from 1
     ///   - skipped: the number of earlier snapshots that the subscription did not receive
-    ///   - body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes the body
-    ///     itself
+    ///   - body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes the
+    ///     body itself
     ///   - writer: receives the event
     public static func append(
         subscription: Int, sequence: Int, skipped: Int, body: UnsafeRawBufferPointer, to writer: inout JSONWriter

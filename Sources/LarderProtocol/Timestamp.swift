@@ -1,4 +1,5 @@
-/// A point in time: whole milliseconds since 1970-01-01T00:00:00Z, written as RFC 3339 in UTC (`2026-11-21T10:15:00.250Z`).
+/// A point in time: whole milliseconds since 1970-01-01T00:00:00Z, written as RFC 3339 in UTC
+/// (`2026-11-21T10:15:00.250Z`).
 public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
     public let milliseconds: Int

@@ -4,8 +4,8 @@
 package struct SchemaOptions: Sendable {
     /// Whether `format` is asserted.
     package enum Formats: Sendable {
-        /// Formats are asserted only if the metaschema lists the vocabulary `format-assertion`. The metaschemas of the two
-        /// standard dialects do not list it.
+        /// Formats are asserted only if the metaschema lists the vocabulary `format-assertion`. The metaschemas of the
+        /// two standard dialects do not list it.
         case byDialect
         case asserted
         case ignored

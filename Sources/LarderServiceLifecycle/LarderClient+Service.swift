@@ -3,6 +3,8 @@
 @_exported public import ServiceLifecycle
 
 extension LarderClient: Service {
+    // @_disfavoredOverload keeps direct calls of `run()` unambiguous for programs that import both modules.
+
     /// Keeps the client connected until the task is cancelled or the graceful shutdown of the service begins, then
     /// closes the client. A service group calls this method.
     ///
@@ -29,10 +31,9 @@ extension LarderClient: Service {
     /// can make calls during their shutdown. When the client closes, calls in flight and later calls fail with
     /// `closed`, and streams of snapshots end with that error.
     ///
-    /// A direct call of `client.run()` selects the method of `LarderClient` with the same name, which only ends when its
-    /// task is cancelled. A service that runs the client itself calls
+    /// A direct call of `client.run()` selects the method of `LarderClient` with the same name, which only ends when
+    /// its task is cancelled. A service that runs the client itself calls
     /// `await cancelWhenGracefulShutdown { await client.run() }`.
-    // The attribute keeps direct calls unambiguous for programs that import both modules.
     @_disfavoredOverload
     public func run() async throws {
         await cancelWhenGracefulShutdown { await self.run() }

@@ -19,9 +19,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Clients are connected over socketpair(2). Everything else is the code of larderd: layers, revisions, compare-and-set,
-/// subscriptions, access rights and the image cache. Creating an agent takes a few milliseconds, and a process can have
-/// hundreds of them. Each has its own state in a temporary directory, which is removed with the agent.
+/// Clients are connected over socketpair(2). Everything else is the code of larderd: layers, revisions,
+/// compare-and-set, subscriptions, access rights and the image cache. Creating an agent takes a few milliseconds, and a
+/// process can have hundreds of them. Each has its own state in a temporary directory, which is removed with the agent.
 ///
 /// Time passes only when the test advances ``clock``. ``faults`` shows how a program behaves while the agent is slow,
 /// unreachable or misbehaves.
@@ -155,8 +155,8 @@ public final class TestAgent: Sendable {
         }
     }
 
-    /// Stops the running agent, and leaves another state. No reference to the agent may remain when this method returns,
-    /// because the image cache locks its directory until it is released.
+    /// Stops the running agent, and leaves another state. No reference to the agent may remain when this method
+    /// returns, because the image cache locks its directory until it is released.
     /// - Returns: false if no agent runs
     @discardableResult
     private func stop(leaving next: State) async -> Bool {
@@ -188,8 +188,8 @@ public final class TestAgent: Sendable {
     /// let client = agent.client()
     /// let limit = try await client.config.snapshot(at: "search.limit").value
     /// ```
-    /// - Parameter configuration: the options; nil for ``clientConfiguration``. The timeouts of calls follow ``clock`` in
-    ///   any case, except for mapped snapshots and images stored from a file.
+    /// - Parameter configuration: the options; nil for ``clientConfiguration``. The timeouts of calls follow ``clock``
+    ///   in any case, except for mapped snapshots and images stored from a file.
     public func client(configuration: LarderClient.Configuration? = nil) -> LarderClient {
         LarderClient(
             transport: Transport(

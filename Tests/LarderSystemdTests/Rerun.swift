@@ -17,8 +17,8 @@ struct Rerun {
     /// Starts `command`. Its additional arguments are the command line of this test program, restricted to the tests
     /// that match `filter`.
     ///
-    /// - Parameter passing: returns the arguments that make `command` pass an environment variable, given as `NAME=VALUE`, to
-    ///   its program. Needed only for commands that clear the environment
+    /// - Parameter passing: returns the arguments that make `command` pass an environment variable, given as
+    ///   `NAME=VALUE`, to its program. Needed only for commands that clear the environment
     init(_ filter: String, through command: [String], passing: (String) -> [String] = { _ in [] }) throws {
         let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -225,8 +225,8 @@ struct StreamTests {
                 let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
                 for _ in 0..<20 {
                     group.addTask {
-                        // Errors are ignored here. If a stream fails, the loop below waits for its text in vain, until the
-                        // time
+                        // Errors are ignored here. If a stream fails, the loop below waits for its text in vain, until
+                        // the time
                         // limit of the test.
                         try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
                             _, body throws(UpstreamError) in

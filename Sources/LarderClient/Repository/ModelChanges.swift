@@ -9,8 +9,8 @@ enum ModelChanges {
     /// Returns the changes that turn the resolved value `old` into `new` and nothing else. They refine the overrides
     /// that exist, so the nulls in these still hide values of lower layers.
     ///
-    /// An object that is new is preceded by a null, so that it is not merged with values of lower layers that are hidden
-    /// now. Its members are set one by one, because an override for the whole object would replace the null.
+    /// An object that is new is preceded by a null, so that it is not merged with values of lower layers that are
+    /// hidden now. Its members are set one by one, because an override for the whole object would replace the null.
     /// - Parameters:
     ///   - old: the current value; nil for none.
     ///   - new: the new value, without null members.

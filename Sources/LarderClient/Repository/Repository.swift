@@ -6,8 +6,8 @@ import Synchronization
 /// A typed collection of models in the configuration, with reads from a local copy.
 ///
 /// The collection is the object at a path. Each model is the member whose name is the `description` of the model's id,
-/// which must be different for different ids, as it is for `String`, `Int` and `UUID`. Names may have any characters, and
-/// may be empty.
+/// which must be different for different ids, as it is for `String`, `Int` and `UUID`. Names may have any characters,
+/// and may be empty.
 ///
 /// ```swift
 /// struct Ticket: Codable, Identifiable {
@@ -27,9 +27,10 @@ import Synchronization
 /// }
 /// ```
 ///
-/// **Reading.** ``load(_:)`` and ``all()`` read the client's mapped snapshot (``ConfigClient/snapshot(namespace:mapped:)``).
-/// They need no request while it is current. While the agent is unreachable, they read the last copy that this
-/// repository has. They also have the values that this repository has saved, and that ``changes`` has delivered.
+/// **Reading.** ``load(_:)`` and ``all()`` read the client's mapped snapshot
+/// (``ConfigClient/snapshot(namespace:mapped:)``). They need no request while it is current. While the agent is
+/// unreachable, they read the last copy that this repository has. They also have the values that this repository has
+/// saved, and that ``changes`` has delivered.
 ///
 /// **Writing.** ``save(_:)`` and ``delete(_:)`` change a model only if its value is the one that this repository last
 /// saw: in `load`, `all`, ``changes``, a conflict, or its own writes. Otherwise they throw `remote` with `conflict`.
@@ -120,7 +121,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// does not have stay as they are. A new model replaces whatever lower layers have at its path.
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw, or if
     ///   it exists and the repository has not seen it. `cancelled` if the task was cancelled before the model was sent.
-    ///   `invalidArgument` if the model cannot be encoded. Also the errors of ``ConfigClient/set(_:at:ttl:namespace:)``.
+    ///   `invalidArgument` if the model cannot be encoded. Also the errors of
+    ///   ``ConfigClient/set(_:at:ttl:namespace:)``.
     public func save(_ model: Model) async throws(LarderClientError) {
         let path = try path(of: model.id)
         let old = known.withLock { $0.value(at: path) }

@@ -62,8 +62,9 @@ public final class ImageViewModel {
     /// Loads an image and cancels the load before. Returns when the image is loaded, when that has failed, or when
     /// another load has begun.
     ///
-    /// If the task is cancelled, the download is cancelled as well, and the model has its last image again. The model is
-    /// retained while it loads, so cancel the task when the image is no longer needed, for example when its view closes.
+    /// If the task is cancelled, the download is cancelled as well, and the model has its last image again. The model
+    /// is retained while it loads, so cancel the task when the image is no longer needed, for example when its view
+    /// closes.
     /// - Parameter wanted: the image, and how it may be obtained.
     public func load(_ wanted: ImageRequest) async {
         let current = begin()

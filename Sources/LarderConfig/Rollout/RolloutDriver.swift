@@ -18,8 +18,8 @@ package final class RolloutDriver: Sendable {
         /// The rollout whose beginning was logged last.
         var logged: CurrentRollout?
 
-        /// Continues with the current state of the rollout. The caller reads that state while it holds the lock, so that
-        /// an older state never replaces a newer one.
+        /// Continues with the current state of the rollout. The caller reads that state while it holds the lock, so
+        /// that an older state never replaces a newer one.
         mutating func update(_ rollout: CurrentRollout?) {
             guard let settings, let rollout else {
                 progress = nil

@@ -191,8 +191,8 @@ final class Committer {
         }
     }
 
-    /// Whether a resolution must satisfy the schema. A snapshot with the current configuration need not, because a rollout
-    /// must end even if the previous document violates a schema that is newer.
+    /// Whether a resolution must satisfy the schema. A snapshot with the current configuration need not, because a
+    /// rollout must end even if the previous document violates a schema that is newer.
     private func isNewConfiguration(_ resolution: Resolution) -> Bool {
         resolution.snapshot !== core.snapshot && !core.republishes(resolution)
     }
@@ -319,8 +319,8 @@ final class Committer {
         return await schema.problemsConcurrently(of: candidate.value, in: batch.layers.withCandidate(now: now))
     }
 
-    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so the
-    /// files are read only for others.
+    /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so
+    /// the files are read only for others.
     /// - Parameter isFromFile: whether the files may have changed since the last call
     private func located(_ problems: [SchemaProblem], isFromFile: Bool) async -> [SchemaProblem] {
         guard let locator, !problems.isEmpty else { return problems }

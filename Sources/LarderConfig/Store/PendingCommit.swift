@@ -69,8 +69,8 @@ struct PendingCommit {
         for (pending, error) in failed { pending.completion(.failure(error)) }
     }
 
-    /// The changes that must not be tried again: those that were accepted, and those that failed for a reason other than
-    /// the schema when they were tried again.
+    /// The changes that must not be tried again: those that were accepted, and those that failed for a reason other
+    /// than the schema when they were tried again.
     var settledChanges: [LayerChange] {
         accepted.map(\.pending.change) + failed.filter { $0.pending.isRetry }.map(\.pending.change)
     }

@@ -34,7 +34,8 @@ package final class BlobWriter: Sendable {
     private let declaredLength: Int?
     private let state = Mutex(State())
 
-    /// Creates a writer if there is, or can be, space for the declared length; see ``BlobStore/begin(declaredLength:)``.
+    /// Creates a writer if there is, or can be, space for the declared length; see
+    /// ``BlobStore/begin(declaredLength:)``.
     init(_ blobs: BlobFiles, declaredLength: Int?) throws(ImageError) {
         let length = max(0, declaredLength ?? 0)
         let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }

@@ -1,6 +1,7 @@
 import LarderJSON
 
-/// The revision that must be current when a change is made. Otherwise the change fails with ``WireError/Code/conflict``.
+/// The revision that must be current when a change is made. Otherwise the change fails with
+/// ``WireError/Code/conflict``.
 public struct RevisionCondition: Sendable, Equatable {
     /// Nil for any revision.
     public var revision: Int?

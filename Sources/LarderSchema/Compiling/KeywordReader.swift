@@ -106,8 +106,8 @@ extension JSONValue {
 }
 
 extension String {
-    /// The first `limit` code points, followed by an ellipsis if there are more. A closing quotation mark is added if the text
-    /// begins with one.
+    /// The first `limit` code points, followed by an ellipsis if there are more. A closing quotation mark is added if
+    /// the text begins with one.
     func shortened(to limit: Int) -> String {
         guard utf8.count > limit, let end = unicodeScalars.index(startIndex, offsetBy: limit, limitedBy: endIndex),
             end < endIndex

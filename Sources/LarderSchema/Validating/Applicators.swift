@@ -1,7 +1,7 @@
 @_spi(LarderSchema) import LarderJSON
 
-/// Evaluates the keywords that apply subschemas to the value itself, such as `allOf` and `$ref`, and not to a part of the
-/// value.
+/// Evaluates the keywords that apply subschemas to the value itself, such as `allOf` and `$ref`, and not to a part of
+/// the value.
 extension Validator {
     mutating func apply(_ range: PoolRange, _ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         var isValid = true

@@ -182,7 +182,8 @@ struct DecimalNumber: Sendable, Hashable {
 }
 
 extension DecimalNumber {
-    /// The value of an integer of up to 18 characters without fraction and exponent, as most numbers are; nil for others.
+    /// The value of an integer of up to 18 characters without fraction and exponent, as most numbers are; nil for
+    /// others.
     @inline(__always)
     static func shortInteger(_ text: UnsafeBufferPointer<UInt8>) -> Int? {
         guard text.count <= 18 else { return nil }

@@ -54,8 +54,8 @@ final class TestEventLoop: ServerEventLoop {
 }
 
 extension TestClock {
-    /// Calls a function on an event loop when the clock reaches a time. As with a timer of SwiftNIO, the function is not
-    /// called after the event loop has cancelled the timer, even if the time had been reached before.
+    /// Calls a function on an event loop when the clock reaches a time. As with a timer of SwiftNIO, the function is
+    /// not called after the event loop has cancelled the timer, even if the time had been reached before.
     func schedule<T>(
         _ task: @escaping @Sendable () throws -> T, on eventLoop: any EventLoop, at instant: Instant,
         for owner: AnyObject

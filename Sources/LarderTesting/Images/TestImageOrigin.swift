@@ -81,7 +81,8 @@ public final class TestImageOrigin: Sendable {
     /// ```
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - status: the HTTP status. The cache retries some of them, such as 503, after a time on the clock of the agent.
+    ///   - status: the HTTP status. The cache retries some of them, such as 503, after a time on the clock of the
+    ///     agent.
     public func fail(at url: String, status: Int = 404) {
         state.withLock { $0.answers[url] = Answer(status: status, body: [], fields: [("Content-Length", "0")]) }
     }

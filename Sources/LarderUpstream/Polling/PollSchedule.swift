@@ -34,7 +34,8 @@ package struct PollSchedule: Sendable, Hashable {
     ///
     /// Each host has its own fixed poll times, one interval apart. The next poll is at the first of these that is more
     /// than half an interval away, plus jitter. Without this minimum distance, a host that polled early because of the
-    /// jitter could poll again at the time for which that poll was scheduled. The wait is between 0.25 and 1.75 intervals, and one interval on average.
+    /// jitter could poll again at the time for which that poll was scheduled. The wait is between 0.25 and 1.75
+    /// intervals, and one interval on average.
     ///
     /// - Parameters:
     ///   - now: the wall-clock time since 1970-01-01T00:00:00Z

@@ -7,7 +7,8 @@ struct TLSFailure: Sendable {
     let isUntrusted: Bool
 
     /// Parses the description of an error, such as
-    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /src/handshake.cc:320)`.
+    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at
+    /// /src/handshake.cc:320)`.
     init(description: String) {
         let reasons = Self.reasons(in: description)
         isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")

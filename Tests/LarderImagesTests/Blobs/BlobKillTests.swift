@@ -10,8 +10,8 @@ private let childDirectory = ProcessInfo.processInfo.environment["LARDER_BLOB_CH
 
 /// Kills real processes while they write, remove and sweep.
 ///
-/// The child is this test program. It runs only the test `child`, which no other process runs. It reports each step, and
-/// the parent kills it after a number of steps, so the test does not depend on time.
+/// The child is this test program. It runs only the test `child`, which no other process runs. It reports each step,
+/// and the parent kills it after a number of steps, so the test does not depend on time.
 @Suite("Blob store after kill -9")
 struct BlobKillTests {
     @Test("a child process writes, removes and sweeps until it is killed", .enabled(if: childDirectory != nil))

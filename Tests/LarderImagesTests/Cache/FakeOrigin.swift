@@ -5,7 +5,8 @@ import Synchronization
 
 @testable import LarderImages
 
-/// An origin client with responses that the test scripts and may delay. It writes bodies to the store as a download does.
+/// An origin client with responses that the test scripts and may delay. It writes bodies to the store as a download
+/// does.
 final class FakeOrigin: ImageOriginClient {
     /// A response to a request.
     enum Answer: Sendable {

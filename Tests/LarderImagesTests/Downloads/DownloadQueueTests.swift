@@ -202,7 +202,8 @@ struct DownloadQueueTests {
         #expect(victim(queue) == "b1")
         queue.requeue("b1")
         #expect(started(&queue) == ["h"])
-        // Downloads of priority high are not preempted. User 1 is at its limit, so a2 can only replace a download of user 1.
+        // Downloads of priority high are not preempted. User 1 is at its limit, so a2 can only replace a download of
+        // user 1.
         queue.raise("a1", .high)
         queue.add("a2", origin: "o", user: 1, priority: .high)
         #expect(victim(queue) == "a0")

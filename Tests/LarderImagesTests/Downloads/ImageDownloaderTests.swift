@@ -88,7 +88,8 @@ struct ImageDownloaderTests {
             request.contains("/redirect") ? [.status("302 Found", "Location: /image.png")] : [.ok(Self.image)]
         }
         try await RawOrigin.serve(script) { server in
-            // 127.0.0.1 stands for a public address. The third lookup returns a private one, as an attacker's server would.
+            // 127.0.0.1 stands for a public address. The third lookup returns a private one, as an attacker's server
+            // would.
             let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.1"], ["127.0.0.2"])
             try await DownloadFixture.run(resolver: resolver) { fixture in
                 let url = "http://rebind.example:\(server.port)/"

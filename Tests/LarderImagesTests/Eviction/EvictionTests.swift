@@ -144,7 +144,8 @@ struct EvictionTests {
             while queues.bytes + 1000 > 1_000_000 { _ = queues.nextVictims(limit: 1, bytes: 1000) { _ in false } }
             queues.insert(10 + number, fingerprint: 10 + number, size: 1000)
         }
-        // Nine large images and about 100 small ones are cached. The ghosts of the other 900 fit into 90 % of the bytes.
+        // Nine large images and about 100 small ones are cached. The ghosts of the other 900 fit into 90 % of the
+        // bytes.
         #expect((100...120).contains(queues.count))
         #expect(queues.ghostCount > 750)
     }

@@ -94,7 +94,8 @@ struct RightsTests {
             #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
             let member = Self.rules(Rights([.administer]), ["default": reader])
             #expect(refusal(member, .administer, "default") == nil)
-            // No namespace can have this name. The error for it has no right and no namespace, so the refusal is not logged.
+            // No namespace can have this name. The error for it has no right and no namespace, so the refusal is not
+            // logged.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
             #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)

@@ -112,8 +112,8 @@ final class ImageFixture: Sendable {
         }
     }
 
-    /// The origin has a different image at each URL. A URL that contains `missing` fails, and one that contains `no-store`
-    /// may not be stored.
+    /// The origin has a different image at each URL. A URL that contains `missing` fails, and one that contains
+    /// `no-store` may not be stored.
     init(_ origins: [ImageOrigin] = []) async throws {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
         let settings = ImageCacheSettings(
