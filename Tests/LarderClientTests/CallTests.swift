@@ -1,6 +1,7 @@
 import LarderJSON
 import LarderClient
 @testable import LarderClientCore
+import LarderTesting
 import Testing
 
 @Suite("Calls on one connection", .timeLimit(.minutes(5)))
@@ -23,56 +24,42 @@ struct CallTests {
         }
     }
 
-    @Test("replaceAll and unsetAll send the parameter that confirms a change of all overrides")
+    @Test("replaceAll and unsetAll confirm a change of all overrides, without which the agent rejects it")
     func wholeDocument() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client()
-            let done: JSONValue = ["revision": 2, "epoch": "00ff00ff00ff00ff", "changed": true]
-            async let replaced = client.config.replaceAll(with: ["a": 1])
-            let connection = try await agent.accept()
-            let set = try await connection.request("config.set")
-            #expect(set.params == ["path": "", "value": ["a": 1], "replaceAll": true])
-            try await connection.reply(set, done)
-            #expect(try await replaced.changed)
-            async let removed = client.config.unsetAll()
-            let unset = try await connection.request("config.unset")
-            #expect(unset.params == ["path": "", "all": true])
-            try await connection.reply(unset, done)
-            #expect(try await removed.changed)
-        }
+        let client = try await TestAgent(["a": 1, "b": 1]).client()
+        try await client.config.set(2, at: "b")
+        let unconfirmed = await error { try await client.call("config.set", params: ["path": "", "value": ["a": 2]]) }
+        #expect(unconfirmed?.remoteError?.code == .invalidParams)
+        #expect(try await client.config.replaceAll(with: ["a": 2]).changed)
+        #expect(try await client.config.snapshot().value == ["a": 2, "b": 1])
+        #expect(try await client.config.unsetAll().changed)
+        #expect(try await client.config.snapshot().value == ["a": 1, "b": 1])
     }
 
     @Test("the agent's error arrives with its code, name and detail")
     func remoteError() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client()
-            async let failure = error { try await client.config.value(at: "nope", as: Int.self) }
-            let connection = try await agent.accept()
-            try await connection.fail(connection.request(), .notFound, "nothing at nope")
-            let error = try #require(await failure)
-            #expect(error.code == .remote)
-            #expect(error.remoteError?.code == .notFound)
-            #expect(error.description == "Not found: nothing at nope")
-        }
+        let client = try await TestAgent().client()
+        let failure = await error { try await client.config.value(at: "nope", as: Int.self) }
+        #expect(failure?.code == .remote)
+        #expect(failure?.remoteError?.code == .notFound)
+        let detail = try #require(failure?.remoteError?.detail)
+        #expect(detail.contains("nope"))
+        #expect(failure?.description == "Not found: \(detail)")
     }
 
     @Test("a broken connection fails the calls in flight, and the next call connects again")
     func brokenConnection() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client()
-            async let one = error { try await client.agent.ping() }
-            async let two = error { try await client.agent.ping() }
-            let connection = try await agent.accept()
-            _ = try await (connection.request(), connection.request())
-            connection.close()
-            #expect(await one?.code == .disconnected)
-            #expect(await two?.code == .disconnected)
-
-            async let again: Void = client.agent.ping()
-            let next = try await agent.accept()
-            try await next.reply(next.request("agent.ping"), ["pong": true])
-            try await again
-        }
+        let agent = try await TestAgent()
+        let client = agent.client()
+        agent.faults.delay = .seconds(1)
+        async let one = error { try await client.agent.ping() }
+        async let two = error { try await client.agent.ping() }
+        await agent.waitForDelayedMessages(2)
+        await agent.disconnect()
+        #expect(await one?.code == .disconnected)
+        #expect(await two?.code == .disconnected)
+        agent.faults.delay = .zero
+        try await client.agent.ping()
     }
 
     @Test("a read-only call is retried once after a disconnect")
@@ -159,16 +146,13 @@ struct CallTests {
 
     @Test("a call that times out fails, and the client cancels its request at the agent")
     func timeout() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client { $0.timeout = .milliseconds(1) }
-            async let failure = error { try await client.config.refresh() }
-            let connection = try await agent.accept()
-            #expect(await failure?.code == .timeout)
-            // The client may have sent the request before the timeout. In that case it has also sent `request.cancel`.
-            client.slot.close()
-            let lines = try await [connection.line(), connection.line()].compactMap(\.self)
-            #expect(lines.isEmpty || lines.count == 2 && lines[1].contains("request.cancel"))
-        }
+        let agent = try await TestAgent()
+        let client = agent.client()
+        async let failure = error { try await client.call("config.wait", params: ["path": "a", "exists": true]) }
+        try await waitForRequestsInFlight(1, at: agent)
+        agent.clock.advance(by: .seconds(30))
+        #expect(await failure?.code == .timeout)
+        try await waitForRequestsInFlight(0, at: agent)
     }
 
     @Test("at most maximumRequestsInFlight requests are in flight; after each reply, the client sends the next one")

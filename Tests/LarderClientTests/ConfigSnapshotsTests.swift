@@ -2,6 +2,7 @@ import LarderJSON
 import LarderClient
 @testable import LarderClientCore
 import LarderProtocol
+import LarderTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -179,29 +180,21 @@ struct ConfigSnapshotsTests {
 
     @Test("the stream ends when its task is cancelled while it waits to reconnect")
     func cancelledWhileDisconnected() async throws {
-        try await withTemporaryDirectory { directory in
-            let configuration = ScriptedAgent.configuration { $0.clock = ContinuousClock() }
-            let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
-            let (interruptions, continuation) = AsyncStream.makeStream(of: Void.self)
-            let follower = Task {
-                for try await _ in client.config.snapshots(onInterruption: { _ in continuation.yield() }) {}
-            }
-            for await _ in interruptions { break }
-            follower.cancel()
-            try await follower.value
+        let agent = try await TestAgent()
+        agent.faults.isUnreachable = true
+        let follower = Task {
+            for try await _ in agent.client().config.snapshots() {}
         }
+        await agent.clock.waitForSleepers()
+        follower.cancel()
+        try await follower.value
     }
 
     @Test("the stream throws a permanent error")
     func permanentError() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client()
-            async let failure = error { for try await _ in client.config.snapshots(namespace: "nope") {} }
-            let connection = try await agent.accept()
-            try await connection.fail(
-                connection.request(), .unknownNamespace, "there is no namespace nope; there are: default")
-            #expect(await failure?.remoteError?.code == .unknownNamespace)
-        }
+        let client = try await TestAgent().client()
+        let failure = await error { for try await _ in client.config.snapshots(namespace: "nope") {} }
+        #expect(failure?.remoteError?.code == .unknownNamespace)
     }
 
     @Test("after the agent ends a subscription, the stream subscribes again, and throws the error of a refused request")

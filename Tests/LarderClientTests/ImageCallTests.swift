@@ -1,6 +1,7 @@
 import LarderJSON
 import LarderClient
 @testable import LarderClientCore
+import LarderTesting
 import Testing
 
 @Suite("Image calls", .timeLimit(.minutes(5)))
@@ -56,20 +57,13 @@ struct ImageCallTests {
 
     @Test("the agent's error for an image arrives with its reason")
     func refused() async throws {
-        try await ScriptedAgent.with { (agent) async throws in
-            let client = agent.client()
-            async let failure = error { try await client.images.get("u") }
-            let connection = try await agent.accept()
-            let request = try await connection.request("image.get")
-            let refusal = JSONValue.building {
-                WireError(.imageRefused, "HTML", reason: "notAnImage").write(to: &$0)
-            }
-            try await connection.send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(refusal)}"#)
-            let error = try #require(await failure)
-            #expect(error.remoteError?.code == .imageRefused)
-            #expect(error.remoteError?.reason == "notAnImage")
-            #expect(!error.isRetryable)
-        }
+        let origin = TestImageOrigin()
+        origin.add(Array("<!DOCTYPE html><html><body>Sign in</body></html>".utf8), at: "https://a/1.png")
+        let client = try await TestAgent(images: origin).client()
+        let failure = await error { try await client.images.get("https://a/1.png") }
+        #expect(failure?.remoteError?.code == .imageRefused)
+        #expect(failure?.remoteError?.reason == "notAnImage")
+        #expect(failure?.isRetryable == false)
     }
 
     @Test("`peek`, `pin`, `unpin`, `remove`, `clear` and `list` send their parameters and return their results")
