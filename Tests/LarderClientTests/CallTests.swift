@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderClient
-@testable import LarderClientCore
 import LarderTesting
 import Testing
 

@@ -70,8 +70,9 @@ struct ConditionalUpdateTests {
                     try await agent.clock.sleep(for: .seconds(3600))
                 }
             }
-            // After a conflict, a client sleeps for at most a second. The last client that is awake has no conflicts,
-            // so each iteration completes the updates of at least one client. That client sleeps for an hour.
+            // After a conflict, a client sleeps for at most a second. The client that makes the last change before all
+            // sleep has no conflict after it. So each iteration completes the updates of at least one client, which
+            // then sleeps for an hour.
             for _ in 0..<clients {
                 await agent.clock.waitForSleepers(clients)
                 agent.clock.advance(by: .seconds(1))
