@@ -6,7 +6,8 @@ public import LarderProtocol
 /// var limit = 10
 /// do {
 ///     limit = try await client.config.value(at: "search.limit", as: Int.self)
-/// } catch where error.remoteError?.code == .notFound {
+/// } catch {
+///     guard error.remoteError?.code == .notFound else { throw error }
 ///     print("no limit is set")
 /// }
 /// ```
