@@ -77,11 +77,8 @@ struct Search: Codable, Sendable, Equatable {
 struct Ticket: Codable, Identifiable, Sendable {
     var id: String
     var title: String
-
-    init(_ row: [String]) { (id, title) = (row[0], row[1]) }
 }
 let tickets = Repository(client, at: "tickets", of: Ticket.self)
-let rows: [[String]] = []
 
 /// The error of a program that cannot use a configuration.
 struct SearchError: Error { var description = "" }
