@@ -157,8 +157,8 @@ larder set banner.text 5 >/dev/null
 await observation-loop '^“Closed”, error: '
 finish observation-loop
 
-build swift-configuration
-say "Running swift-configuration"
+build configuration-reader
+say "Running configuration-reader"
 run follow-limit
 await follow-limit '^limit: 30$'
 stop_agent

@@ -178,7 +178,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         if let snapshot, snapshot.epoch == newest.epoch, snapshot.revision > newest.revision { return }
         snapshot = newest
         do throws(LarderClientError) {
-            value = newest.value == nil ? defaultValue : try newest.decode(decoder: decoder)
+            value = newest.value == nil ? defaultValue : try newest.decode(Value.self, decoder: decoder)
             decodingError = nil
         } catch {
             decodingError = error

@@ -53,7 +53,10 @@ struct ConfigViewModelTests {
         #expect(model.value == Search(limit: 10))
         #expect(model.snapshot?.revision == 2)
         #expect(model.lastError?.code == .decodingFailed)
-        await follow(model, Self.snapshot(["limit": 30], revision: 3))
+        #expect(model.lastError?.reason.hasPrefix("cannot decode Search: ") == true)
+        await follow(model, Self.snapshot(.null, revision: 3))
+        #expect(model.value == Search(limit: 10))
+        await follow(model, Self.snapshot(["limit": 30], revision: 4))
         #expect(model.value == Search(limit: 30))
         #expect(model.lastError == nil)
     }

@@ -2,7 +2,7 @@
 import PackageDescription
 
 let package = Package(
-    name: "swift-configuration-example",
+    name: "configuration-reader",
     platforms: [.macOS(.v15)],
     dependencies: [
         // In your own package:
