@@ -167,7 +167,7 @@ let package = Package(
         larder(
             "LarderCommand",
             [
-                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderClient",
+                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderClientCore",
                 "LarderSchema", "LarderTemplate", "CLinuxShims", arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),

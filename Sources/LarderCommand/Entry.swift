@@ -1,6 +1,6 @@
 import ArgumentParser
 import Dispatch
-import LarderClient
+import LarderClientCore
 import Glibc
 
 /// The command line program: parses the arguments, runs the command, and turns an error into one line and an exit

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 import Glibc
 
 /// The exit statuses of the program. They are the same for every verb.

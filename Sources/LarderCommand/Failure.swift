@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// The failure that this program reports when it ends, with advice.
 struct Failure: Error, Equatable {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 extension LarderClient {
     /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled. Reports

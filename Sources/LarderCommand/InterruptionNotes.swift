@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import Synchronization
 
 /// Reports on standard error that the agent or the namespace is unavailable. It reports each new reason once, not each

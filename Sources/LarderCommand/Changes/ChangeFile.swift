@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import LarderJSON5
 
 /// The file of changes that `larder apply` reads.

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import LarderJSON
 
 /// A value before and after the user edited it.

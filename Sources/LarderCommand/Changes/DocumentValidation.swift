@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import LarderJSON
 import LarderSchema
 

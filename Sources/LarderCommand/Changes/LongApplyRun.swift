@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Applies more changes than one `config.apply` takes, in order, one portion at a time, and displays the progress on a
 /// terminal.

@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// The findings of `larder doctor`, for people and as JSON.
 struct DoctorReport {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Collects the facts of an ``Examination`` from this host and its agent.
 enum Examiner {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The rules that turn configuration into environment variables, for `larder exec` and `larder render --env`.
 ///

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import Synchronization
 import Glibc
 

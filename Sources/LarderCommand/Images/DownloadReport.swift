@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The output of `larder image downloads` for people: one line per download.
 enum DownloadReport {

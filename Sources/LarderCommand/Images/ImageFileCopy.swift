@@ -1,6 +1,6 @@
 import Crypto
 import Glibc
-import LarderClient
+import LarderClientCore
 import LarderEncoding
 import LarderPlatform
 

@@ -1,6 +1,6 @@
 import CLinuxShims
 import LarderJSON
-import LarderClient
+import LarderClientCore
 import LarderProtocol
 import Glibc
 

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The output of `larder image peek` and `larder image why` for people.
 struct ImageReport {

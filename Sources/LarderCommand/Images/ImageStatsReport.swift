@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The output of `larder image stats` for people.
 enum ImageStatsReport {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The output of `larder image ls` for people: one line per image, printed page by page, so that a long list starts at
 /// once.

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Short descriptions of images.
 enum ImageText {

@@ -1,5 +1,5 @@
 import LarderJSON
-import LarderClient
+import LarderClientCore
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
 ///

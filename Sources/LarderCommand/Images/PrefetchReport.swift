@@ -1,5 +1,5 @@
 import LarderJSON
-import LarderClient
+import LarderClientCore
 
 /// The result of a prefetch: the sums over all requests, and the refused lines or elements of the list.
 struct PrefetchReport {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Prefetches the portions of a list in order, one at a time, and displays the progress.
 actor PrefetchRun {

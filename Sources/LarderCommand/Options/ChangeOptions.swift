@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// The options of the verbs that change the configuration.
 struct ChangeOptions: ParsableArguments {

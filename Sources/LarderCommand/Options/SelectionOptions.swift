@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// Selects the part of the configuration that a program gets, and how its environment variables are named.
 struct SelectionOptions: ParsableArguments {

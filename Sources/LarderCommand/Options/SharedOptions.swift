@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 extension ArgumentHelp {
     /// The help of `--socket`.

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import LarderJSON
 
 /// Formats the result of a change as text for the user of a command.

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Creates the commands in messages. They are complete, so that users can paste them.
 struct Hints: Sendable, Equatable {

@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// Formats numbers for people.
 enum Human {

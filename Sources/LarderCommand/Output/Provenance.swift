@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Describes, for people, where a value or a snapshot comes from.
 enum Provenance {

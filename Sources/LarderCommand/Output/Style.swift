@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// Colors text if the terminal supports colors and the user does not disable them.
 struct Style {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import Synchronization
 
 /// Displays the progress of one download in a line of a terminal. The line appears once the download has taken a

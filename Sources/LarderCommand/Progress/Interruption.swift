@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 import Glibc
 
 /// Catches the first signal by which a user or the service manager ends the program, so that the program can report its

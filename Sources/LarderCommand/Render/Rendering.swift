@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Renders a value as text: as JSON, as environment variables, or with a template.
 struct Rendering: Sendable {

@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// A command for a file, run by `/bin/sh`. In the command, a word `{}` and `$LARDER_FILE` stand for the path of the
 /// file.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// `larder backup FILE`
 struct BackupCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder call METHOD [PARAMS]`
 struct CallCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder render TEMPLATE OUTPUT`
 struct RenderCommand: AsyncParsableCommand {

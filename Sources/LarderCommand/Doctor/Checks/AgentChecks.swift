@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks that the agent and this program have the same version.
 enum VersionCheck {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks the clock. Freshness, times to live and certificates depend on it.
 enum ClockCheck {

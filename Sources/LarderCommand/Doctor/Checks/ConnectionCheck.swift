@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks that the agent replies.
 enum ConnectionCheck {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks that more clients can connect.
 enum DescriptorCheck {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks that the image cache has space and that requests for images succeed.
 enum ImageCheck {

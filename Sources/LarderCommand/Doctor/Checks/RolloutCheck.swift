@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks whether the last rollout of each namespace has failed.
 enum RolloutCheck {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks whether the schemas of the namespaces can be used, and whether they have refused content.
 enum SchemaCheck {

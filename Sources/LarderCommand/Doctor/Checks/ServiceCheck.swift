@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks whether systemd manages the agent, and whether the service and its socket work.
 enum ServiceCheck {

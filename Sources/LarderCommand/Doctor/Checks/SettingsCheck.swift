@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {

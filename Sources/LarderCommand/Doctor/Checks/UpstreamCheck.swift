@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// Checks whether each namespace is up to date, and explains why it is not.
 enum UpstreamCheck {

@@ -1,4 +1,4 @@
-import LarderClient
+import LarderClientCore
 
 /// The data that the agent reports about itself.
 struct AgentFacts: Sendable {

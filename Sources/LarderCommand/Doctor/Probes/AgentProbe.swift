@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// Requests the data that the checks need from the agent.
 enum AgentProbe {

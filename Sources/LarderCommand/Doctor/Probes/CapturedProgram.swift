@@ -1,5 +1,5 @@
 import CLinuxShims
-import LarderClient
+import LarderClientCore
 import Glibc
 
 /// How a program ended, and its output.

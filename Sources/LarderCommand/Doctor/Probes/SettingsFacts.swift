@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// The settings file, and the result of checking it with the agent's program (`larderd --check-settings`).
 struct SettingsFacts: Sendable, Equatable {

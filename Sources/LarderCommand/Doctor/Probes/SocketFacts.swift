@@ -1,5 +1,5 @@
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// The file at the path of the socket, and the user of this process.
 struct SocketFacts: Sendable, Equatable {

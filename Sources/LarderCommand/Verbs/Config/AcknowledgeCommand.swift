@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder acknowledge REVISION`
 struct AcknowledgeCommand: AsyncParsableCommand {

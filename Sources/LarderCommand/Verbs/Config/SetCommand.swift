@@ -1,6 +1,6 @@
 import ArgumentParser
 import LarderJSON
-import LarderClient
+import LarderClientCore
 
 /// `larder set PATH VALUE`
 struct SetCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 import LarderJSON
 
 /// `larder validate FILE`

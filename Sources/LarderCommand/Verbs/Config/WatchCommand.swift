@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder watch [PATH]`
 struct WatchCommand: AsyncParsableCommand {

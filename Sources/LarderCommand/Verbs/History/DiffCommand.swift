@@ -1,6 +1,6 @@
 import ArgumentParser
 import LarderJSON
-import LarderClient
+import LarderClientCore
 
 /// `larder diff FROM [TO]`
 struct DiffCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder rollback REVISION`
 struct RollbackCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder image VERB`
 struct ImageCommand: AsyncParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Glibc
-import LarderClient
+import LarderClientCore
 
 /// `larder image rm`
 struct ImageRemoveCommand: AsyncParsableCommand {

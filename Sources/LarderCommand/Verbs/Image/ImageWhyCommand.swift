@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderClient
+import LarderClientCore
 
 /// `larder image why URL`
 struct ImageWhyCommand: AsyncParsableCommand {
