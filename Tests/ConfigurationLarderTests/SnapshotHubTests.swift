@@ -44,7 +44,7 @@ struct SnapshotHubTests {
         #expect(await numbers.next() == nil)
     }
 
-    @Test("a slow watcher gets the newest value, and nothing if the value has changed back")
+    @Test("a slow watcher gets only the newest value, and no value if it equals the previous one")
     func slow() async throws {
         let hub = SnapshotHub(try snapshot(#"{"a":1}"#))
         let watcher = hub.watch(["a"])

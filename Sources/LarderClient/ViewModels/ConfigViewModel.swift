@@ -73,7 +73,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         value = defaultValue
     }
 
-    /// What the model waits for.
+    /// The work that the model waits for.
     public var activities: Set<Activity> {
         var activities: Set<Activity> = []
         if followers > 0, snapshot == nil { activities.insert(.firstValue) }
@@ -82,7 +82,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         return activities
     }
 
-    /// Whether the model waits for anything; ``activities`` tells for what.
+    /// Whether the model waits for anything; ``activities`` lists the reasons.
     public var isLoading: Bool { !activities.isEmpty }
 
     /// Keeps the model up to date until the task is cancelled, or until an error that a retry cannot resolve, which is
@@ -110,7 +110,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
                 case .resumption:
                     isInterrupted = false
                     lastError = decodingError
-                case .failure(let error): lastError = error
+                case .failure(let error): throw error
                 }
             }
         } catch {

@@ -112,9 +112,7 @@ private final class ScriptedSteps<Steps: AsyncSequence<LarderSnapshots.Step, Nev
     init(_ steps: Steps) { iterator = steps.makeAsyncIterator() }
 
     func next() async throws(LarderClientError) -> LarderSnapshots.Step? {
-        guard let step = await iterator.next(isolation: #isolation) else { return nil }
-        if case .failure(let error) = step { throw error }
-        return step
+        await iterator.next(isolation: #isolation)
     }
 }
 

@@ -1,7 +1,7 @@
 import LarderJSON
 import LarderProtocol
 
-/// What a stream of snapshots subscribes to.
+/// The parameters of the subscription of a stream of snapshots.
 struct SnapshotSubscription: Sendable {
     let client: LarderClient
     /// The path; an error if the caller's path is malformed.

@@ -13,10 +13,12 @@ final class DownloadProgress: Sendable {
     private let bytes = Atomic(0)
     private let awaited = Atomic(false)
     private let total: ByteCounter
-    private let image = Mutex(Size())
-    private let observers = Mutex<[WaiterID: @Sendable (Size) -> Void]>([:])
-    /// Whether there are observers. Without any, a change does not lock ``observers``.
-    private let isObserved = Atomic(false)
+    private let state = Mutex(State())
+
+    private struct State {
+        var size = Size()
+        var observers: [WaiterID: @Sendable (Size) -> Void] = [:]
+    }
 
     /// - Parameter total: counts the bytes of all downloads
     init(total: ByteCounter) { self.total = total }
@@ -31,7 +33,7 @@ final class DownloadProgress: Sendable {
     var received: Int { bytes.load(ordering: .relaxed) }
 
     /// The received part of the image.
-    var size: Size { image.withLock { $0 } }
+    var size: Size { state.withLock { $0.size } }
 
     func add(_ count: Int) {
         bytes.add(count, ordering: .relaxed)
@@ -52,29 +54,24 @@ final class DownloadProgress: Sendable {
 
     /// Calls a function now and after each change, on the thread that makes the change.
     func observe(_ waiter: WaiterID, _ report: @escaping @Sendable (Size) -> Void) {
-        observers.withLock { observers in
-            observers[waiter] = report
-            isObserved.store(true, ordering: .relaxed)
+        state.withLock { state in
+            state.observers[waiter] = report
             // Under the lock, this call precedes that for a later change. Otherwise an old size could be reported last.
-            report(size)
+            report(state.size)
         }
     }
 
     /// Removes an observer. A call to it that has begun may still end later.
     func removeObserver(_ waiter: WaiterID) {
-        observers.withLock { observers in
-            observers[waiter] = nil
-            isObserved.store(!observers.isEmpty, ordering: .relaxed)
-        }
+        state.withLock { $0.observers[waiter] = nil }
     }
 
     private func change(_ body: (inout Size) -> Void) {
-        let size = image.withLock { image in
-            body(&image)
-            return image
+        let (size, observers) = state.withLock { state in
+            body(&state.size)
+            return (state.size, state.observers)
         }
-        guard isObserved.load(ordering: .relaxed) else { return }
-        for report in observers.withLock({ Array($0.values) }) { report(size) }
+        for report in observers.values { report(size) }
     }
 }
 

@@ -105,7 +105,7 @@ struct ProgressRelay<Progress: ProgressNotification>: Sendable {
         }
     }
 
-    /// The progress that was passed last; nil if there was none.
+    /// The newest progress that was passed; nil before the first one.
     var last: Progress? { newest.value.withLock { $0 } }
 
     func pass(_ progress: Progress) {
