@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Type-checks the Swift examples of the documentation.
+"""Type-checks the Swift examples of the documentation, and the packages in contrib/examples.
 
 The examples are the ```swift blocks in the doc comments of the library's modules, in the articles and tutorials of its
 DocC catalogue, in README.md and in the guides for programs. All of them are compiled together, against the modules that
-`swift build` built.
+`swift build` built. A file of contrib/examples is skipped, with a message, if it imports a module that was not built;
+`contrib/examples/build.sh` builds the packages completely.
 
   contrib/check-examples.py             check the examples; also fails for public symbols without documentation
   contrib/check-examples.py --missing   also fail for public types and methods without an example
@@ -51,6 +52,9 @@ DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
     "contrib/guides/rollout.md",
 ]
+
+# The modules of the toolchain that the packages in contrib/examples import.
+TOOLCHAIN_MODULES = ["Foundation", "Observation", "Synchronization"]
 
 # Names that the examples use without declaring them.
 PRELUDE = """
@@ -216,6 +220,20 @@ def swift_file(modules, blocks, number):
          f"struct Document{number} {{", *declarations, *functions, "}", ""])
 
 
+def packages(toolchain):
+    """Yields (name, files) for each package of contrib/examples: the files whose imports have been built."""
+    for package in sorted((ROOT / "contrib/examples").glob("*/Package.swift")):
+        files = []
+        for path in sorted(package.parent.glob("Sources/**/*.swift")):
+            imports = re.findall(r"^import (\w+)", path.read_text(), re.MULTILINE)
+            absent = [module for module in imports if module not in TOOLCHAIN_MODULES and not toolchain.has(module)]
+            if absent:
+                print(f"check-examples: {path.relative_to(ROOT)} is not checked: {', '.join(absent)} is not built")
+            else:
+                files.append(path)
+        yield package.parent.name, files
+
+
 class Toolchain:
     def __init__(self, build, modules):
         modules_built = build / "debug" / "Modules"
@@ -233,7 +251,7 @@ class Toolchain:
         return any((directory / f"{module}.swiftmodule").exists() for directory in self.directories)
 
     def check(self, files):
-        """Type-checks files. Returns the diagnostics that are errors."""
+        """Type-checks the files of a module. Returns the diagnostics that are errors."""
         plugins = pathlib.Path(run("swiftc", "-print-target-info", parse=json.loads)["paths"]["runtimeResourcePath"])
         result = subprocess.run(
             ["swiftc", "-typecheck", "-wmo", "-swift-version", "6", "-parse-as-library", "-module-name", "Examples",
@@ -336,6 +354,9 @@ def main():
             files.append(directory / f"Document{number}.swift")
             files[-1].write_text(swift_file(modules, blocks, number))
         faults = toolchain.check(files)
+    programs = list(packages(toolchain))
+    for name, sources in programs:
+        faults += [f"{name}: {fault}" for fault in toolchain.check(sources)]
 
     symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]
     faults += symbol_faults(symbols, arguments.missing)
@@ -343,7 +364,7 @@ def main():
         print(fault, file=sys.stderr)
     if faults:
         sys.exit(f"check-examples: {len(faults)} errors")
-    print(f"{count} examples compile; {len(symbols)} public symbols are documented")
+    print(f"{count} examples and {len(programs)} packages compile; {len(symbols)} public symbols are documented")
 
 
 main()

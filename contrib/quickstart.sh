@@ -45,6 +45,7 @@ expect() {
 }
 
 say "Building (the first time takes some minutes)"
+export SWIFT_DETERMINISTIC_HASHING=1 # as contrib/test.sh does, so that both use the same build
 swift build --product larderd 2>&1 | tail -n 1
 
 dir=$(mktemp -d -t larder-quickstart.XXXXXX)

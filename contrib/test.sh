@@ -1,9 +1,22 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, and runs every test.
+# Installs what is missing, builds everything, and runs tests.
 #
-#   contrib/test.sh [arguments of `swift test`, such as --filter LarderJSONTests]
+#   contrib/test.sh                       all tests, as CI does
+#   contrib/test.sh --quick               the tests to run before a commit: none that starts processes or takes long
+#   contrib/test.sh --filter LarderJSON   the tests that match; takes all arguments of `swift test`
+#
+# A complete run fails if it skipped a test that this machine could run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+arguments=("$@")
+kind=selected
+if [ $# -eq 0 ]; then kind=complete; fi
+if [ "${1:-}" = --quick ]; then
+  kind=quick
+  # Tests that start processes, and the suites that take most of the time of the other tests.
+  arguments=(--skip '^(IntegrationTests|ProtocolTests)\.' "${@:2}")
+fi
 
 contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev pkg-config socat nginx-light etcd-server openssl systemd \
   python3 python3-jsonschema util-linux xfsprogs gcc libc6-dev
@@ -13,8 +26,11 @@ record=$(mktemp -t larder-traffic.XXXXXX)
 output=$(mktemp -t larder-tests.XXXXXX)
 trap 'rm -f "$record" "$output"' EXIT
 
+# Without this variable, SwiftPM passes the traits of the package to the compiler in random order, and each call compiles the
+# modules of Larder again.
+export SWIFT_DETERMINISTIC_HASHING=1
 swift build --build-tests
-if ! LARDER_RECORD="$record" swift test --skip-build "$@" 2>&1 | tee "$output"; then
+if ! LARDER_RECORD="$record" swift test --skip-build "${arguments[@]}" 2>&1 | tee "$output"; then
   # Repeat the failures at the end, because CI systems often keep only the end of a long log.
   printf '\n== failures\n' >&2
   grep -E -A 6 '✘ .* recorded an issue|error: |Fatal error|exited with' "$output" | grep -vE "(started\.|passed after .*)\$" >&2 || true
@@ -24,7 +40,29 @@ fi
 
 if [ -s "$record" ]; then
   contrib/validate-messages.py "$record"
-elif [ "$#" -eq 0 ]; then
+elif [ "$kind" = complete ]; then
   echo "the integration tests recorded no traffic, so none was validated against the schemas" >&2
   exit 1
 fi
+
+# The skipped tests, grouped by reason. The reason is the comment of the condition in the test.
+can_run() { # REASON: whether this machine has what the tests need
+  case $1 in
+    "needs root") [ "$(id -u)" -eq 0 ] ;;
+    "needs LARDER_SUITES"*) [ -n "${LARDER_SUITES:-}" ] ;;
+    "needs to mount"*) unshare --mount mount -t tmpfs tmpfs /mnt 2>/dev/null ;;
+    *) true ;;
+  esac
+}
+skipped=$(sed -nE 's/^.*➜ Test .* skipped: "(.*)"$/\1/p; s/^.*➜ Test .* skipped\.$/no reason/p' "$output" | sort | uniq -c)
+[ -n "$skipped" ] || exit 0
+printf '\n== skipped tests\n%s\n' "$skipped"
+[ "$kind" = complete ] || exit 0
+status=0
+while read -r count reason; do
+  if can_run "$reason"; then
+    echo "test.sh: this machine could run $count skipped tests: $reason" >&2
+    status=1
+  fi
+done <<<"$skipped"
+exit "$status"

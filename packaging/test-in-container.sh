@@ -100,7 +100,7 @@ if [ -z "$upgrade" ]; then
 fi
 if [ -z "$debug" ]; then
   note "building a debug build of larderd"
-  swift build --product larderd 2>&1 | tail -n 1
+  SWIFT_DETERMINISTIC_HASHING=1 swift build --product larderd 2>&1 | tail -n 1
   debug=$(swift build --show-bin-path)/larderd
 fi
 

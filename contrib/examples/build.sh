@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Builds the example packages from a clean directory, runs each with an agent, and checks what it prints. Also checks that a
-# package that only uses LarderClient resolves and builds nothing of the agent.
+# Builds the example packages from a clean directory, runs each with an agent, and checks what it prints. Also checks that
+# command-line-tool, which only uses LarderClient, resolves and builds nothing of the agent.
 #
-#   contrib/examples/build.sh [--larderd PROGRAM]   the agent; without it, .build/debug/larderd
+#   contrib/examples/build.sh                     all examples
+#   contrib/examples/build.sh command-line-tool   only this example, as .ci/run does
+#     --larderd PROGRAM                           the agent; without it, .build/debug/larderd
 #
 # Each example is a package of its own. All are built in the same directory, .build-examples, in the order of their number
 # of dependencies: each package then adds modules to those of the packages before it. In separate directories, swift-nio would be
 # compiled four times.
 set -euo pipefail
 
-larderd=''
+examples=(command-line-tool observation-loop configuration-reader hummingbird-server)
+larderd='' names=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --larderd)
@@ -21,11 +24,16 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     *)
-      echo "build.sh: unknown argument '$1'; try --help" >&2
-      exit 2
+      if [[ " ${examples[*]} " != *" $1 "* ]]; then
+        echo "build.sh: unknown argument '$1'; try --help, or name one of: ${examples[*]}" >&2
+        exit 2
+      fi
+      names+=("$1")
+      shift
       ;;
   esac
 done
+[ "${#names[@]}" -gt 0 ] || names=("${examples[@]}")
 cd "$(dirname "$0")/../.."
 larderd=${larderd:-$PWD/.build/debug/larderd}
 if [ ! -x "$larderd" ]; then
@@ -115,69 +123,84 @@ finish() { # NAME
   sed "s/^/$1: /" "$dir/$1.out"
 }
 
-rm -rf "$scratch"
-echo '{ namespaces: { default: {} } }' >"$dir/larder.json"
-
-build command-line-tool
-echo "The packages that it resolves:"
-swift package --package-path contrib/examples/command-line-tool --scratch-path "$scratch" show-dependencies
 # Prints the names of the files of a directory that match a pattern, in one line.
-names() { # DIRECTORY PATTERN
+names_of() { # DIRECTORY PATTERN
   find "$1" -mindepth 1 -maxdepth 1 -name "$2" -printf '%f\n' | LC_ALL=C sort | sed 's/\.swiftmodule$//' | paste -sd' '
 }
-expect "the packages that LarderClient needs" "$(names "$scratch/checkouts" '*')" \
-  "swift-atomics swift-collections swift-nio swift-system"
-expect "the modules of LarderClient" "$(names "$scratch/debug/Modules" 'Larder*.swiftmodule')" \
-  "LarderClient LarderClientCore LarderEncoding LarderJSON LarderProtocol LarderSnapshotFile"
 
-say "Running command-line-tool"
-if search-limit 2>"$dir/error.out"; then fail "search-limit succeeded without an agent"; fi
-expect "the lines of the error and the advice" "$(wc -l <"$dir/error.out")" 2
-cat "$dir/error.out"
-start_agent
-expect "the default" "$(search-limit)" 10
-search-limit set 25 600
-expect "the value" "$(search-limit)" 25
-run search-limit watch
-await search-limit ': 25$'
-search-limit set 30
-await search-limit ': 30$'
-finish search-limit
+# Each function below runs one example. It begins without an agent, with an empty configuration.
 
-build observation-loop
-say "Running observation-loop, first without the agent"
-stop_agent
-run observation-loop
-await observation-loop '^“Welcome”, loading, error: '
-start_agent
-await observation-loop '^“Welcome”$'
-larder set banner '{"text": "Closed", "isVisible": true}' >/dev/null
-await observation-loop '^“Closed”$'
-larder set banner.text 5 >/dev/null
-await observation-loop '^“Closed”, error: '
-finish observation-loop
+example-command-line-tool() {
+  echo "The packages that it resolves:"
+  swift package --package-path contrib/examples/command-line-tool --scratch-path "$scratch" show-dependencies
+  expect "the packages that LarderClient needs" "$(names_of "$scratch/checkouts" '*')" \
+    "swift-atomics swift-collections swift-nio swift-system"
+  expect "the modules of LarderClient" "$(names_of "$scratch/debug/Modules" 'Larder*.swiftmodule')" \
+    "LarderClient LarderClientCore LarderEncoding LarderJSON LarderProtocol LarderSnapshotFile"
 
-build configuration-reader
-say "Running configuration-reader"
-run follow-limit
-await follow-limit '^limit: 30$'
-stop_agent
-start_agent
-larder set search.limit 35 >/dev/null
-await follow-limit '^limit: 35$'
-finish follow-limit
-export SEARCH_LIMIT=5
-run follow-limit
-await follow-limit '^limit: 5$'
-finish follow-limit
-unset SEARCH_LIMIT
+  if search-limit 2>"$dir/error.out"; then fail "search-limit succeeded without an agent"; fi
+  expect "the lines of the error and the advice" "$(wc -l <"$dir/error.out")" 2
+  cat "$dir/error.out"
+  start_agent
+  expect "the default" "$(search-limit)" 10
+  search-limit set 25 600
+  expect "the value" "$(search-limit)" 25
+  run search-limit watch
+  await search-limit ': 25$'
+  search-limit set 30
+  await search-limit ': 30$'
+  finish search-limit
+}
 
-build hummingbird-server
-say "Running hummingbird-server, first without the agent"
-stop_agent
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+example-observation-loop() {
+  run observation-loop
+  await observation-loop '^“Welcome”, loading, error: '
+  start_agent
+  await observation-loop '^“Welcome”$'
+  larder set banner '{"text": "Closed", "isVisible": true}' >/dev/null
+  await observation-loop '^“Closed”$'
+  larder set banner.text 5 >/dev/null
+  await observation-loop '^“Closed”, error: '
+  finish observation-loop
+}
+
+example-configuration-reader() {
+  start_agent
+  larder set search.limit 30 >/dev/null
+  run follow-limit
+  await follow-limit '^limit: 30$'
+  stop_agent
+  start_agent
+  larder set search.limit 35 >/dev/null
+  await follow-limit '^limit: 35$'
+  finish follow-limit
+  export SEARCH_LIMIT=5
+  run follow-limit
+  await follow-limit '^limit: 5$'
+  finish follow-limit
+  unset SEARCH_LIMIT
+}
+
+example-hummingbird-server() {
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  run hummingbird-server "$port"
+  await_greeting 'Hello, Ada!'
+  start_agent
+  larder set greeting '{"text": "Good morning", "exclamationMarks": 3}' >/dev/null
+  await_greeting 'Good morning, Ada!!!'
+  larder set greeting.exclamationMarks many >/dev/null
+  await hummingbird-server 'the last valid greeting stays in use'
+  stop_agent
+  await_greeting 'Good morning, Ada!!!'
+  kill "$program"
+  status=0
+  wait "$program" || status=$?
+  program=''
+  expect "the exit status of hummingbird-server after SIGTERM" "$status" 0
+  sed 's/^/hummingbird-server: /' "$dir/hummingbird-server.out"
+}
 greeting() { curl --silent --show-error --fail "http://127.0.0.1:$port/hello/Ada" 2>&1 || true; }
-# Waits until the server responds with a text.
+# Waits until hummingbird-server responds with a text.
 await_greeting() { # TEXT
   for _ in $(seq 200); do
     [ "$(greeting)" = "$1" ] && return
@@ -186,20 +209,15 @@ await_greeting() { # TEXT
   done
   fail "hummingbird-server responded '$(greeting)', not '$1'"
 }
-run hummingbird-server "$port"
-await_greeting 'Hello, Ada!'
-start_agent
-larder set greeting '{"text": "Good morning", "exclamationMarks": 3}' >/dev/null
-await_greeting 'Good morning, Ada!!!'
-larder set greeting.exclamationMarks many >/dev/null
-await hummingbird-server 'the last valid greeting stays in use'
-stop_agent
-await_greeting 'Good morning, Ada!!!'
-kill "$program"
-status=0
-wait "$program" || status=$?
-program=''
-expect "the exit status of hummingbird-server after SIGTERM" "$status" 0
-sed 's/^/hummingbird-server: /' "$dir/hummingbird-server.out"
 
-say "Done: every example built, and printed what it should"
+rm -rf "$scratch"
+echo '{ namespaces: { default: {} } }' >"$dir/larder.json"
+for name in "${examples[@]}"; do
+  [[ " ${names[*]} " == *" $name "* ]] || continue
+  build "$name"
+  say "Running $name"
+  "example-$name"
+  if [ -n "$agent" ]; then stop_agent; fi
+  rm -rf "$dir/state"
+done
+say "Done: ${names[*]} built, and printed what they should"

@@ -23,7 +23,7 @@ debug=.build/debug
 out=.build-fuzz
 mkdir -p "$out"
 objects=$debug/larderd.product/Objects.LinkFileList
-[ -e "$objects" ] || swift build --build-tests
+[ -e "$objects" ] || SWIFT_DETERMINISTIC_HASHING=1 swift build --build-tests
 
 maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
