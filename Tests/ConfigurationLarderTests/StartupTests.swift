@@ -6,7 +6,7 @@ import Glibc
 
 @testable import ConfigurationLarder
 
-@Suite("Start without an agent", .timeLimit(.minutes(5)))
+@Suite("Start without an agent", .timeLimit(.minutes(15)))
 struct StartupTests {
     private func client(_ directory: String) -> LarderClient { LarderClient(socket: directory + "/sock") }
 
@@ -54,10 +54,15 @@ struct StartupTests {
     @Test("a required agent that is missing is an error after the timeout, with the cause")
     func required() async throws {
         try await withTemporaryDirectory { directory in
-            let client = client(directory)
-            let error = await #expect(throws: LarderProviderError.self) {
-                try await LarderProvider(client: client, startup: .required(timeout: .milliseconds(300)))
-            }
+            let clock = ManualClock()
+            var configuration = LarderClient.Configuration()
+            configuration.clock = clock
+            let client = LarderClient(socket: directory + "/sock", configuration: configuration)
+            let start = Task { try await LarderProvider(client: client, startup: .required(timeout: .seconds(60))) }
+            // The timeout, and the delay after the first failed attempt.
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(60))
+            let error = await #expect(throws: LarderProviderError.self) { try await start.value }
             #expect(error?.code == .startFailed && error?.key == nil)
             #expect(error?.clientError?.code == .unreachable)
             #expect(error?.reason.contains(client.socket) == true)

@@ -3,7 +3,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Calls on one connection", .timeLimit(.minutes(5)))
+@Suite("Calls on one connection", .timeLimit(.minutes(15)))
 struct CallTests {
     @Test("replies reach their callers in any order")
     func repliesInAnyOrder() async throws {

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Snapshot streams", .timeLimit(.minutes(5)))
+@Suite("Snapshot streams", .timeLimit(.minutes(15)))
 struct ConfigSnapshotsTests {
     @Test("after a disconnect, the stream resumes from its revision and epoch and delivers only newer snapshots")
     func reconnects() async throws {

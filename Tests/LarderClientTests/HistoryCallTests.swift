@@ -3,7 +3,7 @@ import LarderClient
 @testable import LarderClientCore
 import Testing
 
-@Suite("Calls for history and changes", .timeLimit(.minutes(5)))
+@Suite("Calls for history and changes", .timeLimit(.minutes(15)))
 struct HistoryCallTests {
     /// Makes a call, to which the agent replies with `answer`.
     /// - Returns: the parameters that the agent received, and the result of the call

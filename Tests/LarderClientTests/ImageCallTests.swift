@@ -4,7 +4,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Image calls", .timeLimit(.minutes(5)))
+@Suite("Image calls", .timeLimit(.minutes(15)))
 struct ImageCallTests {
     private static let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     private static let imageFields: [(String, JSONValue)] = [
@@ -98,7 +98,7 @@ struct ImageCallTests {
     }
 }
 
-@Suite("Scoped images", .timeLimit(.minutes(5)))
+@Suite("Scoped images", .timeLimit(.minutes(15)))
 struct ScopedImageTests {
     private struct Failure: Error {}
 

@@ -3,7 +3,7 @@ import LarderClient
 @testable import LarderClientCore
 import Testing
 
-@Suite("Image prefetches", .timeLimit(.minutes(5)))
+@Suite("Image prefetches", .timeLimit(.minutes(15)))
 struct ImagePrefetchTests {
     private let summary: JSONValue = [
         "total": 4, "fetched": 2, "held": 1, "failed": 1, "bytes": 9,

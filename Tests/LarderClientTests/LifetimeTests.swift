@@ -3,7 +3,7 @@ import LarderClient
 import TestSupport
 import Testing
 
-@Suite("Client lifetime", .timeLimit(.minutes(5)))
+@Suite("Client lifetime", .timeLimit(.minutes(15)))
 struct LifetimeTests {
     @Test("withConnection connects before its body and closes after it; the client cannot be used afterwards")
     func scope() async throws {

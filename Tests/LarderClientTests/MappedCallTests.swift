@@ -2,7 +2,7 @@ import Glibc
 import LarderClient
 import Testing
 
-@Suite("Calls that pass descriptors", .timeLimit(.minutes(5)))
+@Suite("Calls that pass descriptors", .timeLimit(.minutes(15)))
 struct MappedCallTests {
     private static let opened: JSONValue = [
         "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,

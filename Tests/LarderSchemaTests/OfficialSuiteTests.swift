@@ -2,7 +2,7 @@ import LarderJSON
 import LarderSchema
 import Testing
 
-@Suite("Official test suite", .enabled(if: OfficialSuite.folder != nil, "LARDER_SUITES has no json-schema"))
+@Suite("Official test suite", .enabled(if: OfficialSuite.folder != nil, "needs LARDER_SUITES with json-schema"))
 struct OfficialSuiteTests {
     @Test("all required tests of draft 2020-12 pass")
     func required() throws {

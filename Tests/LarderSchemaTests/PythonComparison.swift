@@ -1,5 +1,12 @@
 import LarderJSON
 import TestSupport
+import Testing
+
+extension Trait where Self == ConditionTrait {
+    static var needsPythonSchemas: Self {
+        .enabled(if: PythonComparison.isAvailable, "needs the package python3-jsonschema")
+    }
+}
 
 /// Validates with the Python package `jsonschema`, as a reference for the results of `LarderSchema`.
 enum PythonComparison {

@@ -4,7 +4,7 @@ import LarderSchema
 import TestSupport
 import Testing
 
-@Suite("Comparison with Python", .enabled(if: PythonComparison.isAvailable, "python3-jsonschema is not installed"))
+@Suite("Comparison with Python", .needsPythonSchemas)
 struct PythonComparisonTests {
     /// The number of random pairs of a schema and a value. contrib/fuzz/compare-schemas.sh sets the variable.
     private static let count =

@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 import Testing
 
-@Suite("Clients in a service group", .timeLimit(.minutes(5)))
+@Suite("Clients in a service group", .timeLimit(.minutes(15)))
 struct ServiceTests {
     @Test("services that are listed after the client can make calls during their shutdown; then the client closes")
     func order() async throws {

@@ -36,7 +36,7 @@ final class DatagramReceiver {
         }
     }
 
-    /// The next datagram as text; "" if none arrives within ten seconds.
+    /// The next datagram as text; "" if none arrives within three minutes.
     func receive() -> String {
         DatagramReceiver.receive(descriptor)
     }
@@ -48,10 +48,10 @@ final class DatagramReceiver {
         return descriptor
     }
 
-    /// The next datagram of a socket as text; "" if none arrives within ten seconds.
+    /// The next datagram of a socket as text; "" if none arrives within three minutes.
     static func receive(_ descriptor: CInt) -> String {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&waiting, 1, 10_000) == 1 else { return "" }
+        guard poll(&waiting, 1, 180_000) == 1 else { return "" }
         var buffer = [UInt8](repeating: 0, count: 65536)
         let count = recv(descriptor, &buffer, buffer.count, 0)
         return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)

@@ -85,7 +85,8 @@ struct SocketActivationTests {
 
     @Test(
         "a socket from systemd-socket-activate has its name and accepts connections",
-        .enabled(if: Rerun.succeeds(["systemd-socket-activate", "--version"])))
+        .enabled(
+            if: Rerun.succeeds(["systemd-socket-activate", "--version"]), "needs the command systemd-socket-activate"))
     func systemdSocketActivate() throws {
         if Rerun.isInside {
             let sockets = try SocketActivation.takeStreamListeners()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderTesting
 
-@Suite("Test clock", .timeLimit(.minutes(5)))
+@Suite("Test clock", .timeLimit(.minutes(15)))
 struct ClockTests {
     private let clock = TestClock()
 

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Test agents: configuration", .timeLimit(.minutes(5)))
+@Suite("Test agents: configuration", .timeLimit(.minutes(15)))
 struct ConfigurationTests {
     @Test("a subscriber gets the first document, then each published one")
     func publishing() async throws {

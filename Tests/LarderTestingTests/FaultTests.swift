@@ -4,7 +4,7 @@ import LarderTesting
 import Synchronization
 import Testing
 
-@Suite("Test agents: faults", .timeLimit(.minutes(5)))
+@Suite("Test agents: faults", .timeLimit(.minutes(15)))
 struct FaultTests {
     @Test("after a disconnect, the next call connects, and a stream resumes without a snapshot that it has delivered")
     func disconnect() async throws {

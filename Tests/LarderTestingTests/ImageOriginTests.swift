@@ -3,7 +3,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Test agents: images", .timeLimit(.minutes(5)))
+@Suite("Test agents: images", .timeLimit(.minutes(15)))
 struct ImageOriginTests {
     private let origin = TestImageOrigin()
     private let url = "https://img.example.org/logo.png"

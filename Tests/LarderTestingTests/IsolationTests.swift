@@ -3,7 +3,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Test agents: isolation and lifetime", .timeLimit(.minutes(5)))
+@Suite("Test agents: isolation and lifetime", .timeLimit(.minutes(15)))
 struct IsolationTests {
     @Test("two agents have their own state and clock")
     func independent() async throws {

@@ -10,7 +10,7 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("HTTP clients with an address guard", .timeLimit(.minutes(5)))
+@Suite("HTTP clients with an address guard", .timeLimit(.minutes(15)))
 struct AddressGuardClientsTests {
     /// A resolver that returns the given lists of addresses, one per lookup, and then the last list repeatedly.
     private final class ScriptedResolver: HostResolver {
@@ -36,7 +36,7 @@ struct AddressGuardClientsTests {
         return try await clients.withClient(for: url) { route throws(UpstreamError) in
             do {
                 let response = try await route.client.execute(
-                    HTTPClientRequest(url: url.text), timeout: .seconds(30))
+                    HTTPClientRequest(url: url.text), timeout: .seconds(120))
                 let body = try await response.body.collect(upTo: 1 << 16)
                 return (response.status.code, String(buffer: body))
             } catch {

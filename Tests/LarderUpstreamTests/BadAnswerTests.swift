@@ -2,7 +2,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Responses without a usable document", .timeLimit(.minutes(5)))
+@Suite("Responses without a usable document", .timeLimit(.minutes(15)))
 struct BadAnswerTests {
     @Test("a body that ends before its declared length is an error, never a short document")
     func shortBody() async throws {

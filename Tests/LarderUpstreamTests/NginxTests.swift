@@ -4,7 +4,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("nginx as origin", .timeLimit(.minutes(5)))
+@Suite("nginx as origin", .timeLimit(.minutes(15)))
 struct NginxTests {
     @Test("an unchanged document is answered with 304, a changed document with 200")
     func conditional() async throws {

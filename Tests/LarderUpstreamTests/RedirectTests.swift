@@ -3,7 +3,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Redirects", .timeLimit(.minutes(5)))
+@Suite("Redirects", .timeLimit(.minutes(15)))
 struct RedirectTests {
     @Test(
         "a redirect to a relative URL is followed, and the final URL is reported",
@@ -64,7 +64,7 @@ struct RedirectTests {
         try await withFetcher { fetcher in
             let request = FetchRequest(
                 url: first.url, headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "secret")],
-                validator: Validator(etag: "\"1\""))
+                validator: Validator(etag: "\"1\""), timeouts: .long)
             _ = try await fetcher.fetch(request).requireDocument()
         }
         first.stop()

@@ -5,7 +5,7 @@ import NIOPosix
 import TestSupport
 import Testing
 
-@Suite("Fetch requests", .timeLimit(.minutes(5)))
+@Suite("Fetch requests", .timeLimit(.minutes(15)))
 struct RequestTests {
     @Test("a request has the User-Agent, the caller's headers and the unchanged validator")
     func fields() async throws {
@@ -13,7 +13,8 @@ struct RequestTests {
         try await withFetcher { fetcher in
             let validator = Validator(etag: "W/\"a b\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")
             let request = FetchRequest(
-                url: server.url + "p?q=%20#f", headers: [("accept", "application/json")], validator: validator)
+                url: server.url + "p?q=%20#f", headers: [("accept", "application/json")], validator: validator,
+                timeouts: .long)
             _ = try await fetcher.fetch(request)
         }
         server.stop()

@@ -3,7 +3,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("Streamed responses", .timeLimit(.minutes(5)))
+@Suite("Streamed responses", .timeLimit(.minutes(15)))
 struct StreamTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -245,7 +245,7 @@ struct StreamTests {
     }
 }
 
-@Suite("POST", .timeLimit(.minutes(5)))
+@Suite("POST", .timeLimit(.minutes(15)))
 struct PostTests {
     @Test("a POST body is JSON unless a header specifies another type, and the request is never conditional")
     func post() async throws {
@@ -254,7 +254,7 @@ struct PostTests {
             for headers in [[], [("Content-Type", "application/graphql")]] {
                 let request = FetchRequest(
                     url: server.url, headers: headers, validator: Validator(etag: "\"1\""),
-                    body: Array("{\"q\":1}".utf8))
+                    body: Array("{\"q\":1}".utf8), timeouts: .long)
                 _ = try await fetcher.fetch(request).requireDocument()
             }
         }

@@ -3,7 +3,7 @@ import LarderUpstream
 import TestSupport
 import Testing
 
-@Suite("TLS", .timeLimit(.minutes(5)))
+@Suite("TLS", .timeLimit(.minutes(15)))
 struct TLSTests {
     private static func pem(_ name: String, of nginx: Nginx) throws -> TLSOptions.PEM {
         let path = "\(nginx.directory)/\(name)"

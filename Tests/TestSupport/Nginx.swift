@@ -36,8 +36,8 @@ package final class Nginx {
     package static func start(
         in directory: String, configuration: (_ port: Int) -> String
     ) throws -> (process: ChildProcess, port: Int) {
-        // nginx does not accept port 0, and another process may take the free port before nginx does. Therefore up to
-        // ten ports are tried.
+        // nginx does not accept port 0, and a process that is not part of the tests may take the free port before nginx
+        // does. Therefore up to ten ports are tried.
         for _ in 0..<10 {
             let port = try LoopbackPort.free()
             if let process = try? start(in: directory, configuration: configuration(port)) { return (process, port) }

@@ -123,9 +123,13 @@ extension Integration {
         func failures() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
                 home in
-                let agent = try home.start()
+                let client = try home.start().connect()
                 _ = try home.larder("refresh", "-n", "shop")
-                #expect(try agent.status("shop")["state"] == "failed")
+                // Waits, because the file watcher may cause another attempt to read the file.
+                try client.call("config.status") { status in
+                    let shop = status["namespaces"]?.elements.first { $0["namespace"] == "shop" }
+                    return shop?["state"] == "failed"
+                }
                 #expect(try home.larder("status", "--check").status == 1)
                 #expect(try home.larder("status", "--check", "-n", "default").status == 0)
             }

@@ -3,7 +3,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Commands for conditional changes", .ownThread, .timeLimit(.minutes(3)))
+@Suite("Commands for conditional changes", .ownThread, .timeLimit(.minutes(30)))
 struct ConditionalCommandTests {
     @Test("set, unset and increment report a failed condition with exit status 13 and the current value")
     func conditions() throws {

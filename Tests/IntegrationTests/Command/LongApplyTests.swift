@@ -3,7 +3,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-@Suite("Long files of larder apply", .ownThread, .timeLimit(.minutes(3)))
+@Suite("Long files of larder apply", .ownThread, .timeLimit(.minutes(30)))
 struct LongApplyTests {
     private let lines = (0..<2500).map { "items.i\($0)=\($0)\n" }.joined()
 

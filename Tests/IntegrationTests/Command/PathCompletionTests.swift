@@ -84,7 +84,7 @@ struct PathCompletionTests {
 }
 
 extension Integration {
-    @Suite("Completion over the socket", .timeLimit(.minutes(3)))
+    @Suite("Completion over the socket", .timeLimit(.minutes(30)))
     struct CompletionTests {
         /// Runs `larder` with the arguments that the completion scripts use for the last word of a command line.
         private func complete(_ words: [String], positional: Int = 0, socket: String) throws -> [String] {

@@ -16,6 +16,8 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
+                // The agent requests the document at its start. No other poll is due during the test.
+                try origin.request()
                 try agent.call("config.refresh")
                 origin.discardEvents()
                 try body(home, agent, origin)

@@ -75,6 +75,8 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 var agent = try home.start()
+                // The agent requests the document at its start. No other poll is due before the restarts.
+                try origin.request()
                 let good = try require(try agent.call("config.refresh")["revision"], "revision")
                 origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
                 #expect(try agent.call("config.refresh")["changed"] == true)

@@ -37,7 +37,7 @@ extension Integration {
                 try check("a", 1) { try writer.call("config.set", ["path": "a", "value": 1]) }
                 try check("a", nil) { try writer.call("config.unset", ["path": "a"]) }
                 try check("a", 2) {
-                    try writer.call("config.set", ["path": "a", "value": 2, "ttlMilliseconds": 500])
+                    try writer.call("config.set", ["path": "a", "value": 2, "ttlMilliseconds": 1_000])
                 }
                 try check("a", nil) {}
                 try check("h", true) { try home.write("host/10.json", #"{"h":true}"#) }

@@ -74,15 +74,13 @@ extension Integration {
             }
         }
 
-        @Test(
-            "while the file cannot be read, the last value is served, and the state is stale",
-            .enabled(if: getuid() != 0))
+        @Test("while the file cannot be read, the last value is served, and the state is stale")
         func permission() throws {
             try AgentHome.with(settings: "{ namespaces: { default: { remote: { file: { path: '@/m/c.json' } } } } }") {
                 home in
                 try home.makeDirectory("m")
                 try home.write("m/c.json", #"{"n":0}"#)
-                let client = try home.start().connect()
+                let client = try home.startUnprivileged().connect()
                 try client.call("config.subscribe", ["n"])
                 try client.events(until: 0)
                 for (number, name) in ["m/c.json", "m"].enumerated() {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Mapped snapshots", .timeLimit(.minutes(5)))
+    @Suite("Mapped snapshots", .timeLimit(.minutes(30)))
     struct MappedSnapshotTests {
         @Test(
             "a snapshot stays readable after its agent has stopped, and the stream continues with the next agent")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Rollouts", .timeLimit(.minutes(5)))
+    @Suite("Rollouts", .timeLimit(.minutes(30)))
     struct RolloutTests {
         /// Starts an agent that publishes a document once a process named `larder` has accepted it, pushes version 1,
         /// and subscribes a canary.

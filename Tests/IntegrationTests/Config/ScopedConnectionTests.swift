@@ -4,7 +4,7 @@ import Testing
 
 extension Integration {
     /// The other examples of `LarderClient` run in `LarderClientTests`, without a process.
-    @Suite("Scoped connections", .timeLimit(.minutes(5)))
+    @Suite("Scoped connections", .timeLimit(.minutes(30)))
     struct ScopedConnectionTests {
         @Test("the example of `withConnection` reads a value through the socket of an agent")
         func example() async throws {

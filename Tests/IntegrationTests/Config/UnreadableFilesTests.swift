@@ -11,10 +11,6 @@ extension Integration {
         private static let unprivileged =
             geteuid() == 0 ? ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] : []
 
-        /// Whether a process can mount a file system in a private mount namespace.
-        private static let canMount =
-            (try? Command.run("unshare", ["--mount", "true"]).end == .exit(0)) ?? false
-
         /// Expects that the agent does not start and logs one line that contains all `words`.
         private func expectFailure(_ home: AgentHome, _ words: [String], status: CInt = 1, socket: String? = nil) throws
         {
@@ -73,7 +69,7 @@ extension Integration {
             }
         }
 
-        @Test("the agent serves and keeps changes if /etc is empty and cannot be read", .enabled(if: canMount))
+        @Test("the agent serves and keeps changes if /etc is empty and cannot be read", .needsMount)
         func noEtc() throws {
             let mount = #"mount -t tmpfs -o mode=0 tmpfs /etc && exec "$0" "$@""#
             try AgentHome.with { home in

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Provider for swift-configuration across restarts", .timeLimit(.minutes(5)))
+    @Suite("Provider for swift-configuration across restarts", .timeLimit(.minutes(30)))
     struct ProviderRestartTests {
         private static let hostFiles = "{ namespaces: { default: { host: { directory: '@/config.d' } } } }"
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Provider for swift-configuration", .timeLimit(.minutes(5)))
+    @Suite("Provider for swift-configuration", .timeLimit(.minutes(30)))
     struct ProviderTests {
         /// The values that ``ProviderCompatTest`` expects.
         private static let expected: JSONValue = [

@@ -103,6 +103,8 @@ extension Integration {
             try AgentHome.with(settings: "{ namespaces: { default: { remote: \(remote) } } }") { home in
                 let agent = try home.start()
                 let clients = try (0..<2).map { _ in try agent.connect() }
+                // The agent requests the document at its start. No other poll is due during the test.
+                try origin.request()
                 try clients[0].call("config.refresh")
                 origin.answer(.status("500 Internal Server Error", ""))
                 _ = try clients[0].refusal("config.refresh")

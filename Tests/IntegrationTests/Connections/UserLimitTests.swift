@@ -16,8 +16,7 @@ extension Integration {
         }
 
         @Test(
-            "connections above connectionsPerUser are rejected, except those of root",
-            .enabled(if: geteuid() == 0))
+            "connections above connectionsPerUser are rejected, except those of root", .needsRoot)
         func connections() throws {
             try AgentHome.with(settings: Self.settings("connectionsPerUser: 2")) { home in
                 let agent = try home.start()
@@ -48,8 +47,7 @@ extension Integration {
         }
 
         @Test(
-            "subscriptions and requests in flight are counted over all connections of a user",
-            .enabled(if: geteuid() == 0))
+            "subscriptions and requests in flight are counted over all connections of a user", .needsRoot)
         func together() throws {
             let limits = "subscriptionsPerUser: 3, requestsInFlightPerUser: 2"
             try AgentHome.with(settings: Self.settings(limits)) { home in

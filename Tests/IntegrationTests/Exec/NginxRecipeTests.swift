@@ -38,10 +38,14 @@ extension Integration {
         }
 
         /// Polls nginx until it serves a version, because nginx reloads asynchronously: the reload command ends first.
+        /// Before the first reload, nginx does not listen on the port.
         private func wait(for version: String, at port: Int) throws {
             let script = """
-                import sys, urllib.request
-                while urllib.request.urlopen("http://127.0.0.1:\(port)/version").read().decode() != "\(version)\\n": pass
+                import urllib.request
+                def version():
+                    try: return urllib.request.urlopen("http://127.0.0.1:\(port)/version").read().decode()
+                    except OSError: return None
+                while version() != "\(version)\\n": pass
                 """
             #expect(try Command.run("python3", ["-c", script]).end == .exit(0))
         }

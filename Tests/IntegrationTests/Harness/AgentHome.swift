@@ -172,6 +172,15 @@ final class AgentHome {
         return agent
     }
 
+    /// Starts an agent to which the permissions of files apply: as ``unprivilegedUser`` if the tests run as root.
+    func startUnprivileged() throws -> AgentProcess {
+        guard geteuid() == 0 else { return try start() }
+        chown(directory, unprivilegedUser, unprivilegedUser)
+        let command = ["setpriv", "--reuid=\(unprivilegedUser)", "--regid=\(unprivilegedUser)", "--clear-groups", "--"]
+        // The agent writes to the notification socket, which belongs to root.
+        return try start(wrapper: command) { _ in chmod(directory + "/notify\(agents.count - 1)", 0o666) }
+    }
+
     /// Starts an agent and kills it after `time`, ready or not.
     func startAndKill(after time: Duration) throws {
         let process = try ChildProcess(

@@ -6,32 +6,39 @@ import Testing
 extension Integration {
     @Suite("Images after kill -9")
     struct ImageKillTests {
-        /// The number of homes that run in parallel, and the number of kills in each.
-        private static let (homes, kills) = (4, 75)
+        private static let kills = 75
         private static let images = (0..<24).map { TestImage(.allCases[$0 % 4], seed: $0, size: 2_000 + 1_602 * $0) }
         /// Limits the cache to a third of the images, so that evictions are frequent.
         private static let settings = "maximumBytes: 160000, imageBytes: 60000"
 
         @Test(
-            "after kill -9 at 300 random moments, every indexed image is served intact, and unindexed files are deleted"
-        )
-        func kills() async throws {
-            let generator = SeededGenerator()
-            print("seed of the kills: \(generator.seed)")
-            var template = Array("/tmp/larder-origin-XXXXXX".utf8CString)
-            let name = try #require(mkdtemp(&template).map { String(cString: $0) })
-            defer { try? FileManager.default.removeItem(atPath: name) }
-            let origin = try ImageOrigin(below: name)
-            defer { origin.stop() }
-            for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
-            let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
-            // Each child task runs on a dedicated thread, which it may block.
-            let served = try await withThrowingTaskGroup(of: Int.self) { group in
-                for home in 0..<Self.homes {
-                    let seed = generator.seed &+ UInt64(home)
-                    group.addTask { try Self.runHome(urls, SeededGenerator(seed: seed)) }
+            "after kill -9 at 75 random moments, every indexed image is served intact, and unindexed files are deleted",
+            arguments: 1...4)
+        func kills(number: Int) throws {
+            var generator = SeededGenerator()
+            print("seed of the kills in home \(number): \(generator.seed)")
+            var (served, maxLifetime) = (0, 80_000)
+            try AgentHome.withImages(Self.settings) { home, origin in
+                for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
+                let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
+                for round in 0..<Self.kills {
+                    // Every eighth kill hits an agent that is starting.
+                    if round % 8 == 7 {
+                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &generator)))
+                        continue
+                    }
+                    let agent = try home.start()
+                    served += try Self.check(agent, urls)
+                    let time = Duration.microseconds(Int.random(in: 0..<maxLifetime, using: &generator))
+                    served += try Self.loadUntilKilled(agent, urls, after: time, &generator)
+                    // If no image has been served yet, the agents are too slow, and the next ones may run longer before
+                    // they are killed.
+                    if served == 0 { maxLifetime = min(maxLifetime * 2, 10_000_000) }
+                    #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }
-                return try await group.reduce(0, +)
+                let last = try home.start()
+                served += try Self.check(last, urls)
+                try Self.checkOrphans(home, last)
             }
             print("\(served) images were served and read")
             #expect(served > 0)
@@ -72,34 +79,6 @@ extension Integration {
                     agent.kill()
                 }
             }
-        }
-
-        /// Starts agents in one home, one at a time, and kills each of them.
-        /// - Returns: The number of images that were served and verified.
-        private static func runHome(_ urls: [String], _ seededGenerator: SeededGenerator) throws -> Int {
-            var generator = seededGenerator
-            var (served, maxLifetime) = (0, 80_000)
-            try AgentHome.with(settings: AgentHome.imageSettings(settings)) { home in
-                for round in 0..<kills {
-                    // Every eighth kill hits an agent that is starting.
-                    if round % 8 == 7 {
-                        try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &generator)))
-                        continue
-                    }
-                    let agent = try home.start()
-                    served += try check(agent, urls)
-                    let time = Duration.microseconds(Int.random(in: 0..<maxLifetime, using: &generator))
-                    served += try loadUntilKilled(agent, urls, after: time, &generator)
-                    // If no image has been served yet, the agents are too slow, and the next ones may run longer before
-                    // they are killed.
-                    if served == 0 { maxLifetime = min(maxLifetime * 2, 10_000_000) }
-                    #expect(!agent.log.contains("damaged"), "\(agent.log)")
-                }
-                let last = try home.start()
-                served += try check(last, urls)
-                try checkOrphans(home, last)
-            }
-            return served
         }
 
         /// Checks that an agent serves every image of its index with the right bytes. Returns the number of images.

@@ -221,7 +221,7 @@ extension Integration {
                 origin.answer(.bytes(Array(head.utf8) + Self.image.bytes.prefix(100), thenClose: false))
                 let agent = try home.start()
                 let client = try agent.connect()
-                let id = try client.requestImage(origin.address("/slow.png"), ["deadlineMilliseconds": 1000])
+                let id = try client.requestImage(origin.address("/slow.png"), ["deadlineMilliseconds": 2_000])
                 try origin.request()
                 let refusal = #expect(throws: LineClient.Refusal.self) {
                     while client.isSilent { origin.send([0]) }

@@ -138,7 +138,7 @@ extension Integration {
 
         @Test(
             "on a full disk, cached images are served and stay intact, and requests for other images fail with a reason",
-            .enabled("needs root to mount a small file system") { SmallDisk.isPossible })
+            .needsMount)
         func fullDisk() throws {
             try AgentHome.withImages { home, origin in
                 let disk = try SmallDisk(at: home.directory + "/cache", bytes: 4 << 20)
@@ -203,17 +203,6 @@ extension Integration {
 /// A small file system in memory (tmpfs).
 struct SmallDisk {
     private let path: String
-
-    /// Whether this process can mount a tmpfs. If not, prints a note that a test is skipped.
-    static let isPossible: Bool = {
-        do {
-            try withTemporaryDirectory { try SmallDisk(at: $0, bytes: 1 << 20).remove() }
-            return true
-        } catch {
-            print("NOT TESTED: a full disk, because no file system can be mounted here: \(error)")
-            return false
-        }
-    }()
 
     init(at path: String, bytes: Int) throws {
         self.path = path

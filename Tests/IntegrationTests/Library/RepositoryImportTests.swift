@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("Imports into repositories", .timeLimit(.minutes(5)))
+    @Suite("Imports into repositories", .timeLimit(.minutes(30)))
     struct RepositoryImportTests {
         private struct Item: Codable, Identifiable, Equatable, Sendable {
             var id: Int

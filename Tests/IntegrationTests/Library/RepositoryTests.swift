@@ -11,7 +11,7 @@ struct Ticket: Codable, Identifiable, Equatable, Sendable {
 }
 
 extension Integration {
-    @Suite("Repositories", .timeLimit(.minutes(5)))
+    @Suite("Repositories", .timeLimit(.minutes(30)))
     struct RepositoryTests {
         private func repository(_ client: LarderClient) -> Repository<Ticket> {
             Repository(client, at: "tickets", of: Ticket.self)

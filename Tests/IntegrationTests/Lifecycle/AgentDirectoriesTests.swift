@@ -109,8 +109,7 @@ extension Integration {
         }
 
         @Test(
-            "a directory of another user is refused with the command that fixes it",
-            .enabled(if: geteuid() == 0, "only root can change the owner of a directory"),
+            "a directory of another user is refused with the command that fixes it", .needsRoot,
             arguments: ["run", "state", "cache"])
         func ownedByOther(name: String) throws {
             try AgentHome.with { home in
@@ -126,7 +125,7 @@ extension Integration {
 
         @Test(
             "a world-writable directory owned by root, such as an emptyDir volume, is refused with the commands to fix it",
-            .enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["run", "state", "cache"])
+            .needsRoot, arguments: ["run", "state", "cache"])
         func volume(name: String) throws {
             try AgentHome.with { home in
                 let path = "\(home.directory)/\(name)"

@@ -82,11 +82,12 @@ extension Integration {
         }
 
         @Test(
-            "200 kills of the agent at random moments lose no acknowledged change, and no revision is used twice")
-        func kills() throws {
-            let rounds = 200
+            "50 kills of the agent at random moments lose no acknowledged change, and no revision is used twice",
+            arguments: 1...4)
+        func kills(number: Int) throws {
+            let rounds = 50
             var generator = SeededGenerator()
-            print("seed of the kills: \(generator.seed)")
+            print("seed of the kills in home \(number): \(generator.seed)")
             try AgentHome.with(settings: Self.settings) { home in
                 var ledger = Ledger(writers: [
                     .init(namespace: "default", path: "a", isPush: false, isDurable: true),

@@ -74,7 +74,7 @@ extension Integration {
                     try client.call("config.subscribe", ["path": "n", "namespace": name])
                     #expect(try client.event()["value"] == 1)
                     try client.call(
-                        "config.set", ["path": "n", "value": 2, "ttlMilliseconds": 2_000, "namespace": name])
+                        "config.set", ["path": "n", "value": 2, "ttlMilliseconds": 500, "namespace": name])
                     var event = try client.event()
                     // On a busy machine, the value can expire before its event is sent. The subscriber then gets only
                     // the event for the expiry, with one skipped snapshot.

@@ -6,22 +6,22 @@ import Testing
 extension Integration {
     @Suite("Thread limit")
     struct ThreadLimitTests {
-        /// A user that no other test uses, because the thread limit applies to all processes of a user together
-        /// (getrlimit(2)).
-        private static let user = 65_431
+        /// The thread limit applies to all processes of a user together (getrlimit(2)). Each test case therefore has a
+        /// user of its own: this one, or one of those that follow it.
+        private static let user = 65_000
 
         @Test(
-            "an agent that cannot create its threads exits with an error that names the limit",
-            .enabled(if: geteuid() == 0, "only root can become another user"),
+            "an agent that cannot create its threads exits with an error that names the limit", .needsRoot,
             arguments: [1, 2, 4, 8, 12, 200])
         func limit(_ threads: Int) throws {
             try AgentHome.with { home in
                 // The user of the agent can enter the home, but cannot write to it. With enough threads, the agent
                 // therefore fails with another error: it cannot create its state directory.
                 chmod(home.directory, 0o711)
+                let user = Self.user + threads
                 let command = try Command.run(
                     "setpriv",
-                    ["--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--"]
+                    ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
                         + ["prlimit", "--nproc=\(threads)", "--", try Products.agent] + home.arguments(),
                     environment: home.environment, directory: home.directory)
                 #expect(command.end == .exit(1), "\(command.log)")
@@ -32,10 +32,10 @@ extension Integration {
 
         @Test(
             "a name lookup for which no thread can be created completes at the latest once the limit permits one",
-            .enabled(if: geteuid() == 0, "only root can become another user"))
+            .needsRoot)
         func exhausted() throws {
             let limit = 60
-            let user = Self.user + 1
+            let user = Self.user
             let asUser = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
             try AgentHome.with { home in
                 chown(home.directory, uid_t(user), gid_t(user))

@@ -7,7 +7,7 @@ import Testing
 extension Integration {
     /// Clients sell numbered tickets. The configuration contains the number of tickets left. A client that lowers this
     /// number from n to n - 1 has sold ticket n. `LARDER_TICKETS` sets the number of tickets at the start.
-    @Suite("Tickets", .timeLimit(.minutes(20)))
+    @Suite("Tickets", .timeLimit(.minutes(30)))
     struct TicketTests {
         /// How a client ensures that no other client sells the same ticket.
         enum Guard: String, CaseIterable {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Integration {
-    @Suite("The command validate", .timeLimit(.minutes(3)))
+    @Suite("The command validate", .timeLimit(.minutes(30)))
     struct ValidateCommandTests {
         private static let schema = """
             {"required": ["limit"], "properties": {"limit": {"$ref": "limit.json"}, "name": {"type": "string"}}}

@@ -104,7 +104,8 @@ extension Integration {
                 try client.call("config.subscribe", ["v"])
                 #expect(try client.refusal("config.get", ["v"]).name == "unavailable")
                 try agent.waitForLog("no valid document from the source; it has not delivered")
-                #expect(try agent.status()["state"] == "failed")
+                // Waits, because the state is `refreshing` during another attempt to connect.
+                try client.status { $0["state"] == "failed" }
                 origin.listen()
                 try client.events(until: 1)
                 try client.status { $0["state"] == "fresh" }
@@ -202,9 +203,10 @@ extension Integration {
         fileprivate func badStream(_ bad: BadStream) throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
             defer { origin.stop() }
-            // The timeout is short only in the cases in which it must expire.
+            // The timeout is short only in the cases in which it must expire. Even then, a busy machine gets the other
+            // responses within the timeout.
             let isSilent = ["no document", "silence"].contains(bad.testDescription)
-            let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
+            let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 2" : "timeoutSeconds: 60")
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
                 let client = try agent.connect()

@@ -92,7 +92,10 @@ extension Integration {
                 while try client.event()["value"]?.int != 1 {}
                 try home.write("mount/config.json", "half")
                 try agent.waitForLog("mount/config.json:1:1")
-                let value = try client.call("config.get", ["n"])
+                // The file watcher may cause another read of the file, and the state is `refreshing` until it has
+                // finished.
+                var value = try client.call("config.get", ["n"])
+                while value["state"] == "refreshing" { value = try client.call("config.get", ["n"]) }
                 #expect(value["value"] == 1)
                 #expect(value["state"] == "stale")
             }

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Conditional updates with the client library", .timeLimit(.minutes(5)))
+@Suite("Conditional updates with the client library", .timeLimit(.minutes(15)))
 struct ConditionalUpdateTests {
     private struct Search: Codable, Equatable {
         var limit: Int

@@ -4,7 +4,7 @@ import Testing
 
 /// Runs the examples in the documentation of `LarderClient`. `ScopedConnectionTests` has the example that needs a
 /// socket.
-@Suite("Examples in the documentation of LarderClient", .timeLimit(.minutes(5)))
+@Suite("Examples in the documentation of LarderClient", .timeLimit(.minutes(15)))
 struct DocumentationExamplesTests {
     private struct Search: Codable, Equatable {
         var limit: Int

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Mapped snapshots", .timeLimit(.minutes(5)))
+@Suite("Mapped snapshots", .timeLimit(.minutes(15)))
 struct MappedSnapshotTests {
     @Test("a mapped snapshot keeps its values after a newer one is published; the next request gets the newer one")
     func lookUp() async throws {

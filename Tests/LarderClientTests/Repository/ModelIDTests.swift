@@ -3,7 +3,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("Ids of models", .timeLimit(.minutes(5)))
+@Suite("Ids of models", .timeLimit(.minutes(15)))
 struct ModelIDTests {
     private struct Part: Codable, Identifiable, Equatable, Sendable {
         var id: UUID

@@ -3,7 +3,7 @@ import LarderTesting
 import Observation
 import Testing
 
-@Suite("ConfigViewModel", .timeLimit(.minutes(5)))
+@Suite("ConfigViewModel", .timeLimit(.minutes(15)))
 @MainActor
 struct ConfigViewModelTests {
     private struct Search: Codable, Equatable {

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTesting
 import Testing
 
-@Suite("ImageViewModel", .timeLimit(.minutes(5)))
+@Suite("ImageViewModel", .timeLimit(.minutes(15)))
 @MainActor
 struct ImageViewModelTests {
     private let origin = TestImageOrigin()

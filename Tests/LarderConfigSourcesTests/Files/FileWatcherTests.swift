@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("File watcher", .timeLimit(.minutes(5)))
+@Suite("File watcher", .timeLimit(.minutes(15)))
 struct FileWatcherTests {
     private let scratch: ScratchDirectory
     private let watcher = FileWatcher(clock: Self.clock())

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("Inotify", .timeLimit(.minutes(5)))
+@Suite("Inotify", .timeLimit(.minutes(15)))
 struct InotifyTests {
     private let scratch: ScratchDirectory
     private let inotify = Inotify()

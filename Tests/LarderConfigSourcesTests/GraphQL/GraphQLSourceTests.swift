@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("GraphQL source", .timeLimit(.minutes(5)))
+@Suite("GraphQL source", .timeLimit(.minutes(15)))
 struct GraphQLSourceTests {
     private static let query = #"{"query":"{ prices { list } }"}"#
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderConfigSources
 
-@Suite("Event stream reconnection", .timeLimit(.minutes(5)))
+@Suite("Event stream reconnection", .timeLimit(.minutes(15)))
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 

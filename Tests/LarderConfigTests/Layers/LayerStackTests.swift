@@ -10,7 +10,7 @@ import Testing
 @testable import LarderConfigSources
 @testable import LarderConfig
 
-@Suite("Several documents per layer", .timeLimit(.minutes(5)))
+@Suite("Several documents per layer", .timeLimit(.minutes(15)))
 struct LayerStackTests {
     @Test("the files of a directory are merged in name order", arguments: [FileLayer.host.layer, .remote])
     func replacement(layer: ConfigLayer) async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Long polls", .timeLimit(.minutes(5)))
+@Suite("Long polls", .timeLimit(.minutes(15)))
 struct LongPollTests {
     /// Runs a poller for a source with long polls of 60 s.
     private func withPoller(

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Rollouts", .timeLimit(.minutes(2)))
+@Suite("Rollouts", .timeLimit(.minutes(15)))
 struct RolloutTests {
     @Test("a new document is shown to canaries, and published to all once the required client has accepted it")
     func accepted() async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Enforcement of schemas", .timeLimit(.minutes(2)))
+@Suite("Enforcement of schemas", .timeLimit(.minutes(15)))
 struct SchemaEnforcementTests {
     /// Requires `limit`, an integer from 1 to 100, and permits `name`, a string.
     private static let schema = """

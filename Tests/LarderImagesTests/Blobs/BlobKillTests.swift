@@ -14,7 +14,9 @@ private let childDirectory = ProcessInfo.processInfo.environment["LARDER_BLOB_CH
 /// and the parent kills it after a number of steps, so the test does not depend on time.
 @Suite("Blob store after kill -9")
 struct BlobKillTests {
-    @Test("a child process writes, removes and sweeps until it is killed", .enabled(if: childDirectory != nil))
+    @Test(
+        "a child process writes, removes and sweeps until it is killed",
+        .enabled(if: childDirectory != nil, "needs LARDER_BLOB_CHILD, which the test `kills` sets for its child"))
     func child() throws {
         let path = try #require(childDirectory)
         let store = try BlobStore(counting: path, limits: SpaceLimits(freeBytes: 0))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Image cache with a real network", .timeLimit(.minutes(10)))
+@Suite("Image cache with a real network", .timeLimit(.minutes(15)))
 struct CacheNetworkTests {
     /// Runs a body with a cache that may download from loopback addresses.
     private func withRealCache(_ body: (ImageCache, String) async throws -> Void) async throws {

@@ -196,7 +196,7 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite("Misbehaving origins", .timeLimit(.minutes(10)))
+@Suite("Misbehaving origins", .timeLimit(.minutes(15)))
 struct BadOriginTests {
     @Test("a misbehaving origin causes the expected error and leaves no file", arguments: BadOrigin.all)
     func errors(_ origin: BadOrigin) async throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Image downloads", .timeLimit(.minutes(10)))
+@Suite("Image downloads", .timeLimit(.minutes(15)))
 struct ImageDownloaderTests {
     private static let image = picture(1, size: 5000)
     private static let half = Array(image.prefix(2500))

@@ -23,7 +23,7 @@ struct HostileInputTests {
         var generator = Generator(seed: seed)
         var parser = JSONParser(maximumDepth: 20)
         let bytes = generator.document(depth: 4)
-        for count in 0...min(bytes.count, 3000) { check(Array(bytes[..<count]), &parser, "prefix of \(count) bytes") }
+        for count in 0...min(bytes.count, 1500) { check(Array(bytes[..<count]), &parser, "prefix of \(count) bytes") }
     }
 
     @Test(

@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite("Connections with events in one loop iteration", .timeLimit(.minutes(5)))
+@Suite("Connections with events in one loop iteration", .timeLimit(.minutes(15)))
 struct SharedIterationTests {
     @Test("after a time slice is used up, connected clients are served before disconnected ones are closed")
     func disconnected() async throws {

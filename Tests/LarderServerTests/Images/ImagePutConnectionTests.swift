@@ -6,7 +6,7 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-@Suite("Images passed as open files", .timeLimit(.minutes(5)))
+@Suite("Images passed as open files", .timeLimit(.minutes(15)))
 struct ImagePutConnectionTests {
     private static func request(_ name: String, _ more: String = "", id: Int = 1) -> String {
         #"{"id":\#(id),"method":"image.put","params":{"url":"http://h/\#(name)","descriptor":true\#(more)}}"# + "\n"
@@ -171,7 +171,12 @@ struct ImagePutConnectionTests {
             let closed = DispatchSemaphore(value: 0)
             // Simulates a close(2) that waits for a file server.
             fixture.images.closer.close(open("/dev/null", O_RDONLY)) { closed.wait() }
-            let foreign = open("/usr/bin/env", O_RDONLY)
+            // No other test opens this file.
+            let plain = NSTemporaryDirectory() + "/larder-put-" + UUID().uuidString
+            _ = FileManager.default.createFile(atPath: plain, contents: Data(ImageFixture.png))
+            defer { _ = unlink(plain) }
+            let foreign = open(plain, O_RDONLY)
+            #expect(foreign >= 0)
             let count = OpenFile.count(of: foreign)
             try await client.send(Self.request("a", id: 1), passing: [foreign])
             #expect(Self.name(of: try await client.read(1).lines[0]) == "invalidParams")

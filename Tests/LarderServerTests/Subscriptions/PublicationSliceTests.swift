@@ -9,7 +9,7 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("Delivery to many subscriptions", .timeLimit(.minutes(5)))
+@Suite("Delivery to many subscriptions", .timeLimit(.minutes(15)))
 struct PublicationSliceTests {
     private static let (clients, each) = (30, 60)
 

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderConfig
 @testable import LarderServer
 
-@Suite("Snapshot channels", .timeLimit(.minutes(5)))
+@Suite("Snapshot channels", .timeLimit(.minutes(15)))
 struct SnapshotChannelTests {
     private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
 

@@ -50,8 +50,7 @@ extension Integration {
         }
 
         @Test(
-            "get -o downloads an image once, even for a user who cannot read the cache directory",
-            .enabled(if: geteuid() == 0))
+            "get -o downloads an image once, even for a user who cannot read the cache directory", .needsRoot)
         func otherUser() throws {
             try AgentHome.with(
                 settings:

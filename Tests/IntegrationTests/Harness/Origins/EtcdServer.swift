@@ -45,8 +45,8 @@ final class EtcdServer {
         }
     }
 
-    /// Retries `start` with other ports. etcd cannot choose a free port itself, so another process can take a port
-    /// between the moment it is found and the moment etcd binds it.
+    /// Retries `start` with other ports. etcd cannot choose a free port itself, so a process that is not part of the
+    /// tests can take a port between the moment it is found and the moment etcd binds it.
     private static func onFreePorts<Servers>(in directory: String, _ start: () throws -> Servers) throws -> Servers {
         for _ in 0..<5 {
             if let servers = try? start() { return servers }
