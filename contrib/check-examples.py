@@ -50,7 +50,6 @@ DOCUMENTED = ["LarderClientCore", "LarderClient", "LarderTesting", "LarderServic
 CATALOGUE = "Sources/LarderClient/LarderClient.docc"
 DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
-    "contrib/guides/rollout.md",
 ]
 
 # The modules of the toolchain that the packages in contrib/examples import.

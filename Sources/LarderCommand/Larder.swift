@@ -32,7 +32,7 @@ struct Larder: AsyncParsableCommand {
             GetCommand.self, SetCommand.self, UnsetCommand.self, ApplyCommand.self, IncrementCommand.self,
             EditCommand.self, ValidateCommand.self, WatchCommand.self, WaitCommand.self,
             ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self,
-            RolloutCommand.self, RefreshCommand.self, PushCommand.self, BackupCommand.self, RestoreCommand.self,
+            RefreshCommand.self, PushCommand.self, BackupCommand.self, RestoreCommand.self,
             RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
             DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self, ImageCommand.self,
             CallCommand.self,

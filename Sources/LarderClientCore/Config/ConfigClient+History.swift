@@ -83,24 +83,6 @@ extension ConfigClient {
             ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
     }
 
-    /// Ends a rollout before the required clients have decided.
-    ///
-    /// ```swift
-    /// try await client.config.endRollout(.abort, reason: "the new limit is too high")
-    /// ```
-    /// - Parameters:
-    ///   - action: whether the new document is published to all clients, or the previous one stays.
-    ///   - reason: why, for the history and the log, in at most 1,024 characters; nil for no reason.
-    ///   - namespace: the name of the namespace.
-    /// - Throws: `remote` with `notFound` if no rollout is in progress.
-    @discardableResult
-    public func endRollout(
-        _ action: ConfigRollout.Action, reason: String? = nil, namespace: String = defaultNamespace
-    ) async throws(LarderClientError) -> ConfigRollout.Result {
-        let parameters = ConfigRollout.Parameters(action: action, namespace: namespace, reason: reason)
-        return try await client.call(ConfigRollout.self, parameters)
-    }
-
     /// Pins a snapshot: it stays in the history until it is unpinned, regardless of the limits of the history for the
     /// age and number of snapshots.
     ///

@@ -66,20 +66,17 @@ public struct ConfigClient: Sendable {
     ///   - namespace: the name of the namespace.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
     ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
-    ///   - canary: whether the stream also has the candidates of rollouts, which other clients do not get yet. The
-    ///     program must then accept or reject each snapshot with ``acknowledge(_:accepted:reason:)``.
     ///   - onInterruption: called each time the stream loses the connection to the agent or cannot connect, with the
     ///     error and the delay before the next attempt. It runs in the task that iterates.
     public func snapshots(
         at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot,
-        canary: Bool = false,
         onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
     ) -> LarderSnapshots {
         LarderSnapshots(
             SnapshotSubscription(
                 client: client,
                 path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
-                namespace: namespace, mode: mode, isCanary: canary),
+                namespace: namespace, mode: mode),
             onInterruption: onInterruption)
     }
 

@@ -8,7 +8,6 @@ struct SnapshotSubscription: Sendable {
     let path: Result<JSONPath, LarderClientError>
     let namespace: String
     let mode: ConfigSubscribe.Mode
-    let isCanary: Bool
 }
 
 /// Runs one iteration over ``LarderSnapshots``: subscribes, waits for snapshots, and resubscribes after an
@@ -94,7 +93,7 @@ final class SnapshotFollower: SnapshotSteps {
         let position = mailbox.begin()
         let parameters = ConfigSubscribe.Parameters(
             path: try wanted.path.get(), namespace: wanted.namespace, mode: wanted.mode,
-            since: position?.revision, epoch: position?.epoch, canary: wanted.isCanary)
+            since: position?.revision, epoch: position?.epoch)
         let (result, connection) = try await wanted.client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(

@@ -27,7 +27,6 @@ struct Examination: Sendable {
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints)
-            findings += RolloutCheck.findings(facts, socket.hints)
             findings += ImageCheck.findings(facts, socket.hints)
             findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
         }

@@ -140,18 +140,11 @@ extension PathArgument {
 extension ConfigChange {
     /// A description of the change for people.
     var summary: String {
-        if isRollingOut { return Self.rollout(publishing: revision) }
         let outcome = changed ? "revision \(revision)" : "unchanged at revision \(revision)"
         if let expiresAt, lifetimeChanged || !changed {
             let rest = expiresAt.milliseconds - Timestamp.now.milliseconds
             return "\(outcome); the override expires \(Human.ahead(milliseconds: rest))"
         }
         return lifetimeChanged ? "\(outcome); the override no longer expires" : outcome
-    }
-
-    /// A description of a rollout in progress for people.
-    /// - Parameter revision: the revision that clients other than canaries get
-    static func rollout(publishing revision: Int) -> String {
-        "a rollout is in progress: only canaries get the document, the others get revision \(revision)"
     }
 }

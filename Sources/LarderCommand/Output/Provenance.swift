@@ -42,12 +42,7 @@ enum Provenance {
 
     /// Why a snapshot was published: `set search.limit by larder (process 4711, user root), because: load test`.
     static func text(_ cause: ConfigHistory.Cause) -> String {
-        var text =
-            switch cause.kind {
-            case "rolloutPublished": "rollout"
-            case "rolloutRolledBack": "rollout rolled back"
-            default: cause.kind
-            }
+        var text = cause.kind
         if let path = cause.path { text += path.isEmpty ? " everything" : " \(path)" }
         if let revision = cause.revision { text += " to \(revision)" }
         if let origin = cause.origin { text += " from \(origin)" }

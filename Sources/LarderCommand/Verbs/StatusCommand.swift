@@ -58,7 +58,6 @@ enum StatusCheck {
     static func status(_ namespaces: [ConfigStatus.Namespace], imageProblem: String?) -> ExitStatus {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
-                + RolloutCheck.findings($0, Hints())
         }
         if let imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         return DoctorReport(findings: findings, isReachable: true).status
@@ -143,8 +142,6 @@ struct StatusReport {
                     "end it with: \(hints.command("larder rollback --release", namespace: namespace.namespace))"
                 ])
         }
-        let rollout = namespace.rollout.map { progress($0, namespace.namespace) } ?? []
-        lines += rows("rollout", rollout + (namespace.lastRollout.map(ended) ?? []))
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
         lines += layers(namespace)
         if let copy = namespace.copy {
@@ -165,39 +162,6 @@ struct StatusReport {
             lines.append("until \(ending)\(hold.reason.map { ", because \($0)" } ?? "")".printable)
         }
         return lines
-    }
-
-    /// The rows about a rollout in progress: the document, who must accept it, and how to end the rollout.
-    private func progress(_ rollout: ConfigStatus.Rollout, _ namespace: String) -> [String] {
-        let version = rollout.version.map { "version \($0)" } ?? "a document"
-        let revision = rollout.revision.map { " as revision \($0)" } ?? ""
-        let accepted = rollout.accepted.isEmpty ? "none yet" : rollout.accepted.joined(separator: ", ")
-        let required =
-            rollout.requiredNames.isEmpty
-            ? Human.count(rollout.required, "client", "clients") : rollout.requiredNames.joined(separator: ", ")
-        let rest = rollout.deadline.milliseconds - now.milliseconds
-        return [
-            "\(version)\(revision), shown to canaries \(ago(rollout.since))".printable,
-            "must be accepted by \(required), \(Human.ahead(milliseconds: rest)) at the latest".printable,
-            "accepted by: \(accepted)".printable,
-            "end it with: \(hints.command("larder rollout approve", namespace: namespace)), or abort",
-        ]
-    }
-
-    /// The rows about the last rollout that has ended.
-    private func ended(_ last: ConfigStatus.EndedRollout) -> [String] {
-        let version = last.version.map { "version \($0)" } ?? "a document"
-        let outcome =
-            switch last.outcome {
-            case "published": "published"
-            case "publishedAnyway": "published although it failed"
-            case "rolledBack": "rolled back"
-            default: last.outcome
-            }
-        let by = last.peer.map { " by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid))" } ?? ""
-        let reason = last.reason.map { ", because: \($0)" } ?? ""
-        let text = "the last one, of \(version): \(outcome)\(by)\(reason)".printable
-        return [last.outcome == "published" ? text : style.problem(text), ago(last.at)]
     }
 
     /// The rows about acknowledgements: how many clients use each revision, and which clients rejected one.

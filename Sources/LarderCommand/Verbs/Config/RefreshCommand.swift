@@ -29,13 +29,7 @@ struct RefreshCommand: AsyncParsableCommand {
 
     static func summary(_ result: ConfigRefresh.Result) -> String {
         let version = result.upstreamVersion.map { ", version \($0.printable)" } ?? ""
-        let revision = result.revision
-        let what =
-            if result.isRollingOut {
-                ConfigChange.rollout(publishing: revision)
-            } else {
-                result.changed ? "revision \(revision)" : "unchanged at revision \(revision)"
-            }
+        let what = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
         return "\(what), \(result.state)\(version)"
     }
 }

@@ -24,9 +24,6 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Exit after this many snapshots.", valueName: "number"))
     var count: Int?
 
-    @Flag(help: "Print the candidate of a rollout, too, which other clients do not get yet.")
-    var canary = false
-
     @Flag(help: "Let the agent send only the changes. The output is the same; large documents cause less traffic.")
     var patch = false
 
@@ -43,7 +40,7 @@ struct WatchCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let notes = InterruptionNotes()
             let snapshots = client.config.snapshots(
-                at: path.text, namespace: namespace.namespace, mode: patch ? .patch : .snapshot, canary: canary
+                at: path.text, namespace: namespace.namespace, mode: patch ? .patch : .snapshot
             ) { notes.interrupted($0) }
             var left = count ?? .max
             for try await snapshot in snapshots {
