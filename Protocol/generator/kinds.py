@@ -132,8 +132,7 @@ class Word(Kind):
 
     def read(self, member, target, scope):
         if scope.endswith(".Parameters") and not self.spec.get("open"):
-            method = "requiredWord" if member.shape == "required" else "word"
-            word = f'try reader.{method}("{member.wire}", {self.swift(scope)}.self)'
+            word = f'try reader.word("{member.wire}", {self.swift(scope)}.self)'
             return [f"{target} = {word}" + (f" ?? {member.absent}" if member.shape == "default" else "")]
         return super().read(member, target, scope)
 

@@ -109,14 +109,6 @@ extension MemberReader {
         return word
     }
 
-    /// A required string that must be a raw value of `type`.
-    func requiredWord<Word: RawRepresentable<String> & CaseIterable>(
-        _ name: StaticString, _ type: Word.Type
-    ) throws(WireError) -> Word {
-        guard let word = try word(name, type) else { throw Self.missing(name) }
-        return word
-    }
-
     /// The `mode` of a subscription; `snapshot` if the member is absent or null.
     func subscriptionMode() throws(WireError) -> ConfigSubscribe.Mode {
         guard let name = try string("mode") else { return .snapshot }

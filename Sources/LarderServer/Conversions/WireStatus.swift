@@ -59,27 +59,6 @@ extension ConfigNamespace {
                 layers: $0.layers.map(\.rawValue), rule: $0.rule.rawValue, reason: $0.reason,
                 peer: $0.peer.map(WirePeer.init))
         }
-        let rollouts = rollouts.report
-        result.rollout = rollouts.progress.map { ConfigStatus.Rollout($0) }
-        result.lastRollout = rollouts.last.map { ended in
-            ConfigStatus.EndedRollout(
-                version: ended.version, outcome: ended.end.outcome.rawValue, reason: ended.end.reason,
-                peer: ended.end.peer.map(WirePeer.init), at: Timestamp(milliseconds: ended.at))
-        }
         return result
-    }
-}
-
-extension ConfigStatus.Rollout {
-    fileprivate init(_ progress: RolloutReport.Progress) {
-        let (count, names): (Int, [String]) =
-            switch progress.requirement {
-            case .names(let names): (names.count, names)
-            case .count(let count): (count, [])
-            }
-        self.init(
-            revision: progress.revision, version: progress.version, since: Timestamp(milliseconds: progress.since),
-            deadline: Timestamp(milliseconds: progress.deadline), required: count, requiredNames: names,
-            accepted: progress.accepted)
     }
 }

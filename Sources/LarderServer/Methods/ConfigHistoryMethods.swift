@@ -32,19 +32,6 @@ extension ConfigRollback: Method {
     }
 }
 
-extension ConfigRollout: Method {
-    static var lifetime: PendingRequests.Lifetime { .committed }
-
-    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
-        let (peer, visibility) = (call.author, call.visibility(in: namespace))
-        return .task(
-            TaskReply { () async throws(WireError) in
-                try await namespace.endRollout(parameters, by: peer, visibility)
-            })
-    }
-}
-
 extension ConfigPin: Method {
     static var lifetime: PendingRequests.Lifetime { .committed }
 
@@ -113,18 +100,6 @@ extension ConfigNamespace {
                 isPinned: saved.isPinned, revisions: saved.revisions)
         } catch {
             throw WireError(error)
-        }
-    }
-
-    fileprivate func endRollout(
-        _ parameters: ConfigRollout.Parameters, by peer: Peer, _ visibility: ValueVisibility
-    ) async throws(WireError) -> ConfigRollout.Result {
-        do throws(ConfigError) {
-            let commit = try await rollouts.end(
-                isApproved: parameters.action == .approve, reason: parameters.reason, by: peer)
-            return ConfigRollout.Result(revision: commit.revision, epoch: publication.epoch, changed: commit.changed)
-        } catch {
-            throw WireError(error, of: publication, mayRead: visibility.mayRead)
         }
     }
 

@@ -105,8 +105,7 @@ extension ConfigPush: Method {
                     let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
                         .commit
                     return ConfigChange(
-                        revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed,
-                        isRollingOut: commit.hold == .rollout)
+                        revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
                 } catch {
                     throw WireError(error, of: namespace.publication, mayRead: visibility.mayRead)
                 }
@@ -183,8 +182,7 @@ extension ConfigNamespace {
             return ConfigRefresh.Result(
                 revision: max(outcome.commit.revision, filesCommit.revision), epoch: publication.epoch,
                 changed: outcome.commit.changed || filesCommit.changed, notModified: outcome.notModified,
-                state: ConfigState(state), upstreamVersion: outcome.upstreamVersion,
-                isRollingOut: outcome.commit.hold == .rollout || store.canaries.rollout != nil)
+                state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
             throw WireError(error, of: publication, mayRead: mayRead)
         }

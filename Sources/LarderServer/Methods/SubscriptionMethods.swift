@@ -15,7 +15,7 @@ extension ConfigSubscribe: Method {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
         let namespace = try call.namespace(parameters.namespace)
-        let publication = parameters.canary ? namespace.store.canaries.publication() : namespace.publication
+        let publication = namespace.publication
         let chargedBytes: Int
         do throws(UsageRefusal) {
             chargedBytes = try connection.state.usage.admitSubscription(
@@ -71,8 +71,7 @@ extension ConfigAcknowledge: Method {
                 "\"epoch\" is \"\(epoch.excerpt)\", but the current epoch is \"\(publication.epoch)\"; get the current "
                     + "snapshot")
         }
-        let candidate = namespace.store.canaries.rollout?.candidate?.revision ?? 0
-        let newest = max(publication.current.snapshot.revision, candidate)
+        let newest = publication.current.snapshot.revision
         guard parameters.revision <= newest else {
             throw WireError(
                 .invalidParams, "\"revision\" is \(parameters.revision), but the newest snapshot has revision \(newest)"
@@ -84,10 +83,6 @@ extension ConfigAcknowledge: Method {
                 at: Timestamp(milliseconds: WallClock.system.now), peer: call.peer),
             by: call.connection.id, of: parameters.namespace)
         call.connection.state.metrics.hasAcknowledged = true
-        namespace.rollouts.note(
-            RolloutAcknowledgement(
-                revision: parameters.revision, isAccepted: parameters.accepted, reason: parameters.reason,
-                peer: call.peer.provenance, client: call.connection.id))
         return .now(Result(revision: parameters.revision))
     }
 }

@@ -87,17 +87,9 @@ final class Subscription {
 
     private func send(_ event: State.Event) {
         let body = topic.body(of: event, mode)
-        let skipped = event.skipped == 0 ? 0 : publishedCount(ofSkipped: event.skipped)
         connection.loop.traffic.eventsSent += 1
-        connection.loop.traffic.eventsSkipped += skipped
-        write(body, sequence: event.sequence, skipped: skipped)
-    }
-
-    /// The number of skipped revisions that were published to this client. A candidate of a rollout is published only
-    /// to canaries.
-    private func publishedCount(ofSkipped count: Int) -> Int {
-        let revision = topic.channel.snapshot.revision
-        return topic.channel.publication.publishedCount(in: revision - count..<revision)
+        connection.loop.traffic.eventsSkipped += event.skipped
+        write(body, sequence: event.sequence, skipped: event.skipped)
     }
 
     private func write(_ body: ByteBuffer, sequence: Int, skipped: Int) {

@@ -17,15 +17,13 @@ extension Subscription {
     /// The state of one subscription: the revision that its client has, and the events that are due. It performs no
     /// I/O: each method returns an action.
     ///
-    /// Events are numbered consecutively. Each event also counts the revisions since the previous event that were not
-    /// sent to the client (`skipped`).
+    /// Events are numbered consecutively. Each event also counts the revisions that were published since the previous
+    /// event but not sent to the client (`skipped`).
     struct State {
         /// An event with the current snapshot.
         struct Event: Equatable {
             /// The number of the event, from 1.
             var sequence: Int
-            /// The number of revisions before this one that were not sent. Some of them may not have been published to
-            /// this client, such as the candidates of rollouts.
             var skipped: Int
             /// The revision that the client has; 0 for none.
             var base: Int
@@ -132,15 +130,17 @@ extension Subscription {
         }
 
         private mutating func send(_ current: Int, after previous: Int, _ canWrite: Bool) -> Action {
+            // Before the first snapshot of the namespace nothing was published, whatever its revision is.
+            let next = previous == 0 ? current : previous + 1
             guard canWrite else {
-                if firstMissed == nil { firstMissed = previous + 1 }
+                if firstMissed == nil { firstMissed = next }
                 if isLagging { return .none }
                 isLagging = true
                 return .postpone
             }
             sequence += 1
             let event = Event(
-                sequence: sequence, skipped: max(0, current - (firstMissed ?? previous + 1)), base: delivered,
+                sequence: sequence, skipped: max(0, current - (firstMissed ?? next)), base: delivered,
                 reason: pendingReason)
             delivered = current
             firstMissed = nil

@@ -58,6 +58,17 @@ struct SubscriptionStateTests {
         #expect(state.offer(current: 11, previous: 10, canWrite: true) == Self.event(3, base: 10))
     }
 
+    @Test("before the first snapshot of a namespace, which may have any revision, no snapshot was skipped")
+    func firstSnapshot() {
+        var state = State(clientRevision: .nothing, current: 0, lastChanged: 0)
+        #expect(state.replyWritten(revision: 0, current: 0, lastChanged: 0, canWrite: true) == .none)
+        var lagging = state
+        let event = Self.event(1, base: 0, .initial)
+        #expect(state.offer(current: 1025, previous: 0, canWrite: true) == event)
+        #expect(lagging.offer(current: 1025, previous: 0, canWrite: false) == .postpone)
+        #expect(lagging.outputDrained(current: 1025, lastChanged: 1025, canWrite: true) == event)
+    }
+
     @Test("the end event follows the reply, has the next sequence number, and is the last event")
     func end() {
         var state = State(clientRevision: .nothing, current: 7, lastChanged: 7)

@@ -3,8 +3,7 @@
 public import LarderJSON
 
 /// `config.acknowledge`: reports whether the client accepts a snapshot. The acknowledgement appears in config.status
-/// and agent.clients while the connection is open. The last one for each namespace counts. During a rollout,
-/// acknowledgements of the candidate decide whether it is published to all clients.
+/// and agent.clients while the connection is open. The last one for each namespace counts.
 public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
     public static let name = "config.acknowledge"
 
@@ -13,7 +12,7 @@ public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
         /// The maximum length of a reason in bytes.
         public static let longestReason = 1024
 
-        /// Revision of a published snapshot, or of the candidate of a rollout.
+        /// Revision of a published snapshot.
         public var revision: Int
         /// Whether the client runs the snapshot.
         public var accepted: Bool

@@ -47,11 +47,11 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
         public var path: String?
         /// The revision that was rolled back to.
         public var revision: Int?
-        /// The client that requested the change, or whose rejection ended a rollout; nil if no client did.
+        /// The client that requested the change; nil if no client did.
         public var peer: WirePeer?
         /// URL or path of the source that delivered the document.
         public var origin: String?
-        /// Why the client requested the change, or why the rollout ended; nil if no reason is known.
+        /// Why the client requested the change; nil if it gave no reason.
         public var reason: String?
 
         public init(

@@ -49,12 +49,10 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
         public var state: ConfigState
         /// Version of the remote document; nil if it has none.
         public var upstreamVersion: String?
-        /// Whether a rollout is in progress: only canaries get the document until it ends.
-        public var isRollingOut: Bool
 
         public init(
             revision: Int, epoch: String, changed: Bool, notModified: Bool, state: ConfigState,
-            upstreamVersion: String? = nil, isRollingOut: Bool = false
+            upstreamVersion: String? = nil
         ) {
             self.revision = revision
             self.epoch = epoch
@@ -62,7 +60,6 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             self.notModified = notModified
             self.state = state
             self.upstreamVersion = upstreamVersion
-            self.isRollingOut = isRollingOut
         }
 
         public init(from value: JSONValue) throws(WireError) {
@@ -73,7 +70,6 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             notModified = try reader.requiredBool("notModified")
             state = ConfigState(rawValue: try reader.requiredString("state"))
             upstreamVersion = try reader.string("upstreamVersion")
-            isRollingOut = try reader.bool("rollout") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -84,7 +80,6 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
             writer.member("notModified", notModified)
             writer.member("state", state.rawValue)
             writer.member("upstreamVersion", upstreamVersion)
-            if isRollingOut { writer.member("rollout", true) }
             writer.endObject()
         }
     }

@@ -344,106 +344,6 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// A rollout in progress.
-    public struct Rollout: Sendable, Equatable {
-        /// Revision of the candidate, the snapshot that canaries get; nil if the disk could not reserve one.
-        public var revision: Int?
-        /// Upstream version of the document; nil if it has none.
-        public var version: String?
-        /// When the document arrived.
-        public var since: Timestamp
-        /// When the document must have been accepted.
-        public var deadline: Timestamp
-        /// Number of acceptances that are required.
-        public var required: Int
-        /// Names of the processes that must accept; empty if any clients may.
-        public var requiredNames: [String]
-        /// Names of the processes that have accepted the candidate, one for each connection.
-        public var accepted: [String]
-
-        public init(
-            revision: Int?, version: String?, since: Timestamp, deadline: Timestamp, required: Int,
-            requiredNames: [String], accepted: [String]
-        ) {
-            self.revision = revision
-            self.version = version
-            self.since = since
-            self.deadline = deadline
-            self.required = required
-            self.requiredNames = requiredNames
-            self.accepted = accepted
-        }
-
-        init(from reader: MemberReader) throws(WireError) {
-            revision = try reader.int("revision")
-            version = try reader.string("version")
-            since = try reader.requiredTimestamp("since")
-            deadline = try reader.requiredTimestamp("deadline")
-            required = try reader.requiredInt("required")
-            requiredNames = try reader.requiredValue("requiredNames").elements.compactMap(\.string)
-            accepted = try reader.requiredValue("accepted").elements.compactMap(\.string)
-        }
-
-        func write(to writer: inout JSONWriter) {
-            writer.beginObject()
-            writer.nullableMember("revision", revision)
-            writer.nullableMember("version", version)
-            writer.member("since", since.description)
-            writer.member("deadline", deadline.description)
-            writer.member("required", required)
-            writer.name("requiredNames")
-            writer.beginArray()
-            for requiredName in requiredNames { writer.string(requiredName) }
-            writer.endArray()
-            writer.name("accepted")
-            writer.beginArray()
-            for element in accepted { writer.string(element) }
-            writer.endArray()
-            writer.endObject()
-        }
-    }
-
-    /// A rollout that has ended.
-    public struct EndedRollout: Sendable, Equatable {
-        /// Upstream version of the document; nil if it has none.
-        public var version: String?
-        /// `published`, `publishedAnyway` or `rolledBack`.
-        public var outcome: String
-        /// Why the rollout ended, for people; nil if that is not known.
-        public var reason: String?
-        /// The client that ended or rejected it; nil for none.
-        public var peer: WirePeer?
-        /// When the rollout ended.
-        public var at: Timestamp
-
-        public init(version: String?, outcome: String, reason: String?, peer: WirePeer?, at: Timestamp) {
-            self.version = version
-            self.outcome = outcome
-            self.reason = reason
-            self.peer = peer
-            self.at = at
-        }
-
-        init(from reader: MemberReader) throws(WireError) {
-            version = try reader.string("version")
-            outcome = try reader.requiredString("outcome")
-            reason = try reader.string("reason")
-            peer = try reader.object("peer").map(WirePeer.init(from:))
-            at = try reader.requiredTimestamp("at")
-        }
-
-        func write(to writer: inout JSONWriter) {
-            writer.beginObject()
-            writer.nullableMember("version", version)
-            writer.member("outcome", outcome)
-            writer.nullableMember("reason", reason)
-            writer.name("peer")
-            if let peer { peer.write(to: &writer) } else { writer.null() }
-            writer.member("at", at.description)
-            writer.endObject()
-        }
-    }
-
     /// The remote source.
     public struct Upstream: Sendable, Equatable {
         /// `http`, `sse`, `etcd` or `file`.
@@ -608,12 +508,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// The last change that the schema refused, if no client requested the change; nil once it is accepted or
         /// replaced.
         public var schemaRefusal: SchemaRefusal?
-        /// The hold of a rollback; nil if no layer is held, and during a rollout.
+        /// The hold of a rollback; nil if no layer is held.
         public var hold: Hold?
-        /// The rollout in progress; nil for none.
-        public var rollout: Rollout?
-        /// The last rollout that has ended since the agent started; nil for none.
-        public var lastRollout: EndedRollout?
         /// The remote source; nil if the settings declare none.
         public var upstream: Upstream?
         /// All layers, lowest precedence first.
@@ -627,8 +523,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
             refused: Refusal?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
-            schemaRefusal: SchemaRefusal? = nil, hold: Hold? = nil, rollout: Rollout? = nil,
-            lastRollout: EndedRollout? = nil, upstream: Upstream?, layers: [Layer],
+            schemaRefusal: SchemaRefusal? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
             acknowledgements: Acknowledgements = Acknowledgements(), copy: Copy? = nil
         ) {
             self.namespace = namespace
@@ -647,8 +542,6 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.schema = schema
             self.schemaRefusal = schemaRefusal
             self.hold = hold
-            self.rollout = rollout
-            self.lastRollout = lastRollout
             self.upstream = upstream
             self.layers = layers
             self.acknowledgements = acknowledgements
@@ -672,8 +565,6 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             schema = try reader.object("schema").map(SchemaState.init(from:))
             schemaRefusal = try reader.object("schemaRefusal").map(SchemaRefusal.init(from:))
             hold = try reader.object("hold").map(Hold.init(from:))
-            rollout = try reader.object("rollout").map(Rollout.init(from:))
-            lastRollout = try reader.object("lastRollout").map(EndedRollout.init(from:))
             upstream = try reader.object("upstream").map(Upstream.init(from:))
             layers = []
             for layer in try reader.requiredValue("layers").elements {
@@ -708,10 +599,6 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             if let schemaRefusal { schemaRefusal.write(to: &writer) } else { writer.null() }
             writer.name("hold")
             if let hold { hold.write(to: &writer) } else { writer.null() }
-            writer.name("rollout")
-            if let rollout { rollout.write(to: &writer) } else { writer.null() }
-            writer.name("lastRollout")
-            if let lastRollout { lastRollout.write(to: &writer) } else { writer.null() }
             writer.name("upstream")
             if let upstream { upstream.write(to: &writer) } else { writer.null() }
             writer.name("layers")

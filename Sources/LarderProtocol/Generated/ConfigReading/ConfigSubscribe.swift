@@ -19,21 +19,18 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
         public var since: Int?
         /// Epoch of `since`. Nil: the current one.
         public var epoch: String?
-        /// Whether to get the candidate of a rollout, too, and not only the snapshots for all clients.
-        public var canary: Bool
 
-        public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch", "canary"] }
+        public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch"] }
 
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, mode: Mode = .snapshot,
-            since: Int? = nil, epoch: String? = nil, canary: Bool = false
+            since: Int? = nil, epoch: String? = nil
         ) {
             self.path = path
             self.namespace = namespace
             self.mode = mode
             self.since = since
             self.epoch = epoch
-            self.canary = canary
         }
 
         public init(from reader: MemberReader) throws(WireError) {
@@ -42,7 +39,6 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
             mode = try reader.subscriptionMode()
             since = try reader.int("since", in: 0...largestRevision)
             epoch = try reader.string("epoch")
-            canary = try reader.bool("canary") ?? false
         }
 
         public func write(to writer: inout JSONWriter) {
@@ -52,7 +48,6 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
             if mode != .snapshot { writer.member("mode", mode.rawValue) }
             writer.member("since", since)
             writer.member("epoch", epoch)
-            if canary { writer.member("canary", true) }
             writer.endObject()
         }
     }

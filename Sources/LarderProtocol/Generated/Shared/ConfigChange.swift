@@ -15,8 +15,6 @@ public struct ConfigChange: WireResult, Equatable {
     /// Whether `config.set` replaced an override at the same path and thereby changed whether or when the override
     /// expires.
     public var lifetimeChanged: Bool
-    /// Whether `config.push` began a rollout: only canaries get the document until the rollout ends.
-    public var isRollingOut: Bool
     /// Whether nothing was changed, because it was a dry run.
     public var isDryRun: Bool
     /// The differences that the change would make; nil unless it was a dry run.
@@ -29,7 +27,7 @@ public struct ConfigChange: WireResult, Equatable {
 
     public init(
         revision: Int, epoch: String, changed: Bool, expiresAt: Timestamp? = nil, lifetimeChanged: Bool = false,
-        isRollingOut: Bool = false, isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false,
+        isDryRun: Bool = false, changes: [ConfigDiff.Change]? = nil, isMasked: Bool = false,
         schemaErrors: [SchemaError]? = nil
     ) {
         self.revision = revision
@@ -37,7 +35,6 @@ public struct ConfigChange: WireResult, Equatable {
         self.changed = changed
         self.expiresAt = expiresAt
         self.lifetimeChanged = lifetimeChanged
-        self.isRollingOut = isRollingOut
         self.isDryRun = isDryRun
         self.changes = changes
         self.isMasked = isMasked
@@ -51,7 +48,6 @@ public struct ConfigChange: WireResult, Equatable {
         changed = try reader.requiredBool("changed")
         expiresAt = try reader.timestamp("expiresAt")
         lifetimeChanged = try reader.bool("lifetimeChanged") ?? false
-        isRollingOut = try reader.bool("rollout") ?? false
         isDryRun = try reader.bool("dryRun") ?? false
         if let given = reader.value("changes"), !given.isNull {
             var changes: [ConfigDiff.Change] = []
@@ -77,7 +73,6 @@ public struct ConfigChange: WireResult, Equatable {
         writer.member("changed", changed)
         writer.member("expiresAt", expiresAt?.description)
         if lifetimeChanged { writer.member("lifetimeChanged", true) }
-        if isRollingOut { writer.member("rollout", true) }
         if isDryRun { writer.member("dryRun", true) }
         if let changes {
             writer.name("changes")

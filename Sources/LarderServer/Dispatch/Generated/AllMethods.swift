@@ -23,7 +23,6 @@ extension MethodRegistry {
         registry.register(ConfigPush.self)
         registry.register(ConfigRefresh.self)
         registry.register(ConfigRollback.self)
-        registry.register(ConfigRollout.self)
         registry.register(ConfigSchema.self)
         registry.register(ConfigSet.self)
         registry.register(ConfigStatus.self)
