@@ -40,6 +40,7 @@ package struct ConfigArchive: Sendable {
         if let reader = try journal.read(after: state.journalSequence) { state.replay(reader) }
         if let written = newest?.epoch, written != epoch { state.skipUnknownRevisions() }
         for generation in state.unwritten { state.history.append(generation) }
+        state.endRollout()
         return state
     }
 }

@@ -83,6 +83,13 @@ package struct RecoveredState: Sendable {
         }
     }
 
+    /// Ends a rollout that an earlier version of this program began, so that all clients get the live remote document;
+    /// see ``HoldRule/rollout``. If clients have seen that document, the reservation of its revision is not settled,
+    /// so the document gets a higher revision.
+    mutating func endRollout() {
+        if layers.holdRule == .rollout { layers.hold = nil }
+    }
+
     /// Moves the numbering far ahead, because the state was written in another epoch. Since it was written, later
     /// revisions may have been assigned to content that this directory does not record, and not every client sends the
     /// epoch of the revision from which it resumes.

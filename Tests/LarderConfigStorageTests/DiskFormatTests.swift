@@ -72,7 +72,7 @@ struct DiskFormatTests {
             operations: [.set(entry), .remote(pushed, endsHold: false)], causes: causes)
         let record = try #require(JournalRecord(written.encoded().dropLast()))
         #expect(record.causes == causes)
-        guard case .set(let readEntry) = record.operations[0], case .remote(let readPushed, _, _) = record.operations[1]
+        guard case .set(let readEntry) = record.operations[0], case .remote(let readPushed, _) = record.operations[1]
         else { return #expect(Bool(false)) }
         #expect(readEntry == entry)
         #expect(readPushed.reason == "new cluster" && readPushed.pushedBy == peer)
@@ -203,6 +203,22 @@ struct DiskFormatTests {
         let hold = try #require(RollbackHold(JSONValue(parsing: text)))
         #expect(hold.rule == rule)
         #expect(hold.peer == nil)
+    }
+
+    @Test(
+        "the hold of a rollout, which an earlier version stored, is decoded, and encoded to the same bytes",
+        arguments: [
+            (#""rule":"rollout""#, HoldRule.rollout, nil),
+            (#""rule":"untilNewer","refusal":"too large""#, .untilNewer, "too large"),
+        ])
+    func holdOfRollout(members: String, rule: HoldRule, refusal: String?) throws {
+        let text = #"""
+            {"revision":5,"since":1700000000005,\#(members),"refused":{"version":"8","digest":"abab","origin":"push"},\#
+            "remote":{"origin":"push","updatedAt":1700000000004,"version":"7","document":{"a":1}}}
+            """#
+        let hold = try #require(RollbackHold(JSONValue(parsing: text)))
+        #expect(hold.rule == rule && hold.refusal == refusal)
+        #expect(Self.written { hold.write(to: &$0) } == text)
     }
 
     // MARK: The epoch and reserved revisions

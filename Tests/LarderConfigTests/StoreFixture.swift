@@ -37,8 +37,6 @@ struct StoreFixture {
     var enforcement = SchemaSettings.Enforcement.refuse
     /// The values that messages about violations of the schema must not show.
     var secrets = SecretPatterns.none
-    /// The rollout of new documents; nil to publish them at once.
-    var rollout: RolloutSettings?
     /// The content of the host layer when a store is opened; nil for the content recorded on disk.
     var host: JSONValue?
 
@@ -61,8 +59,7 @@ struct StoreFixture {
             rules: rules,
             limits: StoreLimits(
                 durability: durability,
-                documents: DocumentLimits(
-                    maximumBytes: 1 << 20, maximumDeletion: maximumDeletion, startsRollouts: rollout != nil)),
+                documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
             schema: schema.map { try compiled($0) }, lastGood: lastGood,

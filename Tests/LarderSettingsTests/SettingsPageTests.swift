@@ -99,7 +99,7 @@ private enum KnownSettings {
     private static let requiredMembers = [
         "namespaces.NAME.remote.http": "url: 'https://h'", "namespaces.NAME.remote.sse": "url: 'https://h'",
         "namespaces.NAME.remote.etcd": "endpoints: ['https://h'], prefix: ''",
-        "namespaces.NAME.schema": "path: '/s.json'", "namespaces.NAME.rollout": "require: 1",
+        "namespaces.NAME.schema": "path: '/s.json'",
     ]
     private static let unknownName = String(repeating: "#", count: 60)
 

@@ -80,8 +80,6 @@ extension ChangeCause {
             case .push: "pushed"
             case .rollback: "rolled back to revision \(revision ?? 0)"
             case .release: "released a rollback"
-            case .rolloutPublished: "ended a rollout with its document"
-            case .rolloutRolledBack: "rolled back a rollout"
             }
         var sentence = text
         if let peer {

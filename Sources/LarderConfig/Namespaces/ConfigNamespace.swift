@@ -27,8 +27,6 @@ package final class ConfigNamespace: Sendable {
     package let store: ConfigStore
     /// Runs refreshes and pushes one after another.
     package let refresher: ConfigRefreshService
-    /// Ends the rollouts of new remote documents.
-    package let rollouts: RolloutDriver
     private let environment: NamespaceEnvironment
     private let savedSchema: SavedSchema
     private let state: Mutex<State>
@@ -51,7 +49,6 @@ package final class ConfigNamespace: Sendable {
         name = configuration.name
         self.environment = environment
         savedSchema = recovered.savedSchema
-        let clocks = StoreClocks(wallClock: environment.wallClock, clock: environment.clock)
         let store = try await ConfigStore.open(
             recovered.state,
             storage: NamespaceStorage(
@@ -60,9 +57,8 @@ package final class ConfigNamespace: Sendable {
             rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
             status: recovered.status, schema: recovered.schema, lastGood: recovered.lastGood,
             locator: ViolationLocator(configuration: configuration, blocking: environment.blocking),
-            clocks: clocks, logger: environment.logger)
+            clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
         self.store = store
-        rollouts = RolloutDriver(store, configuration.rollout, clocks: clocks, logger: environment.logger)
         store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
         refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
@@ -112,7 +108,6 @@ package final class ConfigNamespace: Sendable {
         await store.configure(
             configuration.limits, history: configuration.history, status: configuration.initialStatus,
             locator: ViolationLocator(configuration: configuration, blocking: environment.blocking))
-        rollouts.use(configuration.rollout)
         // The new schema applies to the other changes of the settings.
         if previous.schema != configuration.schema || previous.secrets != configuration.secrets {
             await readSchema(configuration)
@@ -153,7 +148,6 @@ package final class ConfigNamespace: Sendable {
                 group.addTask { await self.follow(layer, at: configuration.location(of: layer), files[layer]) }
             }
             if configuration.schema != nil { group.addTask { await self.followSchema(configuration) } }
-            group.addTask { await self.rollouts.run() }
             if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
@@ -316,7 +310,6 @@ package final class ConfigNamespace: Sendable {
                 return "is about to poll its source"
             }
         }
-        if rollouts.report.progress != nil { return "has a rollout in progress" }
         if await refresher.isAtWork { return "is being refreshed" }
         return await store.pendingWork(within: time)
     }

@@ -116,7 +116,6 @@ package final class ConfigNamespaces: Sendable {
             namespace.publication.withdraw()
             await namespace.stop()
             namespace.publication.end()
-            namespace.store.canaries.end()
         }
         for configuration in configurations {
             if let namespace = self[configuration.name] {

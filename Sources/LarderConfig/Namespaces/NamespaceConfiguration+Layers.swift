@@ -14,8 +14,7 @@ extension NamespaceConfiguration {
     var limits: StoreLimits {
         StoreLimits(
             durability: durability,
-            documents: DocumentLimits(
-                maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, startsRollouts: rollout != nil))
+            documents: DocumentLimits(maximumBytes: maximumBytes, maximumDeletion: maximumDeletion))
     }
 
     /// The status before the first refresh.

@@ -31,15 +31,13 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var history: HistoryLimits
     /// The schema that the configuration must satisfy; nil for none.
     package var schema: SchemaSettings?
-    /// The rollout of new remote documents; nil to publish them at once.
-    package var rollout: RolloutSettings?
 
     package init(
         name: String, durability: Durability = .full, maximumBytes: Int = 16 << 20,
         maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,
         isHostDirectoryNamed: Bool = true, remote: RemoteSourceSettings? = nil, locks: [JSONPath] = [],
         experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none,
-        history: HistoryLimits = HistoryLimits(), schema: SchemaSettings? = nil, rollout: RolloutSettings? = nil
+        history: HistoryLimits = HistoryLimits(), schema: SchemaSettings? = nil
     ) {
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
@@ -55,7 +53,6 @@ package struct NamespaceConfiguration: Sendable, Equatable {
         self.secrets = secrets
         self.history = history
         self.schema = schema
-        self.rollout = rollout
     }
 
     /// Sets the maximum size of documents from any source.

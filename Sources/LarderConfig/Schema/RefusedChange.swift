@@ -16,7 +16,7 @@ package struct RefusedChange: Sendable {
             case .remote, .dropRemote: [.remote]
             case .rules: [.rules]
             case .expireOverrides(let overrides): overrides.map { .expiry($0.path) }
-            case .set, .unset, .rollback, .release, .endRollout, .increment, .several, .recheck, .requested: []
+            case .set, .unset, .rollback, .release, .increment, .several, .recheck, .requested: []
             }
         }
 

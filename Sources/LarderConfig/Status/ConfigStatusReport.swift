@@ -52,7 +52,7 @@ package struct ConfigStatusReport: Sendable {
         package var rule: HoldRule
         /// Why the hold has this rule, as text.
         package var reason: String
-        /// The client that requested the rollback or whose rejection ended a rollout, if known.
+        /// The client that requested the rollback, if known.
         package var peer: Peer?
     }
 

@@ -152,9 +152,8 @@ struct NamespaceStatus: Sendable {
         report.lastError = [refreshes.lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refreshes.refused
         report.quarantine = refreshes.quarantine
-        // The hold of a rollout is reported as a rollout.
-        if let hold = layers.hold, hold.rule != .rollout {
-            report.hold = ConfigStatusReport.Hold(
+        report.hold = layers.hold.map { hold in
+            ConfigStatusReport.Hold(
                 revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since,
                 layers: hold.layers, rule: hold.rule, reason: hold.reason, peer: hold.peer)
         }

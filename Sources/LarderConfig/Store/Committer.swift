@@ -18,7 +18,6 @@ final class Committer {
     private(set) var gate: SchemaGate
     private(set) var status: SharedStatus
     private let publication: ConfigPublication
-    private let canaries: CanaryPublication
     private let storage: NamespaceStorage
     private let clocks: StoreClocks
     private let log: StoreLog
@@ -30,8 +29,8 @@ final class Committer {
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
     init(
-        _ opening: StoreOpening, publication: ConfigPublication, canaries: CanaryPublication, status: SharedStatus,
-        storage: NamespaceStorage, limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
+        _ opening: StoreOpening, publication: ConfigPublication, status: SharedStatus, storage: NamespaceStorage,
+        limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
     ) {
         core = CommitCore(
             layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering,
@@ -40,7 +39,6 @@ final class Committer {
         gate = opening.gate
         mayAcceptRefused = !opening.gate.refused.isEmpty
         self.publication = publication
-        self.canaries = canaries
         self.status = status
         self.storage = storage
         self.limits = limits
@@ -88,16 +86,8 @@ final class Committer {
             var next = batch
             // A change that cannot be applied fails with the same error in the commit.
             if let result = try? next.apply(change.change), result.layerChanged {
-                let resolution = await resolve(next, now: now)
-                var problems: [SchemaProblem] = []
-                if isNewConfiguration(resolution) {
-                    problems = await violations(of: resolution.snapshot, after: next)
-                }
-                if problems.isEmpty, core.beginsRollout(next),
-                    let candidate = await candidate(after: next, resolution, now: now)
-                {
-                    problems = await violations(ofCandidate: candidate, after: next, now: now)
-                }
+                let snapshot = await resolve(next, now: now).snapshot
+                let problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
                 if !problems.isEmpty {
                     refused.append((change, problems))
                     continue
@@ -127,15 +117,8 @@ final class Committer {
             pending,
             to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
         var resolution = await resolve(commit.batch, now: now)
-        var candidate = await candidate(after: commit.batch, resolution, now: now)
-        if let next = candidate {
-            let problems = await violations(ofCandidate: next, after: commit.batch, now: now)
-            if !problems.isEmpty, core.beginsRollout(commit.batch) { return problems }
-            // If a change of another layer makes the candidate invalid, canaries get the published snapshot instead.
-            if !problems.isEmpty { candidate = nil }
-        }
         var problems: [SchemaProblem] = []
-        if gate.schema != nil, isNewConfiguration(resolution) {
+        if gate.schema != nil, resolution.snapshot !== core.snapshot {
             problems = await violations(of: resolution.snapshot, after: commit.batch)
             if !problems.isEmpty, gate.schema?.refuses ?? false {
                 if commit.batch.hasChanged { return problems }
@@ -150,36 +133,8 @@ final class Committer {
         let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
         let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
         if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
-        var reserved: ReservedCandidate?
-        if let candidate { reserved = await reserve(candidate, after: need, resolution) }
-        finish(commit, resolution, causes, met: need, candidate: reserved, problems, now: now)
+        finish(commit, resolution, causes, met: need, problems, now: now)
         return []
-    }
-
-    /// The snapshot for canaries after a batch; nil if no rollout is in progress then.
-    private func candidate(after batch: ChangeBatch, _ resolution: Resolution, now: Int) async -> ConfigSnapshot? {
-        guard batch.layers.isRollingOut else { return nil }
-        return if core.isExpensive {
-            await core.candidateConcurrently(after: batch, resolution, now: now)
-        } else {
-            core.candidate(after: batch, resolution, now: now)
-        }
-    }
-
-    /// Reserves the revision of a candidate on disk, if necessary.
-    /// - Returns: nil if the disk cannot store the reservation; the candidate must not be shown then
-    private func reserve(
-        _ candidate: ConfigSnapshot, after first: CommitNeed, _ resolution: Resolution
-    ) async -> ReservedCandidate? {
-        let need = core.need(forCandidate: candidate, after: first, of: resolution)
-        guard case .reservation(let bound) = need else { return ReservedCandidate(snapshot: candidate, need: need) }
-        do throws(FileError) {
-            try await storage.reserve(bound)
-            return ReservedCandidate(snapshot: candidate, need: need)
-        } catch {
-            log.storageFailed(error)
-            return nil
-        }
     }
 
     private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
@@ -189,12 +144,6 @@ final class Committer {
         } else {
             core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
         }
-    }
-
-    /// Whether a resolution must satisfy the schema. A snapshot with the current configuration need not, because a
-    /// rollout must end even if the previous document violates a schema that is newer.
-    private func isNewConfiguration(_ resolution: Resolution) -> Bool {
-        resolution.snapshot !== core.snapshot && !core.republishes(resolution)
     }
 
     /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
@@ -228,7 +177,7 @@ final class Committer {
     /// snapshot.
     private func finish(
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
-        candidate: ReservedCandidate?, _ problems: [SchemaProblem], now: Int
+        _ problems: [SchemaProblem], now: Int
     ) {
         if commit.batch.hasChanged, status.hasStorageProblem {
             status.change { $0.storageWorked() }
@@ -236,9 +185,9 @@ final class Committer {
         }
         commit.note(in: &status, clocks.wallClock)
         if gate.schema != nil || !gate.refused.isEmpty {
-            noteSchema(commit, problems, isNew: isNewConfiguration(resolution))
+            noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
         }
-        let effects = core.commit(commit.batch, resolution, causes: causes, met: need, candidate: candidate)
+        let effects = core.commit(commit.batch, resolution, causes: causes, met: need)
         if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
         if effects.isNew {
             status.publishes += 1
@@ -247,7 +196,6 @@ final class Committer {
         } else {
             publication.update(StatusRecord(status, holding: core.layers))
         }
-        canaries.follow(core.snapshot, core.rollout, status: StatusRecord(status, holding: core.layers))
         log.note(status, now: now)
         commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
         guard commit.batch.hasChanged else { return }
@@ -261,7 +209,6 @@ final class Committer {
         let now = clocks.wallClock.now
         status.change { change(&$0, now) }
         publication.update(StatusRecord(status, holding: core.layers))
-        canaries.follow(core.snapshot, core.rollout, status: StatusRecord(status, holding: core.layers))
         log.note(status, now: now)
     }
 
@@ -308,15 +255,6 @@ final class Committer {
         return core.isExpensive || snapshot.bytes > Self.largeBytes
             ? await schema.problemsConcurrently(of: snapshot.value, in: batch.layers)
             : schema.problems(of: snapshot.value, in: batch.layers)
-    }
-
-    /// The violations of the schema by the candidate of a rollout. Violations that are only reported count once the
-    /// document is published.
-    private func violations(
-        ofCandidate candidate: ConfigSnapshot, after batch: ChangeBatch, now: Int
-    ) async -> [SchemaProblem] {
-        guard let schema = gate.schema, schema.refuses, !core.isShown(candidate: candidate) else { return [] }
-        return await schema.problemsConcurrently(of: candidate.value, in: batch.layers.withCandidate(now: now))
     }
 
     /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so

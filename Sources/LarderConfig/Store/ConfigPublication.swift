@@ -27,7 +27,6 @@ package final class ConfigPublication: Sendable {
         var current: Current
         var status: StatusRecord
         var history: RecentSnapshots
-        var gaps = RevisionGaps()
         /// The buffers of the streams that ``snapshots()`` has returned, one per stream.
         var slots: [SnapshotSlot] = []
         /// The signal that is raised at each publication, and when the namespace ends; nil before ``raise(_:)``.
@@ -64,27 +63,6 @@ package final class ConfigPublication: Sendable {
                 status: status, history: history))
     }
 
-    private init(namespace: String, epoch: String, state: sending State) {
-        self.namespace = namespace
-        self.epoch = epoch
-        self.state = Mutex(state)
-    }
-
-    /// A publication with the same namespace, epoch, status and history, but without consumers.
-    /// - Parameter snapshot: the current snapshot of the copy; nil for that of this publication
-    func copy(showing snapshot: ConfigSnapshot?) -> ConfigPublication {
-        let (newest, status, recent, gaps) = state.withLock { ($0.current, $0.status, $0.history, $0.gaps) }
-        var (current, history) = (newest, recent)
-        if let snapshot {
-            current.snapshot = snapshot
-            history.append(snapshot)
-        }
-        (current.hasEnded, current.version) = (false, 0)
-        return ConfigPublication(
-            namespace: namespace, epoch: epoch,
-            state: State(current: current, status: status, history: history, gaps: gaps))
-    }
-
     /// The current state. Reading it takes a lock.
     package var current: Current { state.withLock { $0.current } }
 
@@ -95,12 +73,6 @@ package final class ConfigPublication: Sendable {
 
     /// The snapshot with a revision, as the base of a merge patch; nil if the snapshot is not among the retained ones.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
-
-    /// The number of revisions in a range that were published here. The others were candidates of rollouts or, for
-    /// canaries, snapshots for all other clients.
-    package func publishedCount(in revisions: Range<Int>) -> Int {
-        revisions.count - state.withLock { $0.gaps.count(in: revisions) }
-    }
 
     /// Yields the current snapshot and then every later one. A slow consumer skips to the newest. The stream finishes
     /// when the namespace is removed from the settings. It has one consumer.
@@ -141,7 +113,6 @@ package final class ConfigPublication: Sendable {
     func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
         let (slots, changes, freshnessObservers) = state.withLock { state in
             let freshnessObservers = status.freshness == state.current.freshness ? [] : state.freshnessObservers
-            state.gaps.add(between: state.current.snapshot.revision, and: snapshot.revision)
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
@@ -214,22 +185,4 @@ private struct RecentSnapshots {
     }
 
     subscript(revision: Int) -> ConfigSnapshot? { snapshots.last { $0.revision == revision } }
-}
-
-/// The newest ranges of revisions that were not published. Their number is limited; older ranges count as published.
-private struct RevisionGaps {
-    private static let maxCount = 64
-    private var gaps = Deque<Range<Int>>()
-
-    /// - Parameters:
-    ///   - previous: the revision of a snapshot
-    ///   - next: the revision of the snapshot after it
-    mutating func add(between previous: Int, and next: Int) {
-        guard next > previous + 1 else { return }
-        if gaps.count == Self.maxCount { gaps.removeFirst() }
-        gaps.append(previous + 1..<next)
-    }
-
-    /// The number of revisions in a range that were not published.
-    func count(in revisions: Range<Int>) -> Int { gaps.reduce(0) { $0 + $1.clamped(to: revisions).count } }
 }

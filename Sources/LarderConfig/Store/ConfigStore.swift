@@ -17,8 +17,6 @@ import Logging
 package actor ConfigStore {
     /// The current snapshot. Reading it does not wait for this actor.
     package nonisolated let publication: ConfigPublication
-    /// The current snapshot for canaries, and the rollout in progress.
-    package nonisolated let canaries: CanaryPublication
     /// The changes that wait for the committer.
     nonisolated let changes = ChangeQueue()
     nonisolated let storage: NamespaceStorage
@@ -39,11 +37,10 @@ package actor ConfigStore {
         publication = ConfigPublication(
             namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot,
             status: StatusRecord(status, holding: opening.layers))
-        canaries = CanaryPublication(publication)
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
         committer = Committer(
-            opening, publication: publication, canaries: canaries, status: status, storage: storage, limits: limits,
-            clocks: clocks, log: log, locator: locator)
+            opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks,
+            log: log, locator: locator)
         olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
         archived = ArchivedSnapshots(storage: storage)
         self.storage = storage
@@ -82,8 +79,6 @@ package actor ConfigStore {
         let store = ConfigStore(
             opening, storage: storage, limits: limits, status: status, locator: locator, clocks: clocks, logger: logger)
         await store.begin(opening)
-        // Clients may connect before the namespace starts. A canary must not get the previous document first.
-        await store.resumeRollout()
         return store
     }
 
@@ -166,11 +161,9 @@ package actor ConfigStore {
     /// schema has refused before are not tried together with it.
     /// - Throws: The errors of the commit, except for `schemaViolation` and those of the disk.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
-        var limits = committer.limits.documents
-        // The preview of a document shows what changes once it is published to all clients.
-        limits.startsRollouts = false
         var preview = try await core.preview(
-            change, limits: limits, mayPublishEmpty: !committer.status.hasRemote, now: clocks.wallClock.now)
+            change, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
+            now: clocks.wallClock.now)
         if let schema, preview.isChange {
             let problems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
             preview.schemaProblems = await committer.locator?.located(problems) ?? problems
@@ -298,15 +291,6 @@ package actor ConfigStore {
     func provenance(of path: [String]) async -> PathProvenance {
         _ = await history()
         return await PathProvenance.find(path, in: core.snapshot, of: core.layers, after: core.history.generations)
-    }
-
-    // MARK: Rollout
-
-    var isRollingOut: Bool { core.layers.isRollingOut }
-
-    /// Shows the candidate of a rollout from before the start to canaries, under a new revision.
-    func resumeRollout() async {
-        if isRollingOut, core.rollout?.candidate == nil { await commit(.recheck, orLog: "cannot continue a rollout") }
     }
 
     // MARK: Sources

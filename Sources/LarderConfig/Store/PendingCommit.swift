@@ -41,8 +41,8 @@ struct PendingCommit {
                 status.change { $0.remoteAnswered(changed: result.layerChanged, now: wallClock.now) }
             case .files(let layer, _):
                 status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
-            case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .endRollout, .increment,
-                .several, .recheck, .requested:
+            case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .increment, .several,
+                .recheck, .requested:
                 break
             }
         }

@@ -28,10 +28,6 @@ package struct ChangeCause: Sendable, Hashable {
         case rollback
         /// The hold of a rollback was released.
         case release
-        /// The document of a rollout was published to all clients.
-        case rolloutPublished
-        /// A rollout was rolled back.
-        case rolloutRolledBack
     }
 
     package var kind: Kind
@@ -40,11 +36,11 @@ package struct ChangeCause: Sendable, Hashable {
     package var path: [String]?
     /// The revision that a rollback restored.
     package var revision: Int?
-    /// The client that requested the change, or whose rejection ended a rollout; nil if no client did.
+    /// The client that requested the change; nil if no client did.
     package var peer: Peer?
     /// The URL or path of the source, for `refresh`.
     package var origin: String?
-    /// Why the client requested the change, or why a rollout ended; nil if no reason is known.
+    /// Why the client requested the change; nil if it gave no reason.
     package var reason: String?
 
     /// The maximum length of a recorded path in bytes. In a long history, longer paths would take much memory.

@@ -4,12 +4,9 @@ package struct DocumentLimits: Sendable, Equatable {
     package var maximumBytes: Int
     /// The maximum percentage of the remote document's members that another document may remove; nil for no limit.
     package var maximumDeletion: Int?
-    /// Whether a new remote document is first shown only to canaries.
-    package var startsRollouts: Bool
 
-    package init(maximumBytes: Int, maximumDeletion: Int? = nil, startsRollouts: Bool = false) {
+    package init(maximumBytes: Int, maximumDeletion: Int? = nil) {
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
-        self.startsRollouts = startsRollouts
     }
 }

@@ -19,8 +19,6 @@ package indirect enum LayerChange: Sendable {
     case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
     /// Ends the hold of a rollback.
     case release(by: Peer?)
-    /// Ends the rollout in progress.
-    case endRollout(RolloutEnd)
     /// Sets an override to the sum of the value at the path and an integer. If there is an override at the path, it
     /// keeps its expiry.
     case increment(path: [String], CounterStep, by: Peer?)
@@ -42,7 +40,6 @@ package indirect enum LayerChange: Sendable {
         switch self {
         case .set, .unset, .rollback, .release, .increment, .several: true
         case .remote(_, _, _, let isPush): isPush
-        case .endRollout(let end): end.isRequested
         case .expireOverrides, .files, .rules, .dropRemote, .recheck: false
         case .requested(let change, _): change.comesFromClient
         }
@@ -58,7 +55,7 @@ package indirect enum LayerChange: Sendable {
             return other.count < path.count && path.begins(withNames: other)
         // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .endRollout: return true
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         case .recheck: return false
         case .several(let changes, _): return changes.contains { $0.mayChangeContainers(above: path) }
         case .requested(let change, _): return change.mayChangeContainers(above: path)
@@ -72,7 +69,7 @@ package indirect enum LayerChange: Sendable {
             return path.begins(withNames: other) || other.begins(withNames: path)
         // If an override under the same top-level name is removed, an array of a lower layer may appear above `path`.
         case .unset(let other, _): return other.isEmpty || path.isEmpty || other[0] == path[0]
-        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .endRollout: return true
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         case .recheck: return false
         case .several(let changes, _): return changes.contains { $0.mayChangeValue(at: path) }
         case .requested(let change, _): return change.mayChangeValue(at: path)
@@ -97,9 +94,6 @@ package indirect enum LayerChange: Sendable {
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
         case .rollback(_, let revision, _, let peer): ChangeCause(.rollback, revision: revision, peer: peer)
         case .release(let peer): ChangeCause(.release, peer: peer)
-        case .endRollout(let end):
-            ChangeCause(
-                end.outcome == .rolledBack ? .rolloutRolledBack : .rolloutPublished, peer: end.peer, reason: end.reason)
         case .increment(let path, _, let peer): ChangeCause(.increment, path: path, peer: peer)
         case .several(let changes, let peer): ChangeCause(.apply, path: Self.sharedPath(of: changes), peer: peer)
         case .requested(let change, let terms): change.cause(because: terms.reason)
@@ -114,8 +108,7 @@ package indirect enum LayerChange: Sendable {
         case .increment(let path, let step, _): locks.touched(by: .int(step.by), at: path)
         case .several(let changes, _): changes.lazy.compactMap { $0.lockedPath(in: locks) }.first
         case .requested(let change, _): change.lockedPath(in: locks)
-        case .unset, .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .endRollout, .recheck:
-            nil
+        case .unset, .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .recheck: nil
         }
     }
 
@@ -194,8 +187,7 @@ package indirect enum LayerChange: Sendable {
             try Self.check(document.content, maximumBytes, "the document has")
             let replacement = RemoteReplacement(
                 document: document, origin: origin, force: force,
-                maximumDeletion: force ? nil : context.limits.maximumDeletion, now: now,
-                rolloutRevision: context.limits.startsRollouts ? context.revision : nil)
+                maximumDeletion: force ? nil : context.limits.maximumDeletion, now: now)
             return try replacement.apply(to: &layers)
         case .rollback(let old, let revision, let rule, let peer):
             layers.rollBack(to: old, revision: revision, rule: rule, by: peer, now: now)
@@ -207,30 +199,9 @@ package indirect enum LayerChange: Sendable {
             layers.hold = nil
             layers.applyRulesLeniently(layers.rules, now: now)
             return ChangeEffect(operation: .release)
-        case .endRollout(let end): return try Self.end(end, in: &layers, now: now)
         case .recheck: return nil
         case .increment, .several, .requested: preconditionFailure("only a batch applies this change")
         }
-    }
-
-    /// Ends the rollout in progress.
-    /// - Returns: nil if there is no such rollout, and no client requested its end
-    /// - Throws: `notFound` if there is no such rollout, and a client requested its end.
-    private static func end(
-        _ end: RolloutEnd, in layers: inout Layers, now: Int
-    ) throws(ConfigError) -> ChangeEffect? {
-        guard layers.isRollingOut, end.document == nil || layers.hold?.refused == end.document else {
-            if !end.isRequested { return nil }
-            throw ConfigError(.notFound, "no rollout is in progress; see config.status")
-        }
-        if end.outcome == .rolledBack {
-            layers.refuseCandidate(end, now: now)
-            return ChangeEffect(
-                operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
-        }
-        layers.hold = nil
-        layers.applyRulesLeniently(layers.rules, now: now)
-        return ChangeEffect(operation: .release)
     }
 
     /// How the resolved configuration changes when an override is set.

@@ -10,12 +10,10 @@ struct RemoteReplacement: Sendable {
     let maximumDeletion: Int?
     /// In milliseconds since 1970.
     let now: Int
-    /// The revision that is shown during a rollout; nil if documents are published without a rollout.
-    var rolloutRevision: Int?
 
     /// Replaces the remote document in `layers`.
     /// - Returns: nil if there is nothing to record: content, version, origin and seen versions are the same, and no
-    ///   hold begins or ends. The document gets the new validator even then.
+    ///   hold ends. The document gets the new validator even then.
     /// - Throws: `rejected`; `layers` is unchanged then.
     func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect? {
         guard document.value.kind == .object else {
@@ -47,50 +45,22 @@ struct RemoteReplacement: Sendable {
             next.remote?.experiments = old.experiments
             next.remote?.updatedAt = old.updatedAt
         }
-        var endsHold =
+        let endsHold =
             layers.hold.map { force || Self.ends($0, next.remote, isSame: isSame) } ?? false
-        let rollout = rollout(of: next.remote, over: layers, isSame: isSame, &endsHold)
-        if let rollout, let candidate = next.remote {
-            next.remote = old
-            next.beginRollout(of: candidate, rollout)
+        if endsHold {
+            next.hold = nil
+            try next.follow(layers.rules, now: now)
         }
-        if endsHold { next.hold = nil }
-        if endsHold || rollout != nil { try next.follow(layers.rules, now: now) }
         layers = next
         let isNothingNew =
-            isSame && old?.version == document.version && old?.origin == origin && !endsHold && rollout == nil
+            isSame && old?.version == document.version && old?.origin == origin && !endsHold
             && old?.seenVersions == next.remote?.seenVersions
         guard !isNothingNew, let remote = next.remote else { return nil }
-        var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold, rollout: rollout))
+        var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold))
         if let edits, !endsHold, edits.allSatisfy({ layers.shows(.remote, at: $0.path) }) {
             effect.difference = .scalars(edits)
         }
         return effect
-    }
-
-    /// Decides whether the document is shown only to canaries at first.
-    /// - Parameters:
-    ///   - candidate: the document
-    ///   - isSame: whether it has the same content as the previous live document
-    ///   - endsHold: whether the document ends a hold; changed if a rollout begins instead, or if the source has
-    ///     returned to the document that is shown during a rollout
-    /// - Returns: the start of the rollout; nil if there is none or it continues unchanged
-    private func rollout(
-        of candidate: RemoteDocument?, over layers: Layers, isSame: Bool, _ endsHold: inout Bool
-    ) -> RolloutStart? {
-        guard let rolloutRevision, !force, let candidate else { return nil }
-        let hold = layers.hold
-        guard hold == nil || endsHold || hold?.rule == .rollout else { return nil }
-        // Without a document that is shown, there is nothing to protect.
-        guard let shown = hold?.remote == nil ? layers.remote : hold?.remote?.content else { return nil }
-        let isShown = candidate.hasSameContent(as: shown)
-        if let hold, hold.rule == .rollout, isSame {
-            // The same document may have got another version, which a rollback compares with later ones.
-            let isRenamed = hold.refused?.version != candidate.version
-            return isRenamed ? RolloutStart(revision: hold.revision, since: hold.since) : nil
-        }
-        endsHold = isShown && hold != nil
-        return isShown ? nil : RolloutStart(revision: rolloutRevision, since: now)
     }
 
     private static func checkDeletion(
@@ -115,7 +85,6 @@ struct RemoteReplacement: Sendable {
     /// - Parameter isSame: whether the document has the same content as the previous live document, which did not end
     ///   the hold
     private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
-        if hold.rule == .rollout { return !isSame }
         guard hold.rule == .untilNewer, let remote else { return false }
         guard let refused = hold.refused else { return !isSame }
         if let old = refused.version, old.isOrdered(with: old) {

@@ -28,8 +28,6 @@ package final class CommitCore {
     /// adds them.
     package private(set) var history: GenerationHistory
     package private(set) var numbering: RevisionNumbering
-    /// The snapshot for canaries; nil without a rollout, and if its revision could not be reserved.
-    private var candidate: ConfigSnapshot?
     /// The epoch of the revisions.
     private let epoch: String
 
@@ -110,62 +108,7 @@ package final class CommitCore {
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone
                 && batch.layers.isRemoteAlone,
-            revision: numbering.next(after: snapshot.revision), now: now,
-            isNew: numbering.highestCandidate > snapshot.revision && !batch.layers.isRollingOut)
-    }
-
-    // MARK: Rollout
-
-    /// The rollout in progress; nil for none.
-    package var rollout: CurrentRollout? {
-        guard layers.isRollingOut, let hold = layers.hold, let document = hold.refused else { return nil }
-        return CurrentRollout(candidate: candidate, document: document, since: hold.since)
-    }
-
-    /// The snapshot for canaries after a batch; nil if no rollout is in progress then.
-    /// - Parameters:
-    ///   - resolution: the snapshot for all other clients
-    ///   - now: in milliseconds since 1970
-    package func candidate(after batch: ChangeBatch, _ resolution: Resolution, now: Int) -> ConfigSnapshot? {
-        candidateBuilder(for: batch, resolution, now: now)?.build()
-    }
-
-    /// Does the work of ``candidate(after:_:now:)`` on another thread, for large configurations.
-    package func candidateConcurrently(
-        after batch: ChangeBatch, _ resolution: Resolution, now: Int, isolation: isolated (any Actor)? = #isolation
-    ) async -> ConfigSnapshot? {
-        await candidateBuilder(for: batch, resolution, now: now)?.buildConcurrently()
-    }
-
-    private func candidateBuilder(for batch: ChangeBatch, _ resolution: Resolution, now: Int) -> CandidateBuilder? {
-        guard batch.layers.isRollingOut else { return nil }
-        return CandidateBuilder(
-            layers: batch.layers, previous: candidate, revision: numbering.next(after: resolution.snapshot.revision),
-            now: now)
-    }
-
-    /// Whether a resolution only publishes the current configuration again, under a revision above that of a candidate.
-    package func republishes(_ resolution: Resolution) -> Bool {
-        numbering.highestCandidate > snapshot.revision && resolution.snapshot !== snapshot
-            && resolution.snapshot.value == snapshot.value
-    }
-
-    /// Whether a batch begins the rollout of a document.
-    package func beginsRollout(_ batch: ChangeBatch) -> Bool {
-        batch.layers.isRollingOut && batch.layers.hold?.refused != layers.hold?.refused
-    }
-
-    /// Whether a snapshot is the one that canaries see.
-    package func isShown(candidate other: ConfigSnapshot) -> Bool { candidate === other }
-
-    /// The write that must be on disk before a candidate is shown, once the write for the other clients is complete.
-    package func need(
-        forCandidate candidate: ConfigSnapshot, after first: CommitNeed, of resolution: Resolution
-    ) -> CommitNeed {
-        if candidate === self.candidate { return .nothing }
-        var numbering = numbering
-        numbering.met(first, publishing: resolution.snapshot.revision)
-        return numbering.need(for: candidate.revision, isNew: true, writesJournal: false)
+            revision: numbering.next(after: snapshot.revision), now: now)
     }
 
     /// The write that must be on disk before the resolution is published.
@@ -177,16 +120,10 @@ package final class CommitCore {
 
     /// Applies a batch once its ``CommitNeed`` is met. The layers are replaced even if none has changed, because the
     /// remote document may have a new validator.
-    /// - Parameter candidate: the snapshot for canaries from now on; nil for none
     package func commit(
-        _ batch: ChangeBatch, _ resolution: Resolution, causes: [ChangeCause], met need: CommitNeed,
-        candidate: ReservedCandidate? = nil
+        _ batch: ChangeBatch, _ resolution: Resolution, causes: [ChangeCause], met need: CommitNeed
     ) -> Effects {
         numbering.met(need, publishing: resolution.snapshot.revision)
-        if let candidate, candidate.snapshot !== self.candidate {
-            numbering.met(candidate.need, showingCandidate: candidate.snapshot.revision)
-        }
-        self.candidate = candidate?.snapshot
         let problem = batch.layers.experiment.problem
         let effects = Effects(
             isNew: resolution.snapshot !== snapshot,
@@ -225,9 +162,6 @@ package final class CommitCore {
     /// Adds older snapshots from disk to the history, newest first.
     package func prepend(_ older: [Generation]) { history.prepend(older) }
 
-    /// Marks all reserved revisions as settled, unless canaries have seen a higher revision than the current one.
-    /// Nothing may be published afterwards.
-    package func settleReservations() {
-        if snapshot.revision >= numbering.highestCandidate { numbering.settle() }
-    }
+    /// Marks all reserved revisions as settled. Nothing may be published afterwards.
+    package func settleReservations() { numbering.settle() }
 }

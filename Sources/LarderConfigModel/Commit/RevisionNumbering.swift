@@ -57,8 +57,6 @@ package struct RevisionNumbering: Sendable, Equatable {
     private let highestPossiblyPublished: Int
     /// The revisions that may be published without a disk write.
     private var usable: Usable
-    /// The highest revision of a candidate, which only canaries have seen; 0 for none.
-    package private(set) var highestCandidate = 0
 
     /// Continues the numbering after a start.
     /// - Parameter first: the first revision; 0 if nothing is published yet
@@ -86,18 +84,14 @@ package struct RevisionNumbering: Sendable, Equatable {
     package mutating func endWithProcess() { usable = .all }
 
     /// The revision of the snapshot after the current one.
-    package func next(after current: Int) -> Int { max(current, highestPossiblyPublished, highestCandidate) + 1 }
+    package func next(after current: Int) -> Int { max(current, highestPossiblyPublished) + 1 }
 
     /// The write that must be on disk before a snapshot is published.
     /// - Parameters:
     ///   - isNew: whether the revision has not been published yet
     ///   - writesJournal: whether the journal records the changes
     package func need(for revision: Int, isNew: Bool, writesJournal: Bool) -> CommitNeed {
-        if writesJournal {
-            return .journal(
-                sequence: journalSequence + 1,
-                settledBound: revision >= highestCandidate ? reservedBound : settledBound)
-        }
+        if writesJournal { return .journal(sequence: journalSequence + 1, settledBound: reservedBound) }
         guard isNew, case .upTo(let last) = usable, revision > last else { return .nothing }
         return .reservation(bound: max(reservedBound, revision) + Self.blockSize)
     }
@@ -111,19 +105,11 @@ package struct RevisionNumbering: Sendable, Equatable {
             // The state in this record includes everything published so far. Revisions without a record need a new
             // reservation from now on.
             self.settledBound = settledBound
-            // A candidate above the revision keeps the reservation unsettled. The rest of it can still be used.
-            if case .upTo = usable, revision >= highestCandidate { usable = .upTo(revision) }
+            if case .upTo = usable { usable = .upTo(revision) }
         case .reservation(let bound):
             reservedBound = bound
             usable = .upTo(bound)
         }
-    }
-
-    /// Records that a candidate with a revision is shown to canaries.
-    /// - Parameter need: the write that had to be on disk before
-    package mutating func met(_ need: CommitNeed, showingCandidate revision: Int) {
-        met(need, publishing: revision)
-        highestCandidate = max(highestCandidate, revision)
     }
 
     /// Marks all reserved revisions as settled. Nothing may be published afterwards.

@@ -22,9 +22,6 @@ struct SnapshotBuilder: Sendable {
     let revision: Int
     /// In milliseconds since 1970.
     let now: Int
-    /// Whether the next snapshot gets a new revision even if its value is the same, because canaries have seen a higher
-    /// revision than the current one.
-    var isNew = false
 
     @concurrent
     func buildConcurrently() async -> Resolution { build() }
@@ -38,8 +35,8 @@ struct SnapshotBuilder: Sendable {
             edited == nil || value.compactText == layers.resolved().compactText,
             "the edited snapshot differs from the merged layers")
         // The texts of the new and the current value are compact, so equal values have texts of equal size.
-        let mayBeSame = !isNew && current.revision > 0 && value.textSize == current.bytes && !isKnownToDiffer
-        let isSame = mayBeSame && value == current.value
+        let isSame =
+            current.revision > 0 && value.textSize == current.bytes && !isKnownToDiffer && value == current.value
         if !isSame {
             let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
             return Resolution(snapshot: next, digest: next.contentDigest)

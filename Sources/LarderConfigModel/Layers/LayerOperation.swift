@@ -5,9 +5,11 @@ package indirect enum LayerOperation: Sendable {
     case unset(path: [String])
     /// Removes the overrides that expire at or before this time, in milliseconds since 1970.
     case expire(at: Int)
-    /// Replaces the remote document, and may end the hold of a rollback. If a rollout starts, only canaries see the
-    /// document.
-    case remote(RemoteDocument, endsHold: Bool, rollout: RolloutStart? = nil)
+    /// Replaces the remote document, and may end the hold of a rollback.
+    case remote(RemoteDocument, endsHold: Bool)
+    /// Replaces the remote document, and holds the previous one; see ``HoldRule/rollout``. Only earlier versions of
+    /// this program wrote this operation.
+    case rollout(RemoteDocument, revision: Int, since: Int)
     case dropRemote
     /// Replaces all overrides and the hold of a rollback; nil for no hold.
     case rollback(overrides: OverrideLayer, RollbackHold?)
@@ -21,10 +23,15 @@ package indirect enum LayerOperation: Sendable {
         case .set(let entry): layers.override.set(entry)
         case .unset(let path): _ = layers.override.unset(path)
         case .expire(let time): _ = layers.override.expire(at: time)
-        case .remote(let remote, let endsHold, let rollout):
-            if let rollout { layers.beginRollout(of: remote, rollout) }
+        case .remote(let remote, let endsHold):
             layers.remote = remote
             if endsHold { layers.hold = nil }
+        case .rollout(let remote, let revision, let since):
+            var hold = layers.hold ?? RollbackHold(revision: revision, since: since)
+            if hold.remote == nil { hold.remote = RollbackHold.Layer(content: layers.remote) }
+            hold.rule = .rollout
+            layers.hold = hold
+            layers.remote = remote
         case .dropRemote: layers.dropRemote()
         case .rollback(let overrides, let hold):
             layers.override = overrides

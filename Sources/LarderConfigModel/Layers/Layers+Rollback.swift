@@ -38,7 +38,7 @@ extension Layers {
         guard var held = hold else { return }
         let isDefault = held.rule == held.defaultRule
         held.remote = nil
-        if isDefault || held.rule == .rollout { held.rule = held.defaultRule }
+        if isDefault { held.rule = held.defaultRule }
         hold = held.isEmpty ? nil : held
     }
 }

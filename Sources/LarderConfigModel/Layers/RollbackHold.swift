@@ -7,8 +7,9 @@ package enum HoldRule: String, Sendable, CaseIterable {
     case untilNewer
     /// No document.
     case untilReleased
-    /// The end of a rollout. Until then only canaries see the live remote document. A newer document replaces it, and a
-    /// document with the content of the held one ends the rollout.
+    /// The end of a rollout. Earlier versions of this program could show the live remote document to some clients
+    /// only, and hold the previous one for all others. This version reads such holds from disk, and the agent ends
+    /// the one that is in effect at its start.
     case rollout
 }
 
@@ -28,13 +29,13 @@ package struct RollbackHold: Sendable {
     /// When it was restored, in milliseconds since 1970.
     package var since: Int
     package var rule = HoldRule.untilReleased
-    /// The client that requested the rollback, or whose rejection ended a rollout; nil if there is none, or if an older
-    /// version of this program recorded the hold.
+    /// The client that requested the rollback; nil if there is none, or if an older version of this program recorded
+    /// the hold.
     package var peer: Peer?
-    /// The remote document that was live when the rollback began, or the candidate of a rollout; nil for none.
-    /// ``HoldRule/untilNewer`` compares later documents with it.
+    /// The remote document that was live when the rollback began; nil for none. ``HoldRule/untilNewer`` compares later
+    /// documents with it.
     package var refused: Refused?
-    /// Why a rollout was rolled back, as text; nil if the hold is not the result of a rollout.
+    /// Why an earlier version of this program rolled back a rollout, as text; nil if the hold is not the result of one.
     package var refusal: String?
     /// The held file layers. Other file layers are shown live.
     package var files: [FileLayer: Layer<FileDocument>] = [:]

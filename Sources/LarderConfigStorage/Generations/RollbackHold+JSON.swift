@@ -67,7 +67,7 @@ extension ChangeCause {
     }
 
     package init?(_ value: JSONValue) {
-        guard let kind = value["kind"]?.string.flatMap(Kind.init) else { return nil }
+        guard let kind = value["kind"]?.string.flatMap(Kind.init(stored:)) else { return nil }
         self.init(
             kind, path: value["path"].map { $0.elements.compactMap(\.string) }, revision: value["revision"]?.int,
             peer: value["peer"].flatMap(Peer.init), origin: value["origin"]?.string,
@@ -86,6 +86,18 @@ extension ChangeCause {
         writer.member("origin", origin)
         writer.member("reason", reason)
         writer.endObject()
+    }
+}
+
+extension ChangeCause.Kind {
+    /// The kind with a name on disk; nil if this version of the program does not know it.
+    fileprivate init?(stored name: String) {
+        switch name {
+        // Earlier versions of this program ended rollouts in these two ways.
+        case "rolloutPublished": self = .release
+        case "rolloutRolledBack": self = .rollback
+        default: self.init(rawValue: name)
+        }
     }
 }
 

@@ -14,12 +14,12 @@ extension LayerOperation {
             self = .expire(at: time)
         } else if let remote = value["remote"] {
             guard let remote = RemoteDocument(remote) else { return nil }
-            var rollout: RolloutStart?
-            if let start = value["rollout"] {
-                guard let revision = start["revision"]?.int, let since = start["since"]?.int else { return nil }
-                rollout = RolloutStart(revision: revision, since: since)
+            if let rollout = value["rollout"] {
+                guard let revision = rollout["revision"]?.int, let since = rollout["since"]?.int else { return nil }
+                self = .rollout(remote, revision: revision, since: since)
+            } else {
+                self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false)
             }
-            self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false, rollout: rollout)
         } else if value["dropRemote"] != nil {
             self = .dropRemote
         } else if let rollback = value["rollback"] {
@@ -52,17 +52,11 @@ extension LayerOperation {
             for name in path { writer.string(name) }
             writer.endArray()
         case .expire(let time): writer.member("expire", time)
-        case .remote(let remote, let endsHold, let rollout):
+        case .remote(let remote, let endsHold):
             writer.name("remote")
             remote.write(to: &writer)
             if endsHold { writer.member("endsHold", true) }
-            if let rollout {
-                writer.name("rollout")
-                writer.beginObject()
-                writer.member("revision", rollout.revision)
-                writer.member("since", rollout.since)
-                writer.endObject()
-            }
+        case .rollout: preconditionFailure("this version of the program begins no rollouts")
         case .dropRemote: writer.member("dropRemote", true)
         case .rollback(let overrides, let hold):
             writer.name("rollback")

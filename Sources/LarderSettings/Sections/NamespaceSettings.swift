@@ -17,7 +17,7 @@ extension NamespaceConfiguration {
             value, at: path,
             knowing: [
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
-                "access", "history", "schema", "rollout",
+                "access", "history", "schema",
             ])
         self = .standard(name)
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
@@ -37,7 +37,6 @@ extension NamespaceConfiguration {
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
         schema = try reader.section("schema", SchemaSettings.init)
-        rollout = try reader.section("rollout", RolloutSettings.init)
         // Parsing does not fail here, because the paths and patterns were checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
@@ -89,39 +88,5 @@ extension SchemaSettings {
         enforcement = word.flatMap(Enforcement.init(rawValue:)) ?? enforcement
         maximumErrors = try reader.integer("maximumErrors", in: 1...20) ?? maximumErrors
         assertsFormats = try reader.truth("assertFormats")
-    }
-}
-
-extension RolloutSettings {
-    /// The maximum length of a process name in bytes (`comm` in proc(5)).
-    private static let maxNameBytes = 15
-
-    /// `namespaces.NAME.rollout`.
-    fileprivate init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(
-            value, at: settingsPath, knowing: ["require", "timeoutSeconds", "onRefusal", "onTimeout"])
-        self.init(try Self.requirement(reader))
-        timeout = try reader.seconds("timeoutSeconds", in: 1...86_400) ?? timeout
-        let words = Consequence.allCases.map(\.rawValue)
-        onRefusal = try reader.choice("onRefusal", words).flatMap(Consequence.init(rawValue:)) ?? onRefusal
-        onTimeout = try reader.choice("onTimeout", words).flatMap(Consequence.init(rawValue:)) ?? onTimeout
-    }
-
-    /// Reads `require`: the names of processes, or a number of clients.
-    private static func requirement(_ reader: SettingsReader) throws(SettingsError) -> Requirement {
-        guard let value = reader.value("require") else {
-            throw reader.failure(
-                nil,
-                "needs \"require\", the names of the processes that must accept a document, or a number of clients")
-        }
-        if case .number = value.content { return .count(try reader.integer("require", in: 1...1000) ?? 1) }
-        let names =
-            try reader.strings("require", each: "a process name of 1 to \(maxNameBytes) bytes") {
-                !$0.isEmpty && $0.utf8.count <= maxNameBytes
-            } ?? []
-        guard (1...16).contains(names.count), Set(names).count == names.count else {
-            throw reader.failure("require", "must have 1 to 16 different names")
-        }
-        return .names(names)
     }
 }

@@ -48,19 +48,6 @@ struct ConfigPublicationTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("revisions between two snapshots do not count as published")
-    func gaps() {
-        let publication = ConfigPublication(
-            namespace: "default", epoch: "e", snapshot: Self.snapshot(3), status: Self.status)
-        for revision in [4, 7, 8] { publication.publish(Self.snapshot(revision), status: Self.status) }
-        #expect(publication.publishedCount(in: 4..<8) == 2)
-        #expect(publication.publishedCount(in: 6..<8) == 1)
-        #expect(publication.publishedCount(in: 8..<9) == 1)
-        let copy = publication.copy(showing: Self.snapshot(9))
-        copy.publish(Self.snapshot(11), status: Self.status)
-        #expect(copy.publishedCount(in: 4..<11) == 4)
-    }
-
     @Test("a freshness observer gets the current freshness and then only its changes")
     func freshness() {
         let publication = ConfigPublication(
