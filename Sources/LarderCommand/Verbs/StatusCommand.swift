@@ -174,7 +174,9 @@ struct StatusReport {
             let reason = refusal.reason.map { ": \($0.printable)" } ?? ""
             return style.problem("revision \(refusal.revision) refused by \(peer)\(reason)") + ", \(ago(refusal.at))"
         }
-        return rows("in use", accepted + refused)
+        let more = reports.refusals - reports.refused.count
+        let rest = more > 0 ? [style.problem("refused by \(Human.count(more, "more client", "more clients"))")] : []
+        return rows("in use", accepted + refused + rest)
     }
 
     private func snapshot(_ namespace: ConfigStatus.Namespace) -> [String] {

@@ -301,7 +301,7 @@ struct CommandFormatTests {
             reason: "files have no versions", peer: .init(pid: 7, uid: 0, command: "larder"))
         namespace.copy = .init(path: "/run/larder/current/default.json", problem: "no space")
         namespace.acknowledgements = .init(
-            accepted: [40: 1, 41: 2],
+            accepted: [40: 1, 41: 2], refusals: 3,
             refused: [
                 .init(
                     client: 7, peer: .init(pid: 7, uid: 0, command: "app"), revision: 41, reason: "no port",
@@ -328,6 +328,7 @@ struct CommandFormatTests {
                   in use      revision 41 by 2 clients
                               revision 40 by 1 client
                               revision 41 refused by app (process 7, user root): no port, 1 min ago
+                              refused by 2 more clients
                 """))
     }
 

@@ -66,7 +66,7 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name,
                     "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
-                    advice: ["list all refusals: \(command("larder status"))"]))
+                    advice: ["list the refusals: \(command("larder status"))"]))
         }
         return findings
     }

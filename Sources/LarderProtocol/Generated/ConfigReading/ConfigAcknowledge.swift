@@ -3,7 +3,7 @@
 public import LarderJSON
 
 /// `config.acknowledge`: reports whether the client accepts a snapshot. The acknowledgement appears in config.status
-/// and agent.clients while the connection is open. The last one for each namespace counts.
+/// and agent.clients while the connection is open. The last one for each namespace counts, for at most 16 namespaces.
 public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
     public static let name = "config.acknowledge"
 

@@ -69,13 +69,16 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             }
         }
 
-        /// Number of clients that run each revision.
+        /// Number of clients that run each revision, for the 16 newest of these revisions.
         public var accepted: [Int: Int]
-        /// The clients whose last acknowledgement was a rejection, newest first, at most 64.
+        /// Number of clients whose last acknowledgement was a rejection.
+        public var refusals: Int
+        /// The clients whose last acknowledgement was a rejection, newest first, at most 16.
         public var refused: [Refusal]
 
-        public init(accepted: [Int: Int] = [:], refused: [Refusal] = []) {
+        public init(accepted: [Int: Int] = [:], refusals: Int = 0, refused: [Refusal] = []) {
             self.accepted = accepted
+            self.refusals = refusals
             self.refused = refused
         }
 
@@ -84,6 +87,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             for (key, value) in try reader.requiredValue("accepted").members {
                 if let key = Int(key), let value = value.int { accepted[key] = value }
             }
+            refusals = try reader.requiredInt("refusals")
             refused = []
             for element in try reader.requiredValue("refused").elements {
                 refused.append(try Refusal(from: MemberReader(object: element)))
@@ -99,6 +103,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
                 writer.int(element)
             }
             writer.endObject()
+            writer.member("refusals", refusals)
             writer.name("refused")
             writer.beginArray()
             for element in refused { element.write(to: &writer) }
