@@ -15,8 +15,10 @@ protocol SpaceReclaiming: Sendable {
 /// Retries the steps of a writer until disk space is available.
 struct SpaceRetry: Sendable {
     /// The maximum number of times that space is freed for one step. Once may not suffice, because other writers may
-    /// take the freed space. If there is still no space after the last time, the step fails.
-    private static let maxRequests = 64
+    /// take the freed space: on a busy machine with eight writers, some steps need more than 64 attempts. Each attempt
+    /// that fails so means that another writer has continued. If there is still no space after the last time, the step
+    /// fails.
+    private static let maxRequests = 4096
 
     let id: TransferID
     let space: any SpaceReclaiming
