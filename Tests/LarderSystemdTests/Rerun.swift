@@ -1,4 +1,6 @@
 import Foundation
+import TestSupport
+import Testing
 
 /// Runs one test of this bundle again in a process that another command starts. Tests use it for properties of a whole
 /// process, such as passed descriptors or a mount namespace.
@@ -51,6 +53,27 @@ struct Rerun {
         let rest = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         return (process.terminationStatus == 0 && rest.contains("Test run with 1 test"), rest)
+    }
+
+    /// Runs one test again in a process to which sockets are passed as systemd does, and expects it to succeed.
+    ///
+    /// - Parameter names: the names of the sockets, separated by colons
+    static func expectSuccess(of test: String, passing sockets: [Descriptor], names: String) throws {
+        let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let variables = [marker: "1", "LISTEN_FDS": "\(sockets.count)", "LISTEN_FDNAMES": names]
+        // LISTEN_PID must be the pid of the process, which is not known yet. A shell sets it and then becomes that
+        // process.
+        let process = try withExtendedLifetime(sockets) {
+            try ChildProcess(
+                "sh",
+                [
+                    "-c", #"LISTEN_PID=$$ exec "$0" "$@""#, runner, "--testing-library", "swift-testing", "--filter",
+                    test,
+                ],
+                environment: ChildProcess.environment.merging(variables) { $1 }, passing: sockets.map(\.number))
+        }
+        let result = try process.finish()
+        #expect(result.end == .exit(0) && (result.text + result.log).contains("Test run with 1 test"), "\(result)")
     }
 
     /// Whether a command can be run on this machine and succeeds.

@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 /// systemd passes descriptors with the numbers from 3 on. In the child process of an exit test, a pipe that the test
-/// library needs may have such a number. The tests that replace these descriptors therefore print their results, and
-/// the parent process compares them.
+/// library needs may have such a number. The tests with passed descriptors therefore run again in a process that gets
+/// the descriptors when it starts.
 @Suite("Socket activation")
 struct SocketActivationTests {
     @Test("a process without passed sockets finds no sockets")
@@ -40,47 +40,34 @@ struct SocketActivationTests {
     }
 
     @Test("passed sockets keep their order and names, are close-on-exec, and are taken once")
-    func passed() async throws {
-        let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
-            let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            defer { try? FileManager.default.removeItem(atPath: directory) }
-            let listener = fcntl(try listeningSocket(at: "\(directory)/a"), F_DUPFD, 20)
-            let datagram = fcntl(socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0), F_DUPFD, 20)
-            dup2(listener, 3)
-            dup2(datagram, 4)
-            setenv("LISTEN_PID", String(getpid()), 1)
-            setenv("LISTEN_FDS", "2", 1)
-            setenv("LISTEN_FDNAMES", "larder:other", 1)
-            for socket in try SocketActivation.take() {
-                let isCloseOnExec = fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0
-                print(socket.descriptor, socket.name, socket.isStreamListener, isCloseOnExec, separator: " ")
-            }
-            print(getenv("LISTEN_FDS") == nil, try SocketActivation.take().count)
-            fflush(nil)
-            _exit(0)
+    func passed() throws {
+        if Rerun.isInside {
+            let sockets = try SocketActivation.take()
+            #expect(sockets.map(\.descriptor) == [3, 4])
+            #expect(sockets.map(\.name) == ["larder", "other"])
+            #expect(sockets.map(\.isStreamListener) == [true, false])
+            for socket in sockets { #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0) }
+            #expect(getenv("LISTEN_FDS") == nil)
+            #expect(try SocketActivation.take().isEmpty)
+            return
         }
-        let output = String(decoding: try #require(result).standardOutputContent, as: UTF8.self)
-        #expect(output.contains("3 larder true true\n4 other false true\ntrue 0\n"), "\(output)")
+        let directory = try TemporaryDirectory()
+        let listener = Descriptor(try listeningSocket(at: directory.path + "/a"))
+        let datagram = try Descriptor.socket(AF_UNIX, SOCK_DGRAM)
+        try Rerun.expectSuccess(
+            of: "SocketActivationTests/passed", passing: [listener, datagram], names: "larder:other")
     }
 
     @Test("a descriptor that is not a listening Unix stream socket is rejected with its number and name")
-    func refused() async throws {
-        let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
-            dup2(fcntl(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), F_DUPFD, 20), 3)
-            setenv("LISTEN_PID", String(getpid()), 1)
-            setenv("LISTEN_FDS", "1", 1)
-            setenv("LISTEN_FDNAMES", "larder.socket", 1)
-            do {
-                print(try SocketActivation.takeStreamListeners())
-            } catch {
-                print((error as? SystemdError)?.code.description ?? "", error)
-            }
-            fflush(nil)
-            _exit(0)
+    func refused() throws {
+        if Rerun.isInside {
+            let error = #expect(throws: SystemdError.self) { try SocketActivation.takeStreamListeners() }
+            #expect(error?.code == .notAStreamListener)
+            #expect(error.map { "\($0)" }?.contains("descriptor 3 (\"larder.socket\")") == true)
+            return
         }
-        let output = String(decoding: try #require(result).standardOutputContent, as: UTF8.self)
-        #expect(output.contains("notAStreamListener descriptor 3 (\"larder.socket\")"), "\(output)")
+        let socket = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        try Rerun.expectSuccess(of: "SocketActivationTests/refused", passing: [socket], names: "larder.socket")
     }
 
     @Test(
