@@ -47,11 +47,13 @@ fi
 # The skipped tests, grouped by reason. The reason is the comment of the condition in the test.
 can_run() { # REASON: whether this machine has what the tests need
   case $1 in
-    "needs LARDER_SUITES"*) [ -n "${LARDER_SUITES:-}" ] ;;
+    "needs LARDER_SUITES with "*) [ -d "${LARDER_SUITES:-/nonexistent}/${1##* }" ] ;;
     "needs LARDER_BLOB_CHILD"*) false ;; # a part of another test, in a process that the test starts
     *"mount file systems"*) unshare --mount mount -t tmpfs tmpfs /tmp 2>/dev/null ;;
     *"loop devices") [ "$(id -u)" -eq 0 ] && [ -e /dev/loop-control ] ;;
     *"without a group larder") [ "$(id -u)" -eq 0 ] && ! getent group larder >/dev/null ;;
+    *"user namespaces") unshare --user --map-root-user --mount mount -t tmpfs tmpfs /tmp 2>/dev/null ;;
+    *"the group daemon") [ "$(id -u)" -eq 0 ] && getent group daemon >/dev/null ;;
     "needs root"*) [ "$(id -u)" -eq 0 ] ;;
     *) true ;;
   esac

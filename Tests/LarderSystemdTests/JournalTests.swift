@@ -108,7 +108,7 @@ struct JournalTests {
         "an entry is sent to journald in the native protocol, or to standard error as text if that fails",
         .enabled(
             if: Rerun.succeeds(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/run"]),
-            "needs the command unshare and the right to mount file systems"))
+            "needs user namespaces"))
     func nativeProtocol() throws {
         guard Rerun.isInside else {
             let (passed, output) = try Rerun(

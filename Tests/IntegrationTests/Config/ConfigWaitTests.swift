@@ -36,10 +36,10 @@ extension Integration {
                 }
                 try check("a", 1) { try writer.call("config.set", ["path": "a", "value": 1]) }
                 try check("a", nil) { try writer.call("config.unset", ["path": "a"]) }
-                try check("a", 2) {
-                    try writer.call("config.set", ["path": "a", "value": 2, "ttlMilliseconds": 1_000])
+                try check("a", 2) { try writer.call("config.set", ["path": "a", "value": 2]) }
+                try check("a", nil) {
+                    try writer.call("config.set", ["path": "a", "value": 3, "ttlMilliseconds": 100])
                 }
-                try check("a", nil) {}
                 try check("h", true) { try home.write("host/10.json", #"{"h":true}"#) }
                 origin.answer(.document(#"{"version":"2","r":2}"#))
                 try check("r", 2) { try writer.call("config.refresh") }

@@ -41,11 +41,11 @@ extension Integration {
         /// Before the first reload, nginx does not listen on the port.
         private func wait(for version: String, at port: Int) throws {
             let script = """
-                import urllib.request
+                import time, urllib.request
                 def version():
                     try: return urllib.request.urlopen("http://127.0.0.1:\(port)/version").read().decode()
                     except OSError: return None
-                while version() != "\(version)\\n": pass
+                while version() != "\(version)\\n": time.sleep(0.02)
                 """
             #expect(try Command.run("python3", ["-c", script]).end == .exit(0))
         }

@@ -6,11 +6,11 @@ import Testing
 extension Integration {
     @Suite("Graceful stop")
     struct StopTests {
-        /// Sends SIGTERM and waits until the agent exits. A stop takes a few seconds at most. The deadline is longer,
-        /// because it only ends a test in which the stop hangs.
+        /// Sends SIGTERM and waits until the agent exits. After 20 s, `TimeoutStopSec=` of the unit, systemd would kill
+        /// the agent.
         private func stop(_ agent: AgentProcess) throws {
             agent.terminate()
-            #expect(try agent.process.waitForEnd(until: .after(.seconds(60))) == .exit(0), "\(agent.log)")
+            #expect(try agent.process.waitForEnd(until: .after(.seconds(20))) == .exit(0), "\(agent.log)")
         }
 
         @Test(

@@ -27,7 +27,8 @@ extension Integration {
                 try agent.waitForNotification("WATCHDOG=1")
                 // SIGUSR2 blocks the store of the namespace `default`. Release builds do not support this.
                 agent.process.signal(SIGUSR2)
-                try agent.waitForLog("the store of namespace default; the watchdog is not notified")
+                let line = try agent.waitForLog("the store of namespace default")
+                #expect(line.contains("the watchdog is not notified"))
                 // Requests that do not use the blocked store are still answered.
                 #expect(try agent.call("agent.ping") == ["pong": true])
                 #expect(try agent.call("config.get", ["namespace": "other"])["value"] == [:])
