@@ -220,4 +220,4 @@ for name in "${examples[@]}"; do
   if [ -n "$agent" ]; then stop_agent; fi
   rm -rf "$dir/state"
 done
-say "Done: ${names[*]} built, and printed what they should"
+say "Done; built, and printed the expected output: ${names[*]}"

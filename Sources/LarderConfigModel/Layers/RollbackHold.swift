@@ -29,7 +29,7 @@ package struct RollbackHold: Sendable {
     /// When it was restored, in milliseconds since 1970.
     package var since: Int
     package var rule = HoldRule.untilReleased
-    /// The client that requested the rollback; nil if there is none, or if an older version of this program recorded
+    /// The client that requested the rollback; nil if no client did, or if an older version of this program recorded
     /// the hold.
     package var peer: Peer?
     /// The remote document that was live when the rollback began; nil for none. ``HoldRule/untilNewer`` compares later

@@ -15,9 +15,8 @@ protocol SpaceReclaiming: Sendable {
 /// Retries the steps of a writer until disk space is available.
 struct SpaceRetry: Sendable {
     /// The maximum number of times that space is freed for one step. Once may not suffice, because other writers may
-    /// take the freed space: on a busy machine with eight writers, some steps need more than 64 attempts. Each attempt
-    /// that fails so means that another writer has continued. If there is still no space after the last time, the step
-    /// fails.
+    /// take the freed space: on a busy machine with eight writers, some steps need more than 64 attempts. Whenever that
+    /// happens, another writer makes progress. If there is still no space after the last attempt, the step fails.
     private static let maxRequests = 4096
 
     let id: TransferID

@@ -5,7 +5,7 @@ import Testing
 /// Runs each test of a suite on a dedicated thread, and only a few of them at the same time.
 ///
 /// These tests wait for processes with blocking calls, which would block the few threads of the task pool and with them
-/// all other tests. Swift Testing starts all tests at once, which would start hundreds of agents.
+/// all other tests. Swift Testing starts all tests at once; without a limit, hundreds of agents would run.
 struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     /// Most tests wait for their processes most of the time, so four tests per core keep the cores busy.
     private static let slots = TestSlots(4 * ProcessInfo.processInfo.activeProcessorCount)

@@ -49,7 +49,7 @@ struct CacheScaleTests {
         }
     }
 
-    @Test("each image takes one inode; the directories and the index take at most 600")
+    @Test("each image takes one inode; the directories and the index take at most 270")
     func inodes() throws {
         let count = 2_000
         try withDirectory { path in
@@ -76,7 +76,7 @@ struct CacheScaleTests {
                 #expect(lstat(path + "/" + name, &information) == 0)
                 inodes += 1
             }
-            #expect(inodes <= count + 600)
+            #expect(inodes <= count + 270)
         }
     }
 }
