@@ -79,9 +79,9 @@ stop() {
 }
 trap stop EXIT
 trap 'exit 130' INT
+trap 'exit 143' TERM
 # Use a tmpfs if possible, because dpkg syncs thousands of temporary files.
 mount -t tmpfs -o size=3G,mode=700 larder-container "$work" 2>/dev/null || true
-trap 'exit 143' TERM
 note() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
 # --- packages
