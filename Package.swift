@@ -201,12 +201,14 @@ let package = Package(
         tests("LarderConfigModelTests", ["LarderConfigModel", "LarderJSON"]),
         tests(
             "LarderConfigStorageTests",
-            ["ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderJSON"]),
+            [
+                "ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderHTTPSemantics", "LarderJSON",
+            ]),
         tests(
             "LarderConfigSourcesTests",
             [
-                "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderJSON", "LarderPlatform",
-                "LarderUpstream", logging, nioPosix,
+                "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderHTTPSemantics", "LarderJSON",
+                "LarderPlatform", "LarderUpstream", logging, nioPosix,
             ]),
         tests(
             "LarderConfigTests",

@@ -3,18 +3,24 @@
 ///
 /// Both fields are sent back byte for byte as they were received. A validator belongs to one body: store it only
 /// together with the document that was read from that body. Otherwise the origin may answer 304 for a document that was
-/// never applied.
+/// never applied. It also belongs to the URL that issued it, because another URL may use the same entity tag or an
+/// earlier date for another document.
 package struct Validator: Sendable, Hashable {
     /// The entity tag, including its quotes and the prefix `W/` if it is weak.
     package let etag: String?
     /// The unparsed `Last-Modified` field.
     package let lastModified: String?
+    /// The URL that issued the validator, after redirects. Nil for a validator that no server issued, such as the
+    /// digest of a file; no request contains such a validator.
+    package let url: String?
 
-    /// Ignores empty values and values longer than 1 KiB. Returns nil if no usable value remains.
-    package init?(etag: String? = nil, lastModified: String? = nil) {
+    /// Ignores empty values and values longer than 1 KiB. Returns nil if no usable value remains, or if the URL is
+    /// longer than 8 KiB.
+    package init?(etag: String? = nil, lastModified: String? = nil, url: String? = nil) {
         self.etag = Self.usable(etag)
         self.lastModified = Self.usable(lastModified)
-        if self.etag == nil && self.lastModified == nil { return nil }
+        self.url = url
+        if self.etag == nil && self.lastModified == nil || (url?.utf8.count ?? 0) > Self.maxURLBytes { return nil }
     }
 
     /// Creates the validator of a response from its header fields.
@@ -26,16 +32,20 @@ package struct Validator: Sendable, Hashable {
     /// - Parameters:
     ///   - date: the unparsed `Date` field; if it is absent or invalid, `receivedAt` is used (section 6.6.1)
     ///   - receivedAt: when the response arrived
-    package init?(etag: String?, lastModified: String?, date: String?, receivedAt: HTTPDate) {
+    ///   - url: the URL that sent the response, after redirects
+    package init?(etag: String?, lastModified: String?, date: String?, receivedAt: HTTPDate, url: String) {
         let sent = date.flatMap { HTTPDate(parsing: $0, now: receivedAt) } ?? receivedAt
         let changed = lastModified.flatMap { HTTPDate(parsing: $0, now: receivedAt) }
         let isStrong = changed.map { $0 < sent } ?? false
         let hasTag = Self.usable(etag) != nil
-        self.init(etag: etag, lastModified: hasTag || isStrong ? lastModified : nil)
+        self.init(etag: etag, lastModified: hasTag || isStrong ? lastModified : nil, url: url)
     }
 
+    /// Whether a request to `url` may contain the validator.
+    package func isIssued(by url: String) -> Bool { self.url?.utf8.elementsEqual(url.utf8) ?? false }
+
     /// Longer values are ignored, because every configuration snapshot stores the validator and would grow with it.
-    private static let maxBytes = 1024
+    private static let (maxBytes, maxURLBytes) = (1024, 8192)
 
     private static func usable(_ text: String?) -> String? {
         guard let text, !text.isEmpty, text.utf8.count <= maxBytes else { return nil }

@@ -1,4 +1,5 @@
 import LarderConfigStorage
+import LarderHTTPSemantics
 import LarderJSON
 import Testing
 
@@ -19,6 +20,18 @@ struct LayerFormatTests {
             remote.seenVersions
                 == SeenVersions(highest: UpstreamVersion("15", series: "main"), source: "https://h/a.json"))
         #expect(JSONValue.building { remote.write(to: &$0) }.compactText == Self.remote)
+    }
+
+    @Test("the URL of a validator is kept, and the validator of an earlier version has none, so that it is not sent")
+    func validatorURL() throws {
+        let start = #"{"origin":"https://h/a.json","updatedAt":5,"etag":"\"a\"","#
+        let text = start + #""validatorURL":"https://h/b.json?v=1","document":{}}"#
+        let remote = try #require(RemoteDocument(JSONValue(parsing: text)))
+        #expect(remote.validator?.isIssued(by: "https://h/b.json?v=1") == true)
+        #expect(JSONValue.building { remote.write(to: &$0) }.compactText == text)
+        let earlier = try #require(RemoteDocument(JSONValue(parsing: start + #""document":{}}"#)))
+        #expect(earlier.validator?.etag == "\"a\"")
+        #expect(earlier.validator?.url == nil)
     }
 
     @Test("removals of a file layer are decoded, and encoded to the same bytes")

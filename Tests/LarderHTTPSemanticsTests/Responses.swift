@@ -19,7 +19,7 @@ func response(
     responseTime: Int = now
 ) -> StoredResponse {
     StoredResponse(
-        status: status, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }),
+        status: status, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }), url: "https://img.example/a",
         request: request.map { (name: $0.0, value: $0.1) }, requestTime: requestTime, responseTime: responseTime)
 }
 

@@ -5,12 +5,15 @@ import Testing
 struct ValidatorTests {
     private func validator(_ tag: String?, _ changed: String?, date: String?) -> Validator? {
         Validator(
-            etag: tag, lastModified: changed, date: date, receivedAt: HTTPDate(secondsSinceEpoch: Int64(now)))
+            etag: tag, lastModified: changed, date: date, receivedAt: HTTPDate(secondsSinceEpoch: Int64(now)),
+            url: Self.url)
     }
+
+    private static let url = "https://img.example/a"
 
     @Test("Last-Modified alone is a validator only if it is at least one second before Date")
     func strongDates() {
-        #expect(validator(nil, date(-1), date: date(0)) == Validator(lastModified: date(-1)))
+        #expect(validator(nil, date(-1), date: date(0)) == Validator(lastModified: date(-1), url: Self.url))
         #expect(validator(nil, date(0), date: date(0)) == nil)
         #expect(validator(nil, date(1), date: date(0)) == nil)
         // Only the clock of the origin counts, unless it sends no valid Date.
@@ -25,9 +28,21 @@ struct ValidatorTests {
 
     @Test("an entity tag is a validator whatever the dates are, and Last-Modified accompanies it")
     func tags() {
-        #expect(validator("W/\"1\"", date(0), date: date(0)) == Validator(etag: "W/\"1\"", lastModified: date(0)))
-        #expect(validator("\"1\"", nil, date: nil) == Validator(etag: "\"1\""))
+        #expect(
+            validator("W/\"1\"", date(0), date: date(0))
+                == Validator(etag: "W/\"1\"", lastModified: date(0), url: Self.url))
+        #expect(validator("\"1\"", nil, date: nil) == Validator(etag: "\"1\"", url: Self.url))
         #expect(validator("", date(0), date: date(0)) == nil)
+    }
+
+    @Test("a validator belongs to the URL that issued it, compared as bytes")
+    func urls() {
+        let validator = Validator(etag: "\"1\"", url: "https://h/\u{E9}")
+        #expect(validator?.isIssued(by: "https://h/\u{E9}") == true)
+        #expect(validator?.isIssued(by: "https://h/e\u{301}") == false)
+        #expect(validator?.isIssued(by: "https://h/") == false)
+        #expect(Validator(etag: "\"1\"")?.isIssued(by: "") == false)
+        #expect(Validator(etag: "\"1\"", url: "https://h/" + String(repeating: "a", count: 9000)) == nil)
     }
 
     @Test("the validator of a stored response depends on its Date, or on its arrival if it has none")

@@ -253,7 +253,7 @@ struct PostTests {
         try await withFetcher { fetcher in
             for headers in [[], [("Content-Type", "application/graphql")]] {
                 let request = FetchRequest(
-                    url: server.url, headers: headers, validator: Validator(etag: "\"1\""),
+                    url: server.url, headers: headers, validator: Validator(etag: "\"1\"", url: server.url),
                     body: Array("{\"q\":1}".utf8), timeouts: .long)
                 _ = try await fetcher.fetch(request).requireDocument()
             }

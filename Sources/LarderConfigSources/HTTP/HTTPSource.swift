@@ -52,7 +52,7 @@ extension HTTPSourceSettings.LongPoll {
     /// by the duration of that wait.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {
-            request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"
+            request.addedQuery = "\(queryMember)=\(waitSeconds)"
         } else {
             request.headers.append(("Prefer", "wait=\(waitSeconds)"))
         }

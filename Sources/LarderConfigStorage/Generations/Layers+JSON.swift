@@ -145,7 +145,9 @@ extension RemoteDocument {
         let version = value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) }
         self.init(
             removals: removals, document: document, experiments: experiments, version: version,
-            validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
+            validator: Validator(
+                etag: value["etag"]?.string, lastModified: value["lastModified"]?.string,
+                url: value["validatorURL"]?.string),
             origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
             reason: value["reason"]?.string,
             seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: origin))
@@ -159,6 +161,8 @@ extension RemoteDocument {
         writer.member("versionSeries", version?.series)
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
+        // Files that earlier versions of this program wrote do not have it. No request contains such a validator.
+        writer.member("validatorURL", validator?.url)
         writer.member("pushedBy", pushedBy)
         writer.member("reason", reason)
         if let experiments {

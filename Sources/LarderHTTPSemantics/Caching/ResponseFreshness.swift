@@ -65,14 +65,21 @@ package struct ResponseFreshness: Sendable, Hashable {
         let (lifetime, basis) = Self.lifetime(response, control, &explanation)
         self.basis = basis
         shortAge = UInt32(clamping: age)
-        let ageWhenRestored = response.staleSince.map { age + max(0, Self.difference($0, response.responseTime)) }
-        shortLifetime = UInt32(clamping: min(lifetime, ageWhenRestored ?? lifetime))
-        shortRevalidate = UInt32(clamping: control.staleWhileRevalidate)
+        func limit(_ end: Int?) -> Int? {
+            end.map { age + max(0, Self.difference($0, response.responseTime)) }.flatMap { $0 < lifetime ? $0 : nil }
+        }
+        let redirectLimit = limit(response.redirectEnd)
+        if let redirectLimit { explanation.note("redirect", "\(redirectLimit) s by the redirects to the image") }
+        shortLifetime = UInt32(
+            clamping: min(redirectLimit ?? lifetime, limit(response.staleSince) ?? lifetime))
+        // These directives concern the image. They do not allow the redirects to be used without a request.
+        shortRevalidate = UInt32(clamping: redirectLimit == nil ? control.staleWhileRevalidate : 0)
+        let isImmutable = control.isImmutable && redirectLimit == nil
         shortError = UInt32(clamping: control.staleIfError)
         var flags: Flags = []
         if control.requiresValidation { flags.insert(.requiresValidation) }
         if control.mustRevalidate { flags.insert(.mustRevalidate) }
-        if control.isImmutable { flags.insert(.immutable) }
+        if isImmutable { flags.insert(.immutable) }
         if let validator = response.validator {
             flags.insert(.validator)
             if validator.etag != nil { flags.insert(.tag) }
@@ -103,8 +110,10 @@ package struct ResponseFreshness: Sendable, Hashable {
 
     /// How long the origin allows the response to be reused without validation, in seconds from its arrival. 0 if the
     /// response must not be stored or requires validation each time. Nil if neither `Cache-Control` nor `Expires`
-    /// specifies a lifetime.
+    /// specifies a lifetime. The redirects that led to the response do not count.
     package static func explicitLifetime(of response: StoredResponse) -> Int? {
+        var response = response
+        response.redirectEnd = nil
         let control = response.cacheControl
         if control.forbidsStoring || control.requiresValidation { return 0 }
         let freshness = ResponseFreshness(response)

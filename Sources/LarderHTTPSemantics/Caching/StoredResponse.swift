@@ -4,12 +4,18 @@ package struct StoredResponse: Sendable, Hashable {
     package let status: Int
     /// The fields that the caching rules use.
     package private(set) var fields: ResponseFields
+    /// The URL that sent the response, after redirects. Nil if it is unknown or a client stored the response; the
+    /// response then has no validator.
+    package let url: String?
     /// When the request was sent, in seconds since 1970.
     package private(set) var requestTime: Int
     /// When the head of the response arrived, in seconds since 1970.
     package private(set) var responseTime: Int
     /// The values of the request fields that `Vary` names.
     package private(set) var variant: Variant
+    /// The time in seconds since 1970 from which the redirects that led to the response must be requested again, so
+    /// that the response counts as stale; nil if they set no limit. See ``RedirectFreshness/end``.
+    package var redirectEnd: Int?
     /// The time in seconds since 1970 from which the response counts as stale, whatever its lifetime; nil for no such
     /// time. Set for responses restored from a copy of the index, because the origin may have sent a newer response
     /// after the copy was made.
@@ -20,28 +26,33 @@ package struct StoredResponse: Sendable, Hashable {
     /// - Parameters:
     ///   - status: the response's status
     ///   - fields: the response's fields
+    ///   - url: the URL that sent the response, after redirects; nil for a response from a client
     ///   - request: all fields of the request, for `Vary`
     ///   - requestTime: when the request was sent, in seconds since 1970
     ///   - responseTime: when the head of the response arrived, in seconds since 1970
+    ///   - redirectEnd: ``RedirectFreshness/end`` of the redirects that led to the response
     package init(
-        status: Int, fields: ResponseFields, request: [(name: String, value: String)], requestTime: Int,
-        responseTime: Int
+        status: Int, fields: ResponseFields, url: String?, request: [(name: String, value: String)],
+        requestTime: Int, responseTime: Int, redirectEnd: Int? = nil
     ) {
         let variant = Variant(vary: fields.joined("vary"), request: request)
         self.init(
-            status: status, fields: fields, variant: variant, requestTime: requestTime, responseTime: responseTime)
+            status: status, fields: fields, url: url, variant: variant, requestTime: requestTime,
+            responseTime: responseTime, redirectEnd: redirectEnd)
     }
 
     /// Recreates metadata that was stored.
     package init(
-        status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int,
-        staleSince: Int? = nil
+        status: Int, fields: ResponseFields, url: String?, variant: Variant, requestTime: Int, responseTime: Int,
+        redirectEnd: Int? = nil, staleSince: Int? = nil
     ) {
         self.status = status
         self.fields = fields
+        self.url = url
         self.variant = variant
         self.requestTime = requestTime
         self.responseTime = responseTime
+        self.redirectEnd = redirectEnd
         self.staleSince = staleSince
     }
 
@@ -49,9 +60,10 @@ package struct StoredResponse: Sendable, Hashable {
 
     /// The validator for a conditional request; nil if the response has no usable one.
     package var validator: Validator? {
-        Validator(
+        guard let url else { return nil }
+        return Validator(
             etag: fields.first("etag"), lastModified: fields.first("last-modified"), date: fields.first("date"),
-            receivedAt: HTTPDate(secondsSinceEpoch: Int64(responseTime)))
+            receivedAt: HTTPDate(secondsSinceEpoch: Int64(responseTime)), url: url)
     }
 
     /// The entity tag if it is strong (RFC 9110, section 8.8.3), as `If-Range` requires; nil otherwise.
@@ -71,11 +83,13 @@ package struct StoredResponse: Sendable, Hashable {
     /// Updates this metadata with the fields of a 304 response that was received for a request with ``validator`` (RFC
     /// 9111, sections 3.2 and 4.3.4).
     ///
+    /// - Parameter redirectEnd: ``RedirectFreshness/end`` of the redirects that led to the 304 response
     /// - Returns: whether the 304 response refers to this response. False if the 304 response has an entity tag that
     ///   does not match the tag of this stored response, and so refers to different bytes. The metadata is then
     ///   unchanged, and the image must be fetched with an unconditional request
     package mutating func freshen(
-        with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int
+        with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int,
+        redirectEnd: Int? = nil
     ) -> Bool {
         if let new = update.first("etag") {
             guard let old = fields.first("etag") else { return false }
@@ -85,9 +99,17 @@ package struct StoredResponse: Sendable, Hashable {
         fields.update(with: update)
         self.requestTime = requestTime
         self.responseTime = responseTime
+        self.redirectEnd = redirectEnd
         staleSince = nil
         variant = Variant(vary: fields.joined("vary"), request: request)
         return true
+    }
+
+    /// The same response to a request with other fields.
+    package func answering(_ request: [(name: String, value: String)]) -> StoredResponse {
+        var result = self
+        result.variant = Variant(vary: fields.joined("vary"), request: request)
+        return result
     }
 
     private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }

@@ -318,7 +318,8 @@ package actor ImageCache {
         let now = clock.now
         let fields = ResponseFields([(name: "cache-control", value: "max-age=\(lifetime)")])
         let response = StoredResponse(
-            status: 200, fields: fields, request: origin.requestFields, requestTime: now, responseTime: now)
+            status: 200, fields: fields, url: nil, request: origin.requestFields, requestTime: now,
+            responseTime: now)
         let row = ImageRow(keyText: location.keyText, url: request.url, blob: blob, response: response, lastUse: now)
         guard rows.keep(row, on: self) else {
             release(blob.digest)

@@ -316,9 +316,7 @@ final class ImageDownloads {
     /// The response to store. Its request fields do not include credentials, because the key already identifies the
     /// credential.
     private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
-        StoredResponse(
-            status: response.status, fields: response.fields, request: origin.requestFields,
-            requestTime: response.requestTime, responseTime: response.responseTime)
+        response.answering(origin.requestFields)
     }
 
     private func answer(_ removed: Table.Removed, with row: ImageRow, freshness: CachedImage.Freshness) {

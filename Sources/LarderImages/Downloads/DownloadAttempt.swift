@@ -37,23 +37,20 @@ struct DownloadAttempt: Sendable {
 
     /// Sends the request and writes the body.
     func run() async throws(UpstreamError) -> Step {
-        var timeouts = downloader.fetcher.configuration.timeouts
-        timeouts.whole = max(.zero, end - .now)
-        if let limits = order.limits {
-            (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)
-        }
         let part = partial.part
         let sent = now
-        partial.lifetime = nil
-        let request = FetchRequest(
-            url: order.url, headers: order.headers, validator: part == nil ? condition?.validator : nil,
-            timeouts: timeouts)
+        let request = request(for: part)
+        partial.beginAttempt()
         return try await downloader.fetcher.stream(
-            request, fields: Self.range(part), isAwaited: { [progress] in progress.isAwaited }
+            request,
+            onRedirect: { redirect in partial.add(response(redirect.status, redirect.fields, nil, sent)) },
+            isAwaited: { [progress] in progress.isAwaited }
         ) { (head, body) async throws(UpstreamError) -> Step in
-            let response = response(head, sent)
-            partial.lifetime = ResponseFreshness.explicitLifetime(of: response)
-            switch (head.status, part) {
+            let response = response(head.status, head.fields, head.metadata.url, sent)
+            partial.end(with: response)
+            // The URL that sent the start of the image, and no other one, was asked for the rest.
+            let resumed = request.missingPart?.belongs(to: head.metadata.url) ?? false ? part : nil
+            switch (head.status, resumed) {
             case (304, _): return try await notModified(head, &body, request, sent)
             case (200, _), (203, _): return try await begin(head, &body, response)
             case (206, let part?): return try await resume(head, &body, part)
@@ -65,23 +62,31 @@ struct DownloadAttempt: Sendable {
         }
     }
 
-    /// The fields of a range request for the rest of a partial download; empty if the download cannot be resumed. If
-    /// the image has changed, the origin sends the whole new image.
-    private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
-        guard let part, let tag = part.tag else { return [] }
-        return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
+    /// - Parameter part: the part of the image that has been received, if any
+    private func request(for part: PartialDownload.Part?) -> FetchRequest {
+        var timeouts = downloader.fetcher.configuration.timeouts
+        timeouts.whole = max(.zero, end - .now)
+        if let limits = order.limits {
+            (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)
+        }
+        var request = FetchRequest(
+            url: order.url, headers: order.headers, validator: part == nil ? condition?.validator : nil,
+            timeouts: timeouts)
+        request.missingPart = part?.missing
+        return request
     }
 
     private func notModified(
         _ head: StreamHead, _ body: inout StreamBody, _ request: FetchRequest, _ sent: Int
     ) async throws(UpstreamError) -> Step {
-        guard var response = condition, request.validator != nil else {
+        guard var response = condition, request.validator?.isIssued(by: head.metadata.url) ?? false else {
             throw Self.failure(head, "returned 304 to an unconditional request")
         }
         // A 304 response has no body, but reading to the end of the response returns the connection to the pool.
         _ = try await body.next()
         let isSameImage = response.freshen(
-            with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now)
+            with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now,
+            redirectEnd: partial.redirects.end)
         return isSameImage
             ? .notModified(response)
             : .restart(Self.failure(head, "returned 304 for another image than the requested one"))
@@ -121,10 +126,12 @@ struct DownloadAttempt: Sendable {
         return try await write(head, &body, part.writer)
     }
 
-    private func response(_ head: StreamHead, _ sent: Int) -> StoredResponse {
+    private func response(
+        _ status: Int, _ lines: [(name: String, value: String)], _ url: String?, _ sent: Int
+    ) -> StoredResponse {
         StoredResponse(
-            status: head.status, fields: ResponseFields(head.fields), request: fields, requestTime: sent,
-            responseTime: now)
+            status: status, fields: ResponseFields(lines), url: url, request: fields, requestTime: sent,
+            responseTime: now, redirectEnd: partial.redirects.end)
     }
 
     /// Writes the body. Each block is written before the next one is read from the connection. The first block may be

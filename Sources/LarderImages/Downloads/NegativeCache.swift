@@ -110,7 +110,7 @@ struct NegativeCache: Sendable {
             .lengthDisagrees:
             return error.lifetime.map { min($0, Self.maxLifetime) } ?? lifetimes.refused
         case .forbiddenAddress:
-            return lifetimes.refused
+            return error.lifetime == 0 ? nil : lifetimes.refused
         case .offline:
             return lifetimes.network
         case .upstreamFailed:
@@ -124,7 +124,11 @@ struct NegativeCache: Sendable {
     /// - Parameter lifetime: the number of seconds for which the response may be reused; nil if the response does not
     ///   specify a lifetime
     private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
-        guard let status = cause.status else { return cause.isRetryable ? lifetimes.network : lifetimes.refused }
+        guard let status = cause.status else {
+            if cause.isRetryable { return lifetimes.network }
+            // The redirects of the request led to no usable target.
+            return lifetime == 0 ? 0 : lifetimes.refused
+        }
         if let retryAfter = cause.retryAfter {
             return Int(min(retryAfter.components.seconds, Int64(Self.maxRetryAfter)))
         }

@@ -3,8 +3,8 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// The received part of an image, which is kept between the attempts of a download, and the ``lifetime`` of the last
-/// response. One attempt uses it at a time.
+/// The received part of an image, which is kept between the attempts of a download, and the freshness of the responses
+/// to the last attempt. One attempt uses it at a time.
 final class PartialDownload: Sendable {
     struct Part: Sendable {
         /// Writes the bytes.
@@ -19,17 +19,30 @@ final class PartialDownload: Sendable {
         /// The entity tag for resumption; nil if the rest cannot be requested. Only a strong tag identifies the bytes
         /// (RFC 9110, section 13.1.5).
         var tag: String? { writer.written > 0 ? response.strongTag : nil }
+
+        /// The rest of the image; nil if it cannot be requested.
+        var missing: MissingPart? { tag.map { MissingPart(url: url, offset: writer.written, tag: $0) } }
     }
 
     private let state = Mutex<Part?>(nil)
-    private let reuse = Mutex<Int?>(nil)
+    private let attempt = Mutex((redirects: RedirectFreshness(), lifetime: Int?.none))
 
-    /// The number of seconds for which the last response may be reused; nil if it does not specify a lifetime
-    /// (``ResponseFreshness/explicitLifetime(of:)``).
-    var lifetime: Int? {
-        get { reuse.withLock { $0 } }
-        set { reuse.withLock { $0 = newValue } }
+    func beginAttempt() { attempt.withLock { $0 = (RedirectFreshness(), nil) } }
+
+    /// Adds a redirect of the last attempt.
+    func add(_ redirect: StoredResponse) { attempt.withLock { $0.redirects.add(redirect) } }
+
+    /// Adds the response that ended the redirects of the last attempt.
+    func end(with response: StoredResponse) {
+        attempt.withLock { $0.lifetime = ResponseFreshness.explicitLifetime(of: response) }
     }
+
+    /// The redirects of the last attempt.
+    var redirects: RedirectFreshness { attempt.withLock { $0.redirects } }
+
+    /// How long the responses to the last attempt allow its failure to be remembered, in seconds; nil if they do not
+    /// specify it.
+    var lifetime: Int? { attempt.withLock { $0.redirects.lifetime(ofFailure: $0.lifetime) } }
 
     var part: Part? { state.withLock { $0 } }
 

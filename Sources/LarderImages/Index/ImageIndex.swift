@@ -83,9 +83,10 @@ package final class ImageIndex: Sendable {
         if try OutdatedImages(store).setAside(version: version) {
             condition = .outdated
         } else {
-            if version != 0, version != IndexDatabase.version { reason = "its version number is damaged" }
+            let isSupported = [IndexDatabase.version, IndexMigration.version].contains(version)
+            if version != 0, !isSupported { reason = "its version number is damaged" }
             if hasDamageMark(store) { reason = reason ?? "damage was found while it was in use" }
-            if version == IndexDatabase.version, reason == nil {
+            if isSupported, reason == nil {
                 do throws(SQLiteError) {
                     return try opened(store, .whole)
                 } catch {

@@ -85,7 +85,7 @@ struct IndexCopy {
     }
 
     /// The next rows of a copy; nil if they are damaged.
-    private func page(of copy: IndexDatabase, after key: ImageKey?) throws(ImageError) -> [IndexDatabase.Found]? {
+    private func page(of copy: IndexDatabase, after key: ImageKey?) throws(ImageError) -> [IndexRows.Found]? {
         do throws(SQLiteError) {
             return try copy.rows(after: key, limit: Self.slice)
         } catch {

@@ -7,16 +7,17 @@ internal import LarderImageFormats
 /// SQLite has no checksums, so a corrupted byte inside a value changes the value unnoticed. Each row therefore has a
 /// ``RowChecksum``.
 final class IndexDatabase {
-    /// The version of the tables and of the directory layout, stored as SQLite's `user_version`. Version 2 had a
-    /// recovery file per row and two levels of blob directories; see ``OutdatedImages``. A change of the format
-    /// requires a new version, a migration, and a test that reads a cache of the old version.
-    static let version = 3
+    /// The version of the tables and of the directory layout, stored as SQLite's `user_version`. Version 3 is migrated
+    /// when it is opened; see ``IndexMigration``. Version 2 had a recovery file per row and two levels of blob
+    /// directories; see ``OutdatedImages``. A change of the format requires a new version, a migration, and a test that
+    /// reads a cache of the old version.
+    static let version = 4
 
     /// Whether the tables were created by this instance.
     let isNew: Bool
     let database: SQLiteDatabase
-    private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
-    private let allEntries, oneRow, someRows, restrictedKeys: SQLiteStatement
+    private let rows: IndexRows
+    private let touchEntry, allEntries, oneRow, someRows, restrictedKeys: SQLiteStatement
     /// The copy in progress.
     private var backup: SQLiteBackup?
 
@@ -44,25 +45,23 @@ final class IndexDatabase {
         isNew = try Self.prepareTables(database)
         // ``IndexFormat`` reads the version from the header of the file, so move the version from the log to the file.
         if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
-        putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        putDetail = try database.prepare(
-            "INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        removeEntry = try database.prepare("DELETE FROM entry WHERE key = ?")
-        removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
+        rows = try IndexRows(database)
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
         allEntries = try database.prepare("SELECT * FROM entry")
-        let row =
-            "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
-        oneRow = try database.prepare(row + "WHERE e.key = ?")
+        oneRow = try database.prepare(IndexRows.query + "WHERE e.key = ?")
         // Key texts without a credential begin with a line feed; see CacheLocation.keyText. Others begin with "http".
         restrictedKeys = try database.prepare("SELECT key, key_text FROM detail WHERE key_text >= 'h'")
-        someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
+        someRows = try database.prepare(IndexRows.query + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
 
     /// Creates the tables. Returns false if they existed.
     private static func prepareTables(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         let found = try storedVersion(database)
         if found == version { return false }
+        if found == IndexMigration.version {
+            try IndexMigration(database).run()
+            return false
+        }
         guard found == 0 else {
             throw SQLiteError.damage("the index has version \(found), but this agent supports version \(version)")
         }
@@ -76,7 +75,8 @@ final class IndexDatabase {
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
                     request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER,
-                    animated INTEGER, alpha INTEGER, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    animated INTEGER, alpha INTEGER, proof INTEGER NOT NULL, sender INTEGER,
+                    redirect_end INTEGER) STRICT, WITHOUT ROWID;
                 CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
                 PRAGMA user_version = \(version);
                 """)
@@ -151,45 +151,13 @@ final class IndexDatabase {
 
     func put(_ rows: [ImageRow]) throws(SQLiteError) {
         try database.transaction { () throws(SQLiteError) in
-            for row in rows {
-                let entry = row.entry
-                try putEntry.run([
-                    .blob(entry.key.bytes), .blob(row.digest.bytes), .integer(row.size),
-                    .blob(entry.freshness.bytes), .integer(row.lastUse), .integer(row.isPinned ? 1 : 0),
-                    .integer(Int(bitPattern: UInt(entry.variant))), .text(row.header.type.rawValue),
-                    .integer(row.header.width), .integer(row.header.height), .integer(RowChecksum.of(entry)),
-                ])
-                let fields = row.response.fields.text
-                let request = ResponseFields.text(row.response.variant.requestLines)
-                let animated = row.header.isAnimated.map { $0 ? 1 : 0 }
-                let alpha = row.header.hasAlpha.map { $0 ? 1 : 0 }
-                try putDetail.run([
-                    .blob(entry.key.bytes), .text(row.keyText), .text(row.url),
-                    row.header.frameCount.map { .integer($0) } ?? .null,
-                    row.header.orientation.map { .integer($0) } ?? .null, .integer(row.response.status),
-                    .text(fields), .text(request),
-                    .integer(row.response.requestTime), .integer(row.response.responseTime),
-                    row.response.staleSince.map { .integer($0) } ?? .null,
-                    animated.map { .integer($0) } ?? .null, alpha.map { .integer($0) } ?? .null,
-                    .integer(
-                        RowChecksum.of(
-                            texts: [row.keyText, row.url, fields, request],
-                            numbers: [
-                                row.header.frameCount, row.header.orientation, row.response.status,
-                                row.response.requestTime, row.response.responseTime, row.response.staleSince,
-                                animated, alpha,
-                            ])),
-                ])
-            }
+            for row in rows { try self.rows.put(row) }
         }
     }
 
     func remove(_ keys: [ImageKey]) throws(SQLiteError) {
         try database.transaction { () throws(SQLiteError) in
-            for key in keys {
-                try removeEntry.run([.blob(key.bytes)])
-                try removeDetail.run([.blob(key.bytes)])
-            }
+            for key in keys { try rows.remove(key) }
         }
     }
 
@@ -199,24 +167,9 @@ final class IndexDatabase {
         }
     }
 
-    /// A row, or the key of a damaged row.
-    enum Found {
-        case row(ImageRow)
-        case damaged(ImageKey)
-
-        var row: ImageRow? { if case .row(let row) = self { row } else { nil } }
-
-        var key: ImageKey {
-            switch self {
-            case .row(let row): row.key
-            case .damaged(let key): key
-            }
-        }
-    }
-
-    func row(_ key: ImageKey) throws(SQLiteError) -> Found? {
-        var result: Found?
-        try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = Self.row(row, key) }
+    func row(_ key: ImageKey) throws(SQLiteError) -> IndexRows.Found? {
+        var result: IndexRows.Found?
+        try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = IndexRows.read(row, key) }
         return result
     }
 
@@ -230,40 +183,12 @@ final class IndexDatabase {
         }
     }
 
-    func rows(after key: ImageKey?, limit: Int) throws(SQLiteError) -> [Found] {
-        var result: [Found] = []
+    func rows(after key: ImageKey?, limit: Int) throws(SQLiteError) -> [IndexRows.Found] {
+        var result: [IndexRows.Found] = []
         try someRows.run([.blob(key?.bytes ?? []), .integer(limit)]) { row throws(SQLiteError) in
-            guard let key = row.withBlob(8, { ImageKey($0) }) else {
-                throw SQLiteError.damage("the index has an invalid row")
-            }
-            result.append(Self.row(row, key))
+            result.append(IndexRows.read(row, try IndexRows.key(of: row)))
         }
         return result
-    }
-
-    private static func row(_ row: SQLiteStatement, _ key: ImageKey) -> Found {
-        let proof = RowChecksum.of(
-            texts: [9, 10, 14, 15].map(row.text),
-            numbers: [11, 12, 13, 16, 17, 18, 19, 20].map(row.optionalInteger))
-        guard row.integer(21) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
-            let type = ImageType(rawValue: row.text(5))
-        else { return .damaged(key) }
-        let header = ImageHeader(
-            type, width: row.integer(6), height: row.integer(7), frameCount: row.optionalInteger(11),
-            orientation: row.optionalInteger(12), isAnimated: row.optionalInteger(19).map { $0 != 0 },
-            hasAlpha: row.optionalInteger(20).map { $0 != 0 })
-        let fields = ResponseFields(text: row.text(14))
-        let variant = Variant(
-            vary: fields.joined("vary"), request: ResponseFields.lines(row.text(15)),
-            fingerprint: UInt64(bitPattern: Int64(row.integer(4))))
-        let response = StoredResponse(
-            status: row.integer(13), fields: fields, variant: variant, requestTime: row.integer(16),
-            responseTime: row.integer(17), staleSince: row.optionalInteger(18))
-        let found = ImageRow(
-            keyText: row.text(9), url: row.text(10),
-            blob: PublishedBlob(digest: digest, size: row.integer(1), header: header), response: response,
-            lastUse: row.integer(2), isPinned: row.integer(3) != 0)
-        return found.key == key ? .row(found) : .damaged(key)
     }
 }
 

@@ -29,7 +29,7 @@ struct OutdatedImages {
             let hasRows = names.contains("rows")
             // Older versions had no copy of the index. If there is a copy, an older version number is the result of
             // damage.
-            let isOlder = (1..<IndexDatabase.version).contains(version) && !names.contains(IndexFormat.copy)
+            let isOlder = (1..<IndexMigration.version).contains(version) && !names.contains(IndexFormat.copy)
             guard hasRows || isOlder else { return false }
             _ = try files.createDirectory(Self.directory)
             try files.replace("blobs", as: "\(Self.directory)/\(session)-blobs")

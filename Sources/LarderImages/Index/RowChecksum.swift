@@ -24,10 +24,14 @@ struct RowChecksum {
     }
 
     /// The checksum of the columns in table `detail`, with texts and numbers as stored.
-    static func of(texts: [String], numbers: [Int?]) -> Int {
+    ///
+    /// - Parameter added: the columns that version 3 does not have. If all are nil, the checksum is that of version 3,
+    ///   so that a migration need not write each row
+    static func of(texts: [String], numbers: [Int?], added: [Int?]) -> Int {
         var checksum = RowChecksum()
         for text in texts { checksum.add(text) }
         for number in numbers { checksum.add(number ?? -1) }
+        if added.contains(where: { $0 != nil }) { for number in added { checksum.add(number ?? -1) } }
         return Int(bitPattern: UInt(checksum.hash.value))
     }
 

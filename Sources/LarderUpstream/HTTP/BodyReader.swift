@@ -20,7 +20,7 @@ struct BodyReader {
     /// statuses it throws an error or, if ``FetchRequest/readsProblems`` is set, returns the error with the body.
     func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
         switch response.status.code {
-        case 304 where request.validator != nil:
+        case 304 where request.validator(for: url) != nil:
             return .notModified(metadata)
         case 304:
             throw failure(.malformedAnswer, "returned 304 to a request without a validator; check any proxies")

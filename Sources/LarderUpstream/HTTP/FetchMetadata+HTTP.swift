@@ -13,7 +13,7 @@ extension FetchMetadata {
         self.url = url.text
         validator = Validator(
             etag: fields.first(name: "ETag"), lastModified: fields.first(name: "Last-Modified"),
-            date: fields.first(name: "Date"), receivedAt: now)
+            date: fields.first(name: "Date"), receivedAt: now, url: url.text)
         mediaType = Self.mediaType(fields.first(name: "Content-Type"))
         retryAfter = fields.first(name: "Retry-After").flatMap { RetryAfter.duration($0, date: date, now: now) }
     }

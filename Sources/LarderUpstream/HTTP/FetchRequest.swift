@@ -6,9 +6,14 @@ package struct FetchRequest: Sendable {
     package var url: String
     /// Additional header fields. They are sent only to the origin of the URL, not to another origin after a redirect.
     package var headers: [(name: String, value: String)]
-    /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since`. Nil for an unconditional
-    /// request. Ignored for a POST.
+    /// A member that is added to the query of ``url``, such as `wait=60`; nil for none. It does not select another
+    /// document: validators belong to ``url`` without it. Redirects do not inherit it.
+    package var addedQuery: String?
+    /// Validator of the cached document, sent as `If-None-Match` and `If-Modified-Since` to the URL that issued it. Nil
+    /// for an unconditional request. Ignored for a POST.
     package var validator: Validator?
+    /// The part of the body to request, from the URL that sent the rest; nil for the whole body.
+    package var missingPart: MissingPart?
     /// The body of a POST; nil for a GET. Its content type is `application/json` unless ``headers`` has another one.
     /// The request fails if a redirect would send the body to another origin or change the method.
     package var body: [UInt8]?
@@ -38,6 +43,34 @@ package struct FetchRequest: Sendable {
         self.timeouts = timeouts
         self.maximumBytes = maximumBytes
     }
+
+    /// The validator that a request to `target` contains; nil if the request is unconditional. `target` is the URL of
+    /// the request or the target of a redirect.
+    func validator(for target: FetchURL) -> Validator? {
+        guard body == nil, let validator, validator.isIssued(by: target.text) else { return nil }
+        return validator
+    }
+
+    /// The part of the body that a request to `target` asks for; nil for the whole body.
+    func missingPart(for target: FetchURL) -> MissingPart? {
+        guard let missingPart, missingPart.belongs(to: target.text) else { return nil }
+        return missingPart
+    }
+}
+
+/// The end of a body whose start has been received (RFC 9110, section 14.2).
+package struct MissingPart: Sendable, Hashable {
+    /// The URL that sent the start, after redirects.
+    package let url: String
+    /// The number of bytes that have been received.
+    package let offset: Int
+    /// The strong entity tag of the body. If the body has changed, the origin sends the new one from its start.
+    package let tag: String
+
+    package init(url: String, offset: Int, tag: String) { (self.url, self.offset, self.tag) = (url, offset, tag) }
+
+    /// Whether a request to `url` may ask for the part.
+    package func belongs(to url: String) -> Bool { self.url.utf8.elementsEqual(url.utf8) }
 }
 
 /// The time limits of one request. The time to connect is configured per fetcher, because requests share connections;

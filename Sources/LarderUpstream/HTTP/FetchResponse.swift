@@ -11,6 +11,13 @@ package enum FetchResponse: Sendable, Hashable {
     case problem(UpstreamError, FetchDocument)
 }
 
+/// A response that redirects a request.
+package struct RedirectResponse: Sendable {
+    package let status: Int
+    /// All header fields in their original order, one per line of the header.
+    package let fields: [(name: String, value: String)]
+}
+
 /// A complete body with its metadata.
 package struct FetchDocument: Sendable, Hashable {
     /// The body after content decoding, never empty.

@@ -49,6 +49,8 @@ struct HTTPExchange: Sendable {
     let request: FetchRequest
     let url: FetchURL
     let deadline: Deadline
+    /// Called with each redirect, usable or not, before it is followed.
+    var onRedirect: @Sendable (RedirectResponse) -> Void = { _ in }
 
     private enum Outcome<Output: Sendable>: Sendable {
         case ended(Result<Output, UpstreamError>)
@@ -130,6 +132,7 @@ struct HTTPExchange: Sendable {
     private func redirect(_ response: HTTPClientResponse, from target: FetchURL) throws(UpstreamError) -> FetchURL? {
         let status = Int(response.status.code)
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
+        onRedirect(RedirectResponse(status: status, fields: response.headers.map { ($0.name, $0.value) }))
         guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
             throw UpstreamError(
                 .invalidRedirect,
@@ -160,7 +163,7 @@ struct HTTPExchange: Sendable {
     private func send(
         to target: FetchURL, _ route: RequestRoute
     ) async throws(UpstreamError) -> HTTPClientResponse {
-        var message = HTTPClientRequest(url: target.text)
+        var message = HTTPClientRequest(url: text(of: target))
         for field in fields { message.headers.add(name: field.name, value: field.value) }
         let isSameOrigin = target.isSameOrigin(as: url)
         if let body = request.body {
@@ -172,11 +175,12 @@ struct HTTPExchange: Sendable {
         if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
-        if request.body == nil {
-            if let etag = request.validator?.etag { message.headers.replaceOrAdd(name: "If-None-Match", value: etag) }
-            if let date = request.validator?.lastModified {
-                message.headers.replaceOrAdd(name: "If-Modified-Since", value: date)
-            }
+        let validator = request.validator(for: target)
+        if let etag = validator?.etag { message.headers.replaceOrAdd(name: "If-None-Match", value: etag) }
+        if let date = validator?.lastModified { message.headers.replaceOrAdd(name: "If-Modified-Since", value: date) }
+        if let part = request.missingPart(for: target) {
+            message.headers.replaceOrAdd(name: "Range", value: "bytes=\(part.offset)-")
+            message.headers.replaceOrAdd(name: "If-Range", value: part.tag)
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         switch route {
@@ -193,6 +197,11 @@ struct HTTPExchange: Sendable {
                 throw .tlsFailed(reason, target)
             }
         }
+    }
+
+    private func text(of target: FetchURL) -> String {
+        guard let added = request.addedQuery, target.text == url.text else { return target.text }
+        return target.text + (target.text.contains("?") ? "&" : "?") + added
     }
 
     /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if all

@@ -89,7 +89,7 @@ package final class ImageFetcher: Sendable {
     ///
     /// - Parameters:
     ///   - request: the request. Its `headers` are sent only to the origin of the URL. `maximumBytes` is ignored.
-    ///   - fields: header fields that are sent to every origin, including targets of redirects
+    ///   - onRedirect: called with each redirect, usable or not, before it is followed
     ///   - isAwaited: returns whether other requests wait for this one to end. If they do,
     ///     ``FetchTimeouts/slowestWhileAwaited`` applies. The function must not block.
     ///   - consume: reads the response, which can have any status except a redirect
@@ -97,14 +97,14 @@ package final class ImageFetcher: Sendable {
     ///   redirect has no allowed address; ``UpstreamError/Code/timeout`` if a limit is exceeded, even while the body is
     ///   read; other ``UpstreamError``s if there is no response
     package func stream<Output: Sendable>(
-        _ request: FetchRequest, fields: [(name: String, value: String)] = [],
+        _ request: FetchRequest, onRedirect: @escaping @Sendable (RedirectResponse) -> Void = { _ in },
         isAwaited: @escaping @Sendable () -> Bool = { false },
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
         let deadline = Deadline(timeouts(of: request), isAwaited: isAwaited)
         let exchange = HTTPExchange(
-            clients: clients, fields: ownFields + fields, maximumRedirects: configuration.maximumRedirects,
-            request: request, url: try FetchURL(request.url), deadline: deadline)
+            clients: clients, fields: ownFields, maximumRedirects: configuration.maximumRedirects,
+            request: request, url: try FetchURL(request.url), deadline: deadline, onRedirect: onRedirect)
         return try await exchange.run { response, target throws(UpstreamError) in
             deadline.bodyBegins()
             var body = StreamBody(response, from: target, deadline: deadline)

@@ -43,7 +43,7 @@ extension Integration {
                 try client.call("config.set", ["path": "n", "value": 1])
                 let refusal = try client.imageRefusal("http://127.0.0.1/a.png")
                 #expect(refusal.name == "unavailable")
-                #expect(refusal.detail.contains("has format 200, and this agent reads format 3"), "\(refusal.detail)")
+                #expect(refusal.detail.contains("has format 200, and this agent reads format 4"), "\(refusal.detail)")
                 #expect(try client.call("agent.info")["imageProblem"]?.string?.contains("format 200") == true)
                 #expect(agent.log.contains("has format 200"))
                 let status = try Command.run(

@@ -145,6 +145,26 @@ func withCache(
     }
 }
 
+/// Runs a body with a cache in an empty directory that may download from loopback addresses.
+func withRealCache(
+    clock: ImageClock = .system, _ body: (ImageCache, String) async throws -> Void
+) async throws {
+    try await withPath { path in
+        var configuration = ImageFetcher.Configuration(version: "test")
+        configuration.allowedNetworks = []
+        let fetcher = ImageFetcher(configuration: configuration, resolver: SystemResolver(.singleton))
+        let loopback = try #require(AddressRange("127.0.0.0/8"))
+        let settings = ImageCacheSettings(
+            directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])
+        let cache = try await ImageCache.open(
+            settings, fetcher: fetcher, blocking: CacheFixture.blocking, clock: clock,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await body(cache, path)
+        await cache.stop()
+        await fetcher.shutdown()
+    }
+}
+
 /// Runs a body with the path of a directory that does not exist yet and is removed afterwards.
 func withPath(_ body: (String) async throws -> Void) async throws {
     try await withTemporaryDirectory { try await body($0 + "/cache") }

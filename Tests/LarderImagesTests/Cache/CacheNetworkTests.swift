@@ -1,6 +1,5 @@
 import Foundation
 import LarderUpstream
-import Logging
 import NIOPosix
 import TestSupport
 import Testing
@@ -9,24 +8,6 @@ import Testing
 
 @Suite("Image cache with a real network", .timeLimit(.minutes(15)))
 struct CacheNetworkTests {
-    /// Runs a body with a cache that may download from loopback addresses.
-    private func withRealCache(_ body: (ImageCache, String) async throws -> Void) async throws {
-        try await withPath { path in
-            var configuration = ImageFetcher.Configuration(version: "test")
-            configuration.allowedNetworks = []
-            let fetcher = ImageFetcher(configuration: configuration, resolver: SystemResolver(.singleton))
-            let loopback = try #require(AddressRange("127.0.0.0/8"))
-            let settings = ImageCacheSettings(
-                directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])
-            let cache = try await ImageCache.open(
-                settings, fetcher: fetcher, blocking: CacheFixture.blocking,
-                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            try await body(cache, path)
-            await cache.stop()
-            await fetcher.shutdown()
-        }
-    }
-
     private func waitForWaiters(_ count: Int, _ cache: ImageCache, _ request: ImageRequest) async {
         while (try? await cache.explain(request))?.download?.waiters != count { await Task.yield() }
     }

@@ -90,8 +90,8 @@ final class FakeOrigin: ImageOriginClient {
         }
         func response(_ fields: [(String, String)]) -> StoredResponse {
             StoredResponse(
-                status: 200, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }), request: order.headers,
-                requestTime: now, responseTime: now)
+                status: 200, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }), url: order.url,
+                request: order.headers, requestTime: now, responseTime: now)
         }
         switch answer {
         case .failure(let error), .failedAttempt(let error): throw error

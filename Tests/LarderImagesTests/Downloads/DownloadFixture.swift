@@ -119,12 +119,11 @@ struct TestOwner: DownloadOwner {
     func attemptFailed(_ id: TransferID, _ error: ImageError) async {}
 }
 
-/// A stored response with an entity tag.
-func stored(_ tag: String) -> StoredResponse {
+/// A stored response of a URL with an entity tag.
+func stored(_ tag: String, _ url: String) -> StoredResponse {
     StoredResponse(
-        status: 200, fields: ResponseFields([("ETag", tag), ("Cache-Control", "max-age=1")]), request: [],
-        requestTime: 1,
-        responseTime: 1)
+        status: 200, fields: ResponseFields([("ETag", tag), ("Cache-Control", "max-age=1")]), url: url, request: [],
+        requestTime: 1, responseTime: 1)
 }
 
 extension RawOrigin.Step {

@@ -126,7 +126,7 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let outcome = try await fixture.download(server.url, cached: stored("\"a\"")).run()
+                let outcome = try await fixture.download(server.url, cached: stored("\"a\"", server.url)).run()
                 guard case .notModified(let response) = outcome else {
                     Issue.record("\(outcome)")
                     return
@@ -146,7 +146,7 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url, cached: stored("\"a\"")).run(), fixture)
+                _ = try published(try await fixture.download(server.url, cached: stored("\"a\"", server.url)).run(), fixture)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
             }

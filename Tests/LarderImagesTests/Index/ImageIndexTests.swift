@@ -25,7 +25,8 @@ struct ImageIndexTests {
             keyText: "\nhttps://example.com/\(number)?a=b c%41\u{0}\u{2028}ü", url: "https://cdn.example/\(number)",
             blob: PublishedBlob(digest: blob.digest, size: blob.size, header: stored),
             response: StoredResponse(
-                status: 200, fields: fields, request: sent, requestTime: now - 1, responseTime: now + number),
+                status: 200, fields: fields, url: "https://cdn.example/\(number)", request: sent, requestTime: now - 1,
+                responseTime: now + number),
             lastUse: now + number, isPinned: number % 3 == 0)
     }
 
@@ -68,7 +69,7 @@ struct ImageIndexTests {
             let store = try BlobStore(path: path)
             let index = try ImageIndex.open(in: store).index
             var rows = try Self.fill(store, index, 10)
-            rows[3].url = "https://other.example/"
+            rows[3].response.staleSince = now
             try index.put([rows[3]])
             #expect(try index.row(rows[3].key) == rows[3])
 
@@ -160,8 +161,8 @@ struct ImageIndexTests {
         let number = Variant.fingerprint(of: sent)
         func entry(_ vary: String?) -> ImageEntry {
             let stored = StoredResponse(
-                status: 200, fields: ResponseFields(vary.map { [(name: "Vary", value: $0)] } ?? []), request: sent,
-                requestTime: now, responseTime: now)
+                status: 200, fields: ResponseFields(vary.map { [(name: "Vary", value: $0)] } ?? []), url: nil,
+                request: sent, requestTime: now, responseTime: now)
             return ImageEntry(
                 key: ImageKey("x"), digest: Self.blob.digest, size: 1, freshness: ResponseFreshness(stored), lastUse: 0,
                 isPinned: false, variant: stored.variant.fingerprint, type: .png, width: 1, height: 1)

@@ -19,8 +19,9 @@ struct IndexFormatTests {
         response: StoredResponse(
             status: 203,
             fields: ResponseFields([("Cache-Control", "max-age=60"), ("ETag", "\"a\""), ("Vary", "Accept")]),
-            variant: Variant(vary: "Accept", request: [("Accept", "image/*")]), requestTime: 1_700_000_000,
-            responseTime: 1_700_000_001, staleSince: 1_700_000_050),
+            url: "https://cdn.example/a.png", variant: Variant(vary: "Accept", request: [("Accept", "image/*")]),
+            requestTime: 1_700_000_000, responseTime: 1_700_000_001, redirectEnd: 1_700_000_040,
+            staleSince: 1_700_000_050),
         lastUse: 1_700_000_100, isPinned: true)
 
     /// The tables, and the values of the row above as quote() of SQLite writes them.
@@ -28,7 +29,7 @@ struct IndexFormatTests {
         CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL, frames \#
         INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL, \#
         request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER, animated INTEGER, \#
-        alpha INTEGER, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        alpha INTEGER, proof INTEGER NOT NULL, sender INTEGER, redirect_end INTEGER) STRICT, WITHOUT ROWID;
         CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL, freshness \#
         BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL, variant INTEGER NOT NULL, type \#
         TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, \#
@@ -37,14 +38,14 @@ struct IndexFormatTests {
         -- entry.key = X'FFC54683B5A29D3B23974B4B770BB1BE'
         -- entry.digest = X'000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F'
         -- entry.size = 1234
-        -- entry.freshness = X'01F1536500000000320000000100000000000000000000001800'
+        -- entry.freshness = X'01F1536500000000280000000100000000000000000000001800'
         -- entry.last_use = 1700000100
         -- entry.pinned = 1
         -- entry.variant = 9110542206416203807
         -- entry.type = 'jpeg'
         -- entry.width = 30
         -- entry.height = 20
-        -- entry.proof = -5647094796077762060
+        -- entry.proof = 370023048042016070
         -- detail.key = X'FFC54683B5A29D3B23974B4B770BB1BE'
         -- detail.key_text = 'https://img.example\nhttps://img.example/a.png?b=ü'
         -- detail.url = 'https://cdn.example/a.png'
@@ -58,8 +59,10 @@ struct IndexFormatTests {
         -- detail.stale_since = 1700000050
         -- detail.animated = 1
         -- detail.alpha = 0
-        -- detail.proof = 1817709970436863665
-        -- user_version = 3
+        -- detail.proof = 1225724246579492567
+        -- detail.sender = 1
+        -- detail.redirect_end = 1700000040
+        -- user_version = 4
         """#
 
     private static func sql(_ path: String) throws -> String {
@@ -107,11 +110,11 @@ struct IndexFormatTests {
                 try index.publishCopy()
                 try store.markClean()
             }
-            do { try SQLiteDatabase(path: path + "/" + name).run("PRAGMA user_version = 4") }
+            do { try SQLiteDatabase(path: path + "/" + name).run("PRAGMA user_version = 5") }
             let before = filesBelow(path)
             let error = #expect(throws: ImageError.self) { try IndexFormat.refuseNewer(in: path) }
             #expect(error?.code == .newerIndex)
-            #expect(error?.message.contains("\(name)\" has format 4, and this agent reads format 3") == true)
+            #expect(error?.message.contains("\(name)\" has format 5, and this agent reads format 4") == true)
             #expect(filesBelow(path) == before)
         }
     }
@@ -122,7 +125,7 @@ struct IndexFormatTests {
             let store = try BlobStore(path: path)
             let opened = try ImageIndex.open(in: store)
             let header = try #require(FileManager.default.contents(atPath: path + "/index.sqlite")?.prefix(64))
-            #expect(header.suffix(4).elementsEqual([0, 0, 0, 3]))
+            #expect(header.suffix(4).elementsEqual([0, 0, 0, 4]))
             #expect(opened.condition == .new)
         }
     }

@@ -106,8 +106,8 @@ final class ImageFixture: Sendable {
             let control = order.url.contains("no-store") ? "no-store" : "max-age=3600"
             let now = ImageClock.system.now
             let response = StoredResponse(
-                status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]), request: [],
-                requestTime: now, responseTime: now)
+                status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]), url: order.url,
+                request: [], requestTime: now, responseTime: now)
             return .published(try writer.finish(), response, url: order.url)
         }
     }

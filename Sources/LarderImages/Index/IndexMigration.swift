@@ -1,0 +1,60 @@
+internal import LarderHTTPSemantics
+
+/// Migrates a database of version 3 in place, in one transaction.
+///
+/// Version 3 does not record whether `url` sent the response of a row, because a 304 of another URL may have updated
+/// it. Migrated rows therefore have no validator, and are fetched unconditionally once they are stale. Version 3 does
+/// not record how long the redirects to `url` may be used either, so an image is stale if its URL may be a redirect.
+struct IndexMigration {
+    /// The version that is migrated.
+    static let version = 3
+
+    private let database: SQLiteDatabase
+
+    init(_ database: SQLiteDatabase) { self.database = database }
+
+    func run() throws(SQLiteError) {
+        try database.transaction { () throws(SQLiteError) in
+            try database.run(
+                """
+                ALTER TABLE detail ADD COLUMN sender INTEGER;
+                ALTER TABLE detail ADD COLUMN redirect_end INTEGER;
+                PRAGMA user_version = \(IndexDatabase.version);
+                """)
+            let rows = try IndexRows(database)
+            let oneRow = try database.prepare(IndexRows.query + "WHERE e.key = ?")
+            for key in try changingKeys() {
+                var found: IndexRows.Found?
+                try oneRow.run([.blob(key.bytes)]) { row in found = IndexRows.read(row, key) }
+                guard let row = found?.row, let migrated = Self.migrated(row) else { continue }
+                try rows.remove(key)
+                try rows.put(migrated)
+            }
+        }
+        // ``IndexFormat`` reads the version from the header of the file.
+        try database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    /// The keys of the rows whose key text is not the URL that sent the image. They are collected before the rows
+    /// change.
+    private func changingKeys() throws(SQLiteError) -> [ImageKey] {
+        var keys: [ImageKey] = []
+        // The key text begins with the name of the credential, which ends with a line feed.
+        let others = "WHERE substr(d.key_text, instr(d.key_text, char(10)) + 1) <> d.url"
+        try database.prepare(IndexRows.query + others).run { row throws(SQLiteError) in
+            keys.append(try IndexRows.key(of: row))
+        }
+        return keys
+    }
+
+    /// The new version of a row; nil to keep the row.
+    private static func migrated(_ row: ImageRow) -> ImageRow? {
+        // The key text may differ from the URL only in the letter case of its host, for example.
+        if row.lookup.cacheKey == nil, ImageAddress(row.url)?.text(ignoring: { _ in false }) == row.lookup.url {
+            return nil
+        }
+        var row = row
+        row.response.redirectEnd = row.response.responseTime
+        return row
+    }
+}
