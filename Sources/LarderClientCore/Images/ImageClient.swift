@@ -112,7 +112,7 @@ public struct ImageClient: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     /// - Returns: the properties of the image.
     /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
     ///   errors of ``get(_:onProgress:)``.
@@ -133,7 +133,7 @@ public struct ImageClient: Sendable {
     /// - Parameters:
     ///   - bytes: the whole file.
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
     /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `noRoom`.
     @discardableResult
@@ -161,7 +161,7 @@ public struct ImageClient: Sendable {
     ///     its start and must not change until this method returns. Any other file, such as one on a disk or a pipe, is
     ///     first copied to memory from its current position, at most 1 GiB.
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
     /// - Throws: `remote` with `imageRefused` if the file is not an acceptable image or, with the reason `fileChanged`,
@@ -189,7 +189,7 @@ public struct ImageClient: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     /// - Returns: whether the image was pinned.
     @discardableResult
     public func unpin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
@@ -206,7 +206,7 @@ public struct ImageClient: Sendable {
     /// Needs the right `administer`.
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
-    ///   - cacheKey: identifies the image within the URL's origin, in place of the URL; nil to use the URL.
+    ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     /// - Returns: whether the image was cached, and its size in bytes.
     @discardableResult
     public func remove(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {

@@ -11,8 +11,8 @@ public import LarderProtocol
 public struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
     public var url: String
-    /// Identifies the image within the URL's origin, in place of the URL. URLs that differ only in their signature can
-    /// thus share one cached image. Nil to use the URL.
+    /// Identifies the image in place of the query of the URL. URLs that differ only in a signature in their query can
+    /// thus share one cached image. Nil to use the whole URL.
     public var cacheKey: String?
     /// Whether a cached image or the network is preferred.
     public var policy: ImagePolicy

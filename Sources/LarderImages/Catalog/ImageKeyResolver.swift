@@ -2,7 +2,7 @@
 struct CacheLocation: Sendable {
     let address: ImageAddress
     /// The text whose hash is ``key``. Its first line is the name of the credential, or empty. The rest is either the
-    /// URL, or two lines with the origin and the cache key of the request.
+    /// URL, or the URL without its query and, in another line, the cache key of the request.
     let keyText: String
     let key: ImageKey
     /// The settings of the origin, if any.
@@ -57,7 +57,7 @@ struct ImageKeyResolver: Sendable {
         // not find an image that was fetched with it.
         let credential = origin?.credential == nil ? "" : address.origin
         let subject =
-            request.cacheKey.map { address.origin + "\n" + $0 }
+            request.cacheKey.map { address.origin + address.path + "\n" + $0 }
             ?? address.text { member in origin?.ignores(member) ?? false }
         let text = credential + "\n" + subject
         return CacheLocation(address: address, keyText: text, key: ImageKey(text), origin: origin)

@@ -21,13 +21,11 @@ package struct ImagePrefix: Sendable, Hashable {
     }
 
     /// Whether the prefix selects an image. The image's key and the prefix must have the same origin. If the prefix has
-    /// a path or query, it is compared with the URL in the image's key text. If the image was requested by a cache key,
-    /// the key text has no URL, and the URL from which the image was fetched is compared.
+    /// a path or query, it is compared with the URL in the image's key text, which has no query if the image was
+    /// requested by a cache key.
     func contains(_ row: ImageRow) -> Bool {
-        let (url, cacheKey) = row.lookup
+        let url = row.lookup.url
         guard let address = ImageAddress(url), address.origin == origin else { return false }
-        if isOrigin { return true }
-        if cacheKey == nil { return url.utf8.starts(with: text.utf8) }
-        return ImageAddress(row.url)?.text { _ in false }.utf8.starts(with: text.utf8) ?? false
+        return isOrigin || url.utf8.starts(with: text.utf8)
     }
 }

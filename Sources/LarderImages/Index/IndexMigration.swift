@@ -4,7 +4,8 @@ internal import LarderHTTPSemantics
 ///
 /// Version 3 does not record whether `url` sent the response of a row, because a 304 of another URL may have updated
 /// it. Migrated rows therefore have no validator, and are fetched unconditionally once they are stale. Version 3 does
-/// not record how long the redirects to `url` may be used either, so an image is stale if its URL may be a redirect.
+/// not record how long the redirects to `url` may be used either, so an image is stale if its URL may be a redirect. Its
+/// key text has no path if the request had a cache key.
 struct IndexMigration {
     /// The version that is migrated.
     static let version = 3
@@ -50,11 +51,24 @@ struct IndexMigration {
     /// The new version of a row; nil to keep the row.
     private static func migrated(_ row: ImageRow) -> ImageRow? {
         // The key text may differ from the URL only in the letter case of its host, for example.
-        if row.lookup.cacheKey == nil, ImageAddress(row.url)?.text(ignoring: { _ in false }) == row.lookup.url {
-            return nil
-        }
+        let (url, cacheKey) = row.lookup
+        let address = ImageAddress(row.url)
+        if cacheKey == nil, address?.text(ignoring: { _ in false }) == url { return nil }
         var row = row
-        row.response.redirectEnd = row.response.responseTime
+        let isSameOrigin = address?.origin == ImageAddress(url)?.origin
+        if let cacheKey {
+            // After a redirect to another origin, the path of the request is unknown. The image stays, with its pin,
+            // and no request for an image at another path finds it.
+            let path = isSameOrigin ? address?.path : nil
+            row.keyText = "\(row.credential ?? "")\n\(url)\(path ?? "/")\n\(cacheKey)"
+        }
+        // An image from a client stays fresh, because its origin may not exist.
+        if !isSameOrigin || !isFromClient(row.response) { row.response.redirectEnd = row.response.responseTime }
         return row
+    }
+
+    /// Whether a response has the only field of a response that a client stored (`image.put`).
+    private static func isFromClient(_ response: StoredResponse) -> Bool {
+        response.fields.lines.map(\.name) == ["cache-control"] && response.requestTime == response.responseTime
     }
 }

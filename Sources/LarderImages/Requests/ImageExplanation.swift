@@ -78,8 +78,8 @@ extension ImageRow {
         return freshness.responseTime - freshness.initialAge + freshness.lifetime
     }
 
-    /// The lookup key in readable form: a URL without the query members that the settings ignore, or an origin and a
-    /// ``ImageRequest/cacheKey``.
+    /// The lookup key in readable form: a URL without the query members that the settings ignore, or a URL without its
+    /// query and a ``ImageRequest/cacheKey``.
     package var lookup: (url: String, cacheKey: String?) {
         let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count > 1 else { return (keyText, nil) }

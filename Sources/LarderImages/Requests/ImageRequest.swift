@@ -4,9 +4,9 @@ package import LarderHTTPSemantics
 package struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.
     package var url: String
-    /// Identifies the image within its origin, instead of the URL. Used for signed URLs, which differ in each request.
-    /// The origin is part of the image's lookup key, so a client cannot store an image under a key of another origin.
-    /// Nil to identify the image by its URL.
+    /// Identifies the image together with the origin and the path of the URL, instead of the query. Used for signed
+    /// URLs, which differ in each request. A client cannot store an image under a key of another origin or path. Nil to
+    /// identify the image by its URL.
     package var cacheKey: String?
     /// The cache policy and the maximum age.
     package var cache: CacheRequest

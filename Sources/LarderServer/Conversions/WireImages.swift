@@ -108,8 +108,8 @@ extension ImageList.Entry {
     init(_ row: ImageRow, now: Int) {
         let (url, cacheKey) = row.lookup
         self.init(
-            reference: ImageReference(url: cacheKey == nil ? url : row.url, cacheKey: cacheKey), image: WireImage(row),
-            isPinned: row.isPinned, storedAt: Timestamp(seconds: row.storedAt),
+            reference: ImageReference(url: url, cacheKey: cacheKey), image: WireImage(row), isPinned: row.isPinned,
+            storedAt: Timestamp(seconds: row.storedAt),
             lastUsedAt: Timestamp(seconds: row.lastUse), expiresAt: row.wireExpiry,
             freshness: row.wireFreshness(at: now))
     }

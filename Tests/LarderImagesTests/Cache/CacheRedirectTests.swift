@@ -71,11 +71,13 @@ struct CacheRedirectTests {
             }
             if request.hasPrefix("GET /new.png") {
                 return [
-                    .head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"v1\""), .send(Array(Self.new.prefix(2500))),
+                    .head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"v1\""),
+                    .send(Array(Self.new.prefix(2500))),
                     .close,
                 ]
             }
-            return request.contains("Range: ") ? [.status("500 Internal Server Error")] : [.ok(Self.old, "ETag: \"v1\"")]
+            return request.contains("Range: ")
+                ? [.status("500 Internal Server Error")] : [.ok(Self.old, "ETag: \"v1\"")]
         }
         try await RawOrigin.serve(script) { server in
             try await withRealCache { cache, _ in
@@ -101,7 +103,8 @@ struct CacheRedirectTests {
     static let lifetimes = [
         Lifetime("302 Found\r\nCache-Control: no-store", 0), Lifetime("302 Found", 0), Lifetime("303 See Other", 0),
         Lifetime("307 Temporary Redirect", 0), Lifetime("307 Temporary Redirect\r\nCache-Control: no-cache", 0),
-        Lifetime("302 Found\r\nCache-Control: max-age=5", 5), Lifetime("302 Found\r\nAge: 3\r\nCache-Control: max-age=5", 2),
+        Lifetime("302 Found\r\nCache-Control: max-age=5", 5),
+        Lifetime("302 Found\r\nAge: 3\r\nCache-Control: max-age=5", 2),
         Lifetime("302 Found\r\nCache-Control: max-age=5000", 1000), Lifetime("302 Found\r\nExpires: 0", 0),
         Lifetime("302 Found\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT", 0),
         Lifetime("302 Found\r\nVary: *\r\nCache-Control: max-age=5", 0),

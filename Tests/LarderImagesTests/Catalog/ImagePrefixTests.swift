@@ -39,7 +39,7 @@ struct ImagePrefixTests {
             ("https://a.example", 21), ("HTTPS://A.example:443/", 21), ("https://a.example/x", 21),
             ("https://a.example/x/", 11), ("https://a.example/xy/", 10), ("https://a.example/x/1?v=1", 1),
             ("https://a.example:444", 10), ("http://a.example/x/", 10), ("https://a.exampl", 0),
-            ("https://a.example/X", 0),
+            ("https://a.example/X", 0), ("https://a.example/x/signed", 1), ("https://a.example/x/signed?s=1", 0),
         ])
     func selection(_ prefix: String, _ count: Int) async throws {
         try await withCache { fixture in

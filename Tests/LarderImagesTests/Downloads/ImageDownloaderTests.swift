@@ -146,7 +146,8 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url, cached: stored("\"a\"", server.url)).run(), fixture)
+                _ = try published(
+                    try await fixture.download(server.url, cached: stored("\"a\"", server.url)).run(), fixture)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
             }

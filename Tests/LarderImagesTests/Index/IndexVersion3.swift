@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import LarderImages
 
-/// A cache of version 3: five images with the same bytes. All responses arrived ten seconds before the time at which a
+/// A cache of version 3: six images with the same bytes. All responses arrived ten seconds before the time at which a
 /// ``TestClock`` starts.
 enum IndexVersion3 {
     /// A PNG of 3 by 2 pixels.
@@ -15,8 +15,8 @@ enum IndexVersion3 {
     private static let digest = "6a4f59d13226ebc501101236d168fcce04192631b50d07985a03b6ded129b2a5"
 
     /// The tables, and two rows per image: a plain one with a lifetime of 100 seconds, a pinned one whose URL redirects,
-    /// two pinned ones with cache keys, the second of which was redirected to another origin, and one that was fetched
-    /// with a credential.
+    /// two pinned ones with cache keys, the second of which was redirected to another origin, one with a cache key that
+    /// a client stored, and one that was fetched with a credential.
     private static let sql = #"""
         CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
             freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
@@ -52,6 +52,12 @@ enum IndexVersion3 {
         INSERT INTO detail VALUES (x'c9207c774c738a9cf5b3abb1dd1a606c', '\#nhttps://img.example\#nbanner', \#
         'https://cdn.example/banner.png', 1, NULL, 200, 'cache-control: max-age=31536000\#netag: "a"\#n', '', 999990, \#
         999990, NULL, NULL, NULL, -8007088844854730266);
+        INSERT INTO entry VALUES (x'6ebfb170879a7783b0a107aaa4dc38f6', \#
+        x'6a4f59d13226ebc501101236d168fcce04192631b50d07985a03b6ded129b2a5', 68, \#
+        x'36420f00000000008033e1010000000000000000000000000000', 999990, 0, 0, 'png', 3, 2, 4140840751931855635);
+        INSERT INTO detail VALUES (x'6ebfb170879a7783b0a107aaa4dc38f6', '\#nhttps://img.example\#nchart', \#
+        'https://img.example/charts?day=1', 1, NULL, 200, 'cache-control: max-age=31536000\#n', '', 999990, 999990, \#
+        NULL, NULL, NULL, 2633753198491586780);
         INSERT INTO entry VALUES (x'747aeb6c977a84348a8f310373a8d397', \#
         x'6a4f59d13226ebc501101236d168fcce04192631b50d07985a03b6ded129b2a5', 68, \#
         x'36420f0000000000640000000000000000000000000000001800', 999990, 0, 0, 'png', 3, 2, -609637875586000201);

@@ -32,8 +32,8 @@ struct ImageArgument: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Identify the image by this key instead of the URL, within the origin of the URL, for example if the URL "
-                + "contains a signature that differs each time.", valueName: "key"))
+            "Identify the image by this key instead of the query of the URL, for example if the query contains a "
+                + "signature that differs each time.", valueName: "key"))
     var cacheKey: String?
 
     /// The image as the protocol identifies it.

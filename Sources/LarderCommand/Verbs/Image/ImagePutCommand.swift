@@ -24,7 +24,7 @@ struct ImagePutCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Store the image under this key instead of the URL, within the origin of the URL.", valueName: "key"))
+            "Store the image under this key instead of the query of the URL.", valueName: "key"))
     var cacheKey: String?
 
     @Option(

@@ -22,7 +22,7 @@ struct ImageRemoveCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Identify the image by this key instead of the URL, within the origin of the URL.", valueName: "key"))
+            "Identify the image by this key instead of the query of the URL.", valueName: "key"))
     var cacheKey: String?
 
     @Option(

@@ -46,8 +46,7 @@ public enum ImageList: WireMethod, AuthorizedMethod {
 
     /// One cached image.
     public struct Entry: Sendable, Hashable {
-        /// The URL and cache key of the image. The URL of an image with a cache key is the one that it was fetched
-        /// from.
+        /// The URL and cache key by which the image is looked up. The URL of an image with a cache key has no query.
         public var reference: ImageReference
         public var image: WireImage
         /// Whether the image is pinned.
