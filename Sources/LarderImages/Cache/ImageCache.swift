@@ -263,7 +263,7 @@ package actor ImageCache {
         }
         var failure = failure
         if failure == nil, request.cache.policy != .networkOnly,
-            let recent = downloads.failure(of: request.url, at: location)
+            let recent = downloads.failure(of: request, at: location)
         {
             failure = ImageError(
                 recent.error.code, "\(recent.error.message) (not retried for another \(recent.until - now) s)",
@@ -286,7 +286,7 @@ package actor ImageCache {
         return ImageExplanation(
             request, row: row, isUsable: catalog.usableEntry(location, request.expectedDigest, now: now) != nil,
             matchesVariant: row?.response.variant.matches(origin.requestFields) ?? true,
-            failure: downloads.failure(of: request.url, at: location),
+            failure: downloads.failure(of: request, at: location),
             downloads: downloads.table, key: location.key, now: now)
     }
 

@@ -56,11 +56,19 @@ final class ImageDownloads {
     /// Returns an ID for a put (a client stores an image), which competes with downloads for space.
     func makeTransferID() -> TransferID { table.makeTransferID() }
 
-    /// A recent failure of a URL or its origin, if any.
-    func failure(of url: String, at location: CacheLocation) -> NegativeCache.Failure? {
+    /// A recent failure that a request would repeat, if any.
+    func failure(of request: ImageRequest, at location: CacheLocation) -> NegativeCache.Failure? {
         failures.failure(
-            of: location.exactKey(of: url), origin: location.address.origin, url: location.address.display,
-            now: clock.now)
+            of: location.exactKey(of: request.url), expectedDigest: request.expectedDigest,
+            origin: location.address.origin, url: location.address.display, now: clock.now)
+    }
+
+    private func remember(
+        _ error: ImageError, expectedDigest: BlobDigest?, of download: InFlightDownload
+    ) {
+        failures.remember(
+            error, image: download.location.exactKey(of: download.url), expectedDigest: expectedDigest,
+            origin: download.location.address.origin, isReachable: table.isReachable(download), now: clock.now)
     }
 
     /// Clears the recorded failure of a URL, because the origin has responded to a download of the URL or a client has
@@ -162,7 +170,7 @@ final class ImageDownloads {
     /// Revalidates a stale image in the background after it was served, unless a download is already in progress or has
     /// failed recently.
     func revalidate(_ location: CacheLocation, for request: ImageRequest, on cache: isolated ImageCache) {
-        guard !isStopping, failure(of: request.url, at: location) == nil,
+        guard !isStopping, failure(of: request, at: location) == nil,
             table.beginInBackground(location, url: request.url, user: request.user)
         else { return }
         startNext(on: cache)
@@ -287,9 +295,7 @@ final class ImageDownloads {
             answer(removed, with: row, freshness: .revalidated)
         case .failure(let error):
             if Self.isResponse(error) { originResponded(download) }
-            failures.remember(
-                error, image: download.location.exactKey(of: download.url), origin: download.location.address.origin,
-                isReachable: table.isReachable(download), now: clock.now)
+            remember(error, expectedDigest: download.expectedDigest, of: download)
             catalog.count { $0.failures += 1 }
             log.logger.debug(
                 "cannot download an image",
@@ -331,9 +337,12 @@ final class ImageDownloads {
         _ now: Int
     ) -> DownloadWaitResult {
         if let expected = waiter.request.expectedDigest, expected != row.digest {
+            guard waiter.request.url == download.url else { return .retry }
             let error = ImageError(
-                .digestDisagrees, "the SHA-256 of the image is \(row.digest), not the expected digest")
-            return waiter.request.url == download.url ? .failed(error) : .retry
+                .digestDisagrees, "the SHA-256 of the image is \(row.digest), not the expected digest",
+                lifetime: ResponseFreshness.explicitLifetime(of: row.response))
+            remember(error, expectedDigest: expected, of: download)
+            return .failed(error)
         }
         guard !waiter.request.takesReference || disk.blobs.retain(row.digest) else {
             return .failed(ImageError(.storageFailed, "the file of the image has been removed; retry"))

@@ -1,10 +1,10 @@
 internal import LarderUpstream
 
-/// How long failures are cached, in seconds, unless the response specifies a time. 0 disables caching.
+/// How long failures are cached, in seconds. 0 disables caching.
 package struct FailureLifetimes: Sendable, Hashable {
-    /// For the statuses 404 and 410.
+    /// For the statuses 404 and 410, unless the response has explicit freshness.
     package var notFound: Int
-    /// For other 4xx statuses, malformed responses, and bodies that are not images.
+    /// For other 4xx statuses, malformed responses, and bodies that are not images or not the expected ones.
     package var refused: Int
     /// For 5xx statuses.
     package var serverError: Int
@@ -19,9 +19,10 @@ package struct FailureLifetimes: Sendable, Hashable {
     }
 }
 
-/// Caches failures of images and outages of origins, so that repeated requests fail at once. `Retry-After` or the
-/// explicit freshness of the response determines how long a failure is cached. If the response has neither, the kind of
-/// failure determines it (``FailureLifetimes``).
+/// Caches failures of images and outages of origins, so that repeated requests fail at once. `Retry-After`, or else the
+/// kind of failure (``FailureLifetimes``), determines how long a failure is cached. The explicit freshness of a response
+/// describes its representation and not the failure, except that of a 404 or 410. A failure is not cached if a response
+/// forbids its reuse.
 struct NegativeCache: Sendable {
     struct Failure: Sendable, Hashable {
         let error: ImageError
@@ -38,7 +39,14 @@ struct NegativeCache: Sendable {
         var delay: Int
     }
 
-    private var images: [ImageKey: Failure] = [:]
+    /// An image that cannot be downloaded.
+    private struct Subject: Hashable {
+        let image: ImageKey
+        /// The expected digest, if the image has another one. Nil for all other failures.
+        var digest: BlobDigest?
+    }
+
+    private var images: [Subject: Failure] = [:]
     private var outages: [String: Outage] = [:]
     private let capacity: Int
     var lifetimes: FailureLifetimes
@@ -63,9 +71,14 @@ struct NegativeCache: Sendable {
     ///
     /// - Parameters:
     ///   - image: the key of the complete URL, because one signature may fail while another is valid
+    ///   - expectedDigest: the digest that the request expects. A failure with ``ImageError/Code/digestDisagrees``
+    ///     concerns only requests that expect the same one
     ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If
     ///     so, the failure concerns only this image. Otherwise it may be recorded as an outage of the origin
-    mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
+    mutating func remember(
+        _ error: ImageError, image: ImageKey, expectedDigest: BlobDigest? = nil, origin: String, isReachable: Bool,
+        now: Int
+    ) {
         if let cause = error.cause, let reason = cause.originFailure, !isReachable {
             if outages[origin] == nil { evict(from: &outages, now) { $0.until } }
             // Several downloads may fail during one outage. Only the first failure sets the time for which the outage
@@ -74,15 +87,17 @@ struct NegativeCache: Sendable {
             let delay = outages[origin].map { min($0.delay * 2, Self.maxOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
         } else if let seconds = seconds(error), seconds > 0 {
-            if images[image] == nil { evict(from: &images, now) { $0.until } }
-            images[image] = Failure(error: error, until: now + seconds)
+            let subject = Subject(image: image, digest: error.code == .digestDisagrees ? expectedDigest : nil)
+            if images[subject] == nil { evict(from: &images, now) { $0.until } }
+            images[subject] = Failure(error: error, until: now + seconds)
         }
     }
 
     /// Removes the outage of an origin that has responded.
     mutating func reached(_ origin: String) { outages[origin] = nil }
 
-    mutating func succeeded(_ image: ImageKey) { images[image] = nil }
+    /// Removes the failure of an image that has been downloaded. Requests that expect another digest still fail.
+    mutating func succeeded(_ image: ImageKey) { images[Subject(image: image)] = nil }
 
     /// Removes all failures, after a change of the settings.
     mutating func forgetAll() {
@@ -92,51 +107,48 @@ struct NegativeCache: Sendable {
 
     /// Returns the cached failure of a request, if any.
     ///
-    /// - Parameter url: the URL of the request, for messages
-    func failure(of image: ImageKey, origin: String, url: String, now: Int) -> Failure? {
+    /// - Parameters:
+    ///   - expectedDigest: the digest that the request expects
+    ///   - url: the URL of the request, for messages
+    func failure(
+        of image: ImageKey, expectedDigest: BlobDigest? = nil, origin: String, url: String, now: Int
+    ) -> Failure? {
         if let outage = outages[origin], outage.until > now {
             let cause = UpstreamError(
                 outage.code, "\(url) was not requested: \(outage.reason)", originFailure: outage.reason)
             return Failure(error: ImageError(cause), until: outage.until)
         }
-        if let failure = images[image], failure.until > now { return failure }
-        return nil
+        let subjects = [Subject(image: image)] + (expectedDigest.map { [Subject(image: image, digest: $0)] } ?? [])
+        return subjects.lazy.compactMap { images[$0] }.first { $0.until > now }
     }
 
     /// The number of seconds for which to cache a failure of an image; nil if it must not be cached.
     private func seconds(_ error: ImageError) -> Int? {
         switch error.code {
-        case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
-            .lengthDisagrees:
-            return error.lifetime.map { min($0, Self.maxLifetime) } ?? lifetimes.refused
-        case .forbiddenAddress:
-            return error.lifetime == 0 ? nil : lifetimes.refused
         case .offline:
             return lifetimes.network
         case .upstreamFailed:
             guard let cause = error.cause else { return lifetimes.network }
             return seconds(cause, error.lifetime)
+        case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
+            .lengthDisagrees, .digestDisagrees, .forbiddenAddress:
+            return error.lifetime == 0 ? nil : lifetimes.refused
         default:
             return nil
         }
     }
 
-    /// - Parameter lifetime: the number of seconds for which the response may be reused; nil if the response does not
-    ///   specify a lifetime
-    private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
-        guard let status = cause.status else {
-            if cause.isRetryable { return lifetimes.network }
-            // The redirects of the request led to no usable target.
-            return lifetime == 0 ? 0 : lifetimes.refused
-        }
+    /// - Parameter lifetime: the number of seconds for which the responses may be reused; nil if they do not specify a
+    ///   lifetime
+    private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int? {
+        if cause.status == nil, cause.isRetryable { return lifetimes.network }
         if let retryAfter = cause.retryAfter {
             return Int(min(retryAfter.components.seconds, Int64(Self.maxRetryAfter)))
         }
-        // An unexpected 304 or 206 response states the freshness of the image, and not how long the failure lasts.
-        if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.maxLifetime) }
-        switch status {
-        case 404, 410: return lifetimes.notFound
-        case 500...: return lifetimes.serverError
+        if lifetime == 0 { return nil }
+        switch cause.status {
+        case 404, 410: return lifetime.map { min($0, Self.maxLifetime) } ?? lifetimes.notFound
+        case let status? where status >= 500: return lifetimes.serverError
         default: return lifetimes.refused
         }
     }

@@ -2,11 +2,14 @@ internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 extension CacheRequest {
-    /// Whether a stale image may answer a request whose download failed. It may only if the origin had an outage or the
-    /// response could not be stored, and if the request and the stored response permit stale images.
+    /// Whether a stale image may answer a request whose download failed. It may only if the origin had an outage, if
+    /// its response was not an image, or if the response could not be stored, and if the request and the stored
+    /// response permit stale images.
     func answersStale(after error: ImageError, _ stored: StoredCandidate, now: Int) -> Bool {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(stored, now: now)
+        // The page of a proxy or a captive portal is an invalid response. A gateway would report it with status 502.
+        case .notAnImage, .damagedImage, .truncatedImage, .lengthDisagrees: mayBeStale(stored, now: now)
         default: error.cause.map { answersStale(after: $0, stored, now: now) } ?? false
         }
     }
@@ -23,11 +26,13 @@ extension CacheRequest {
 }
 
 extension UpstreamError {
-    /// Whether the network or the origin failed (RFC 5861, section 4). A response such as 404 is not an outage, because
-    /// it concerns only the image.
+    /// Whether the network or the origin failed (RFC 5861, section 4), or the origin sent an invalid response. A response
+    /// such as 404 is not an outage, because it concerns only the image.
     var isOutage: Bool {
         switch code {
-        case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer: true
+        case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer,
+            .empty:
+            true
         case .status: [500, 502, 503, 504].contains(status)
         default: false
         }

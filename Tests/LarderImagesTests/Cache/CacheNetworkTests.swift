@@ -1,4 +1,5 @@
 import Foundation
+import LarderHTTPSemantics
 import LarderUpstream
 import NIOPosix
 import TestSupport
@@ -108,6 +109,7 @@ struct CacheNetworkTests {
             (.ok(Array("<html></html>".utf8)), 1),
             (.status("403 Forbidden", "Expires: Thu, 01 Jan 1970 00:00:00 GMT"), 2),
             (.status("404 Not Found", "Cache-Control: max-age=1000"), 1),
+            (.ok(Array("<html></html>".utf8), "Cache-Control: max-age=1"), 1),
         ]
         for (answer, requests) in answers {
             try await RawOrigin.serve({ _, _ in [answer] }) { server in
@@ -117,6 +119,73 @@ struct CacheNetworkTests {
                     }
                     #expect(server.requests.count == requests, "\(answer)")
                 }
+            }
+        }
+    }
+
+    @Test("a page instead of the image blocks the URL for the configured time, whatever its max-age is")
+    func refusedBody() async throws {
+        let image = picture(1, size: 5000)
+        let pages: [RawOrigin.Answer] = [
+            [.ok(Array("<html></html>".utf8), "Cache-Control: max-age=86400")],
+            [.ok(Array(image.prefix(2500)), "Cache-Control: max-age=86400")],
+            [.status("200 OK", "Cache-Control: max-age=86400")],
+            [.status("503 Service Unavailable", "Cache-Control: max-age=86400", "Retry-After: 60")],
+        ]
+        for page in pages {
+            let clock = TestClock()
+            try await RawOrigin.serve({ number, _ in number == 0 ? page : [.ok(image)] }) { server in
+                try await withRealCache(clock: clock.imageClock) { cache, _ in
+                    let request = ImageRequest(url: server.url)
+                    await #expect(throws: ImageError.self) { try await cache.image(request) }
+                    clock.advance(59)
+                    await #expect(throws: ImageError.self) { try await cache.image(request) }
+                    #expect(server.requests.count == 1)
+                    clock.advance(1)
+                    cache.release(try await cache.image(request).digest)
+                }
+            }
+        }
+    }
+
+    @Test("networkFirst returns the cached image if the origin responds with a page")
+    func pageInsteadOfImage() async throws {
+        let image = picture(1)
+        let script: RawOrigin.Script = { number, _ in number == 0 ? [.ok(image)] : [.ok(Array("<html></html>".utf8))] }
+        try await RawOrigin.serve(script) { server in
+            try await withRealCache { cache, _ in
+                let request = ImageRequest(url: server.url, cache: CacheRequest(policy: .networkFirst))
+                let first = try await cache.image(request)
+                cache.release(first.digest)
+                for _ in 0..<2 {
+                    let again = try await cache.image(request)
+                    cache.release(again.digest)
+                    #expect(again.digest == first.digest && again.freshness == .stale)
+                }
+                // The second request was not sent, because the failure is remembered.
+                #expect(server.requests.count == 2)
+            }
+        }
+    }
+
+    @Test("a body with another digest than the expected one is downloaded once for each expected digest")
+    func wrongDigests() async throws {
+        let image = picture(1)
+        try await RawOrigin.serve({ _, _ in [.ok(image, "Cache-Control: max-age=1000")] }) { server in
+            try await withRealCache { cache, _ in
+                for expected in [[2], [3]] as [[UInt8]] {
+                    let request = ImageRequest(url: server.url, expectedDigest: BlobDigest(sha256: expected))
+                    for _ in 0..<3 {
+                        let error = await #expect(throws: ImageError.self) { try await cache.image(request) }
+                        #expect(error?.code == .digestDisagrees)
+                    }
+                }
+                #expect(server.requests.count == 2)
+                for expected in [BlobDigest(sha256: image), nil] {
+                    let found = try await cache.image(ImageRequest(url: server.url, expectedDigest: expected))
+                    cache.release(found.digest)
+                }
+                #expect(server.requests.count == 3)
             }
         }
     }

@@ -30,22 +30,54 @@ struct NegativeCacheTests {
         for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthDisagrees] {
             #expect(seconds(ImageError(code, "")) == 60, "\(code)")
         }
-        for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown, .digestDisagrees] {
+        for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown] {
             #expect(seconds(ImageError(code, "")) == 0, "\(code)")
         }
     }
 
-    @Test("Retry-After, or else the freshness of the response, determines how long a failure is cached")
+    @Test(
+        "only Retry-After and the freshness of a 404 or 410 determine how long a failure is cached, instead of the kind"
+    )
     func explicitLifetimes() {
         #expect(seconds(.status(404).with(lifetime: 0)) == 0)
         #expect(seconds(.status(404).with(lifetime: 1)) == 1)
-        #expect(seconds(.status(503).with(lifetime: 120)) == 120)
+        #expect(seconds(.status(410).with(lifetime: 120)) == 120)
         #expect(seconds(.status(404).with(lifetime: 1 << 31)) == 86_400)
+        #expect(seconds(.status(503).with(lifetime: 120)) == 5)
+        #expect(seconds(.status(403).with(lifetime: 1)) == 60)
+        #expect(seconds(.status(403).with(lifetime: 0)) == 0)
         #expect(seconds(.status(503, retryAfter: .seconds(40)).with(lifetime: 0)) == 40)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 0)) == 0)
-        #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 7)) == 7)
+        for code: ImageError.Code in [.notAnImage, .truncatedImage, .lengthDisagrees, .digestDisagrees] {
+            #expect(seconds(ImageError(code, "").with(lifetime: 86_400)) == 60, "\(code)")
+        }
+        #expect(seconds(ImageError(UpstreamError(.empty, "", status: 200)).with(lifetime: 86_400)) == 60)
         // The lifetime does not apply, because an interrupted transfer is not a response.
         #expect(seconds(.silent.with(lifetime: 3600)) == 5)
+    }
+
+    @Test("a wrong expected digest is cached for the URL and the digest")
+    func digests() throws {
+        let digest = try #require(BlobDigest(sha256: [1]))
+        var cache = NegativeCache()
+        cache.remember(
+            ImageError(.digestDisagrees, ""), image: key, expectedDigest: digest, origin: "o", isReachable: true,
+            now: 1000)
+        func until(_ image: ImageKey, _ digest: BlobDigest?) -> Int? {
+            cache.failure(of: image, expectedDigest: digest, origin: "o", url: "u", now: 1000)?.until
+        }
+        #expect(until(key, digest) == 1060)
+        #expect(until(key, BlobDigest(sha256: [2])) == nil)
+        #expect(until(key, nil) == nil)
+        #expect(until(ImageKey("y"), digest) == nil)
+        cache.succeeded(key)
+        #expect(until(key, digest) == 1060)
+        // Other failures concern requests with any digest.
+        cache.remember(
+            ImageError(.notAnImage, ""), image: ImageKey("y"), expectedDigest: digest, origin: "o", isReachable: true,
+            now: 1000)
+        #expect(until(ImageKey("y"), nil) == 1060)
+        #expect(until(ImageKey("y"), digest) == 1060)
     }
 
     @Test("the settings determine how long a failure is cached if the response does not")

@@ -22,11 +22,27 @@ struct CacheRequestFailureTests {
         }
         for code in [
             UpstreamError.Code.connectFailed, .timeout, .tlsFailed, .connectionClosed, .truncated, .malformedAnswer,
+            .empty,
         ] {
             #expect(answers(.default, UpstreamError(code, "")))
         }
         for code in [UpstreamError.Code.cancelled, .shutDown, .invalidURL, .tooLarge, .invalidRedirect] {
             #expect(!answers(.networkFirst, UpstreamError(code, "")))
+        }
+    }
+
+    @Test("a stale image is served if the response is not an image, but not if it is an unacceptable image")
+    func refusedBodies() {
+        func answers(_ policy: CachePolicy, _ code: ImageError.Code) -> Bool {
+            let stored = StoredCandidate(freshness: ResponseFreshness(response([("Cache-Control", "max-age=60")])))
+            return CacheRequest(policy: policy).answersStale(after: ImageError(code, ""), stored, now: now + 61)
+        }
+        for code: ImageError.Code in [.notAnImage, .truncatedImage, .damagedImage, .lengthDisagrees] {
+            #expect(answers(.networkFirst, code))
+            #expect(!answers(.default, code))
+        }
+        for code: ImageError.Code in [.excludedType, .tooLarge, .tooManyPixels, .digestDisagrees] {
+            #expect(!answers(.networkFirst, code))
         }
     }
 }
