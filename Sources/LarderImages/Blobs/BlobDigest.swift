@@ -39,6 +39,18 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     /// 64 hexadecimal digits in lower case.
     package var description: String { bytes.hex }
 
+    /// Writes ``description`` to memory with space for 64 characters.
+    func write(to digits: UnsafeMutablePointer<CChar>) {
+        var position = digits
+        for word in [words.0, words.1, words.2, words.3] {
+            for shift in stride(from: 60, through: 0, by: -4) {
+                let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift)) & 0xF
+                position.pointee = CChar(digit < 10 ? 0x30 + digit : 0x57 + digit)
+                position += 1
+            }
+        }
+    }
+
     package static func == (left: BlobDigest, right: BlobDigest) -> Bool {
         left.words.0 == right.words.0 && left.words.1 == right.words.1 && left.words.2 == right.words.2
             && left.words.3 == right.words.3

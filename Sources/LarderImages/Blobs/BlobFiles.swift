@@ -57,6 +57,21 @@ final class BlobFiles: Sendable {
 
     // MARK: Reading
 
+    /// Whether the file of a blob exists. Blocks only on one fstatat(2). If another program has removed the file, marks
+    /// the blob as unverified, so that the blob is not served before its file has been opened.
+    func hasFile(_ digest: BlobDigest) -> Bool {
+        let hasFile = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 74) { name in
+            guard let start = name.baseAddress else { return true }
+            // "blobs/", two digits, a slash, 64 digits and a zero byte; see ``name(_:)``.
+            digest.write(to: start + 9)
+            for (offset, byte) in "blobs/".utf8.enumerated() { name[offset] = CChar(byte) }
+            (name[6], name[7], name[8], name[73]) = (name[9], name[10], 0x2F, 0)
+            return files.hasFile(start)
+        }
+        if !hasFile { withTable { $0.setVerified(digest, false) } }
+        return hasFile
+    }
+
     enum Opening {
         case whole(BlobFile)
         case missing

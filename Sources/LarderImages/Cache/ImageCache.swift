@@ -78,9 +78,20 @@ package actor ImageCache {
 
     // MARK: Methods for any thread
 
-    /// Answers a request from the cache, if the caching rules permit it without the network and the disk.
+    /// Answers a request from the cache, if the caching rules permit it without the network. Blocks on the disk only for
+    /// one fstatat(2).
     /// - Returns: the image with a reference to its blob; nil if ``image(_:)`` has to answer
-    package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
+    package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
+        withFile(catalog.hit(request, now: now))
+    }
+
+    /// Returns an image whose file exists. If another program has removed the file, releases the reference to the blob.
+    private nonisolated func withFile(_ image: CachedImage?) -> CachedImage? {
+        guard let image else { return nil }
+        if blobs.blobs.hasFile(image.digest) { return image }
+        release(image.digest)
+        return nil
+    }
 
     /// Computes the key of a request.
     /// - Returns: nil if the URL is invalid
@@ -90,7 +101,7 @@ package actor ImageCache {
 
     /// Answers a prepared request like ``hit(_:now:)``.
     package nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
-        catalog.hit(prepared.request, prepared.key, now: now)
+        withFile(catalog.hit(prepared.request, prepared.key, now: now))
     }
 
     /// Returns the cached image of a request, fresh or stale; nil if there is none. Adds no reference and does not
@@ -204,6 +215,7 @@ package actor ImageCache {
         // complete rows had to be read to decide this.
         var variants: [BlobDigest: Bool] = [:]
         var failure: ImageError?
+        var wasMissing = false
         while true {
             try downloads.checkRunning()
             let now = clock.now
@@ -218,10 +230,12 @@ package actor ImageCache {
                     freshness: entry.freshness,
                     matchesVariant: entry.matches(catalog.fingerprint) ?? variants[entry.digest] ?? false)
             }
-            switch answer(request, location, candidate, failure, now) {
+            switch RequestAnswer(
+                to: request, from: candidate, after: failure, recent: downloads.failure(of: request, at: location), now)
+            {
             case .cached(let isRevalidated):
                 guard let entry else { throw Self.notHeld }
-                if let image = catalog.take(entry, now: now) {
+                if let image = withFile(catalog.take(entry, now: now)) {
                     if isRevalidated { downloads.revalidate(location, for: request, on: self) }
                     if !request.takesReference { release(image.digest) }
                     return image
@@ -233,7 +247,11 @@ package actor ImageCache {
                 let result = await downloads.wait(
                     for: request, at: location, unconditionally: isUnconditional, reporting: report, on: self)
                 switch result {
-                case .image(let image): return image
+                case .image(let image):
+                    guard request.takesReference else { return image }
+                    if let image = withFile(image) { return image }
+                    if wasMissing { throw Self.missing }
+                    wasMissing = true
                 case .failed(let error): failure = error
                 case .retry: break
                 }
@@ -241,47 +259,17 @@ package actor ImageCache {
         }
     }
 
-    private enum Answer {
-        case cached(isRevalidated: Bool)
-        case error(ImageError)
-        case download(isUnconditional: Bool)
-    }
-
-    /// Decides how to answer a request now.
-    ///
-    /// - Parameter failure: the failure of the request's own download, if any
-    private func answer(
-        _ request: ImageRequest, _ location: CacheLocation, _ candidate: StoredCandidate?, _ failure: ImageError?,
-        _ now: Int
-    ) -> Answer {
-        let decision = request.cache.decide(candidate, now: now)
-        switch decision {
-        case .fresh: return .cached(isRevalidated: false)
-        case .stale(let isRevalidated): return .cached(isRevalidated: isRevalidated)
-        case .notHeld: return .error(Self.notHeld)
-        case .revalidate, .fetch: break
-        }
-        var failure = failure
-        if failure == nil, request.cache.policy != .networkOnly,
-            let recent = downloads.failure(of: request, at: location)
-        {
-            failure = ImageError(
-                recent.error.code, "\(recent.error.message) (not retried for another \(recent.until - now) s)",
-                cause: recent.error.cause)
-        }
-        guard let failure else { return .download(isUnconditional: decision == .fetch) }
-        if let candidate, request.cache.answersStale(after: failure, candidate, now: now) {
-            return .cached(isRevalidated: false)
-        }
-        return .error(failure)
-    }
-
-    /// Explains how a request would be answered, and why. Reads the row and changes nothing.
+    /// Explains how a request would be answered, and why. Changes nothing, unless another program has removed the file of
+    /// the image.
     ///
     /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
     package func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
         let location = try catalog.keys.location(of: request)
-        let row = try await disk.row(location.key)
+        var row = try await disk.row(location.key)
+        if let digest = row?.digest, !blobs.blobs.hasFile(digest) {
+            try await verifier.verify(digest, on: self)
+            row = try await disk.row(location.key)
+        }
         let now = clock.now
         return ImageExplanation(
             request, row: row, isUsable: catalog.usableEntry(location, request.expectedDigest, now: now) != nil,
@@ -397,16 +385,9 @@ package actor ImageCache {
 
     static let notHeld = ImageError(
         .notHeld, "the image is not cached, and the policy of the request forbids the network; use another policy")
+    static let missing = ImageError(
+        .storageFailed,
+        "another program removes the files of the cache as soon as they are written; stop it, then retry")
     static let cancelled = ImageError(.cancelled, "the request was cancelled")
     static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; retry after it has restarted")
-}
-
-extension ImageCache: DownloadOwner {
-    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
-        try await reclaimer.reclaim(shortage, for: id, on: self)
-    }
-
-    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
-
-    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
 }

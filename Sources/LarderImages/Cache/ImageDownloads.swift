@@ -367,6 +367,16 @@ final class ImageDownloads {
     }
 }
 
+extension ImageCache: DownloadOwner {
+    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
+        try await reclaimer.reclaim(shortage, for: id, on: self)
+    }
+
+    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
+
+    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
+}
+
 extension ImageCache {
     /// The downloads in progress, queued and running, oldest first.
     package func downloadsInProgress() -> [DownloadStatus] { downloads.inProgress }

@@ -16,6 +16,8 @@ protocol CacheFiles: Sendable {
     func allocate(_ name: String, _ bytes: Int) throws(CacheFileError)
     /// Opens a file for reading. Returns nil if it does not exist.
     func open(_ name: String) throws(CacheFileError) -> (any CacheFile)?
+    /// Returns whether a file exists, with one fstatat(2). False only if it certainly does not.
+    func hasFile(_ name: UnsafePointer<CChar>) -> Bool
     /// Renames a file. Returns false, without a change, if the new name exists.
     func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool
     /// Renames a file, and replaces an existing file of that name.

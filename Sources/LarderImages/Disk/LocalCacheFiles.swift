@@ -64,6 +64,11 @@ final class LocalCacheFiles: CacheFiles {
         }
     }
 
+    func hasFile(_ name: UnsafePointer<CChar>) -> Bool {
+        var information = stat()
+        return uninterrupted { fstatat(root, name, &information, AT_SYMLINK_NOFOLLOW) } == 0 || errno != ENOENT
+    }
+
     /// Links the new name and unlinks the old one, because link(2), unlike rename(2), never replaces a file. If the
     /// process is killed in between, the file has both names, and a sweep removes the old one.
     func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {

@@ -174,6 +174,7 @@ final class FaultyCacheFiles: CacheFiles {
         try pass("list", name)
         return try real.list(name)
     }
+    func hasFile(_ name: UnsafePointer<CChar>) -> Bool { real.hasFile(name) }
     var blockBytes: Int { counting == .bytes ? 1 : real.blockBytes }
     func allocatedBytes(_ name: String) throws(CacheFileError) -> Int {
         counting == .bytes ? 0 : try real.allocatedBytes(name)

@@ -83,6 +83,60 @@ struct CacheRecoveryTests {
         }
     }
 
+    @Test("an image whose file another program has removed is not a hit, and is downloaded again")
+    func removedFileOfHit() async throws {
+        try await withCache { fixture in
+            fixture.serveMany()
+            let request = fixture.request(url(1))
+            for policy in [CachePolicy.default, .cacheFirst, .staleWhileRevalidate] {
+                let digest = try await fixture.get(url(1)).digest
+                try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest))
+                #expect(fixture.cache.hit(request, now: fixture.clock.now) == nil)
+                let image = try await fixture.get(url(1), policy)
+                #expect(image.source == .miss)
+                #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: image.digest)))
+                let hit = try #require(fixture.cache.hit(request, now: fixture.clock.now))
+                fixture.cache.release(hit.digest)
+            }
+            try FileManager.default.removeItem(atPath: fixture.cache.path(of: try await fixture.get(url(1)).digest))
+            #expect(await fixture.code(url(1), .cacheOnly) == .notHeld)
+        }
+    }
+
+    @Test("the explanation of a request contains no image whose file another program has removed")
+    func explainedRemovedFile() async throws {
+        try await withCache { fixture in
+            fixture.serveMany()
+            let digest = try await fixture.get(url(1)).digest
+            try await fixture.settle()
+            let before = try await fixture.cache.explain(fixture.request(url(1)))
+            #expect(before.row?.digest == digest)
+            try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest))
+            let explanation = try await fixture.cache.explain(fixture.request(url(1)))
+            #expect(explanation.row == nil)
+            #expect(explanation.decision == .fetch)
+        }
+    }
+
+    @Test("an image whose file another program removes after each download fails with the reason")
+    func alwaysRemovedFile() async throws {
+        try await withCache { fixture in
+            fixture.serveMany()
+            fixture.files.observe { operation, name in
+                // The directory is synchronized after the file has been published.
+                guard operation == "fsync", name.hasPrefix("blobs/") else { return }
+                for file in filesBelow(fixture.path + "/blobs").keys {
+                    try? FileManager.default.removeItem(atPath: fixture.path + "/blobs/" + file)
+                }
+            }
+            #expect(await fixture.code(url(1)) == .storageFailed)
+            #expect(fixture.origin.requests.count == 2)
+            fixture.files.observe(nil)
+            let image = try await fixture.get(url(1))
+            #expect(image.source == .miss)
+        }
+    }
+
     @Test("no request can get a reference to a file that is being removed")
     func removalAndRetain() async throws {
         try await withCache { fixture in
