@@ -38,6 +38,9 @@ struct CacheControlTests {
         #expect(!CacheControl("no-cache=Set-Cookie").requiresValidation)
         #expect(CacheControl("no-cache").requiresValidation)
         #expect(CacheControl("no-cache=\"\"").requiresValidation)
+        #expect(CacheControl("no-cache=\"Set-Cookie\", no-cache").requiresValidation)
+        #expect(CacheControl("no-cache, no-cache=\"Set-Cookie\"").requiresValidation)
+        #expect(!CacheControl("no-cache=\"Set-Cookie\", no-cache=Vary").requiresValidation)
     }
 
     @Test("must-understand cancels no-store, in either order")

@@ -52,6 +52,31 @@ struct StoredResponseTests {
         #expect((result != nil) == applies)
     }
 
+    @Test("a 304 with another Last-Modified applies only if it has the strong tag of the stored response")
+    func dates() {
+        func applies(_ old: String?, _ new: String?, to changed: Int? = -100) -> Bool {
+            func fields(_ tag: String?, _ changed: Int?) -> [(String, String)] {
+                (tag.map { [("ETag", $0)] } ?? []) + (changed.map { [("Last-Modified", date($0))] } ?? [])
+            }
+            return freshened(fields(old, -200), fields(new, changed)) != nil
+        }
+        #expect(applies("\"1\"", "\"1\""))
+        #expect(!applies("W/\"1\"", "W/\"1\""))
+        #expect(!applies("\"1\"", "W/\"1\""))
+        #expect(!applies("\"1\"", nil))
+        #expect(!applies(nil, nil))
+        for tags in [("W/\"1\"", "W/\"1\""), ("\"1\"", nil), (nil, nil)] as [(String?, String?)] {
+            #expect(applies(tags.0, tags.1, to: -200))
+            #expect(applies(tags.0, tags.1, to: nil))
+        }
+    }
+
+    @Test("entity tags are compared as bytes")
+    func tagBytes() {
+        #expect(freshened([("ETag", "\"\u{E9}\"")], [("ETag", "\"e\u{301}\"")]) == nil)
+        #expect(freshened([("ETag", "W/\"\u{E9}\"")], [("ETag", "W/\"e\u{301}\"")]) == nil)
+    }
+
     @Test("a 304 that does not apply changes nothing")
     func notApplicable() {
         let before = response([("ETag", "\"1\""), ("Age", "4")])

@@ -47,6 +47,20 @@ struct RequestTests {
         #expect(answer.metadata.retryAfter == .seconds(9))
     }
 
+    @Test("white space around field values does not belong to the values")
+    func whiteSpace() async throws {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let answer = try await document { number, request in
+            if number == 0 { return [.send("HTTP/1.1 302 X\r\nLocation: \t/b \t\r\nContent-Length: 0\r\n\r\n")] }
+            let fields =
+                "ETag:\t\"x\"\t\r\nLast-Modified: \(date) \r\nRetry-After: 9 \r\nContent-Encoding: identity \r\n"
+            return [.send(ok(request.hasPrefix("GET /b HTTP/1.1\r\n") ? "good" : "bad", fields + "X-Empty: \t \r\n"))]
+        }
+        #expect(answer.body == Array("good".utf8))
+        #expect(answer.validator == Validator(etag: "\"x\"", lastModified: date, url: answer.metadata.url))
+        #expect(answer.metadata.retryAfter == .seconds(9))
+    }
+
     @Test("a 304 to a request without a validator is an error")
     func unexpectedNotModified() async throws {
         let error = try await failure { _, _ in [.send("HTTP/1.1 304 X\r\n\r\n")] }

@@ -31,15 +31,18 @@ package struct CacheControl: Sendable, Hashable {
 
     /// Parses the value of a `Cache-Control` field. If the response has several such lines, the caller must join them
     /// with commas. If a directive is repeated, the first one counts (RFC 9111, section 4.2.1). Contradictory
-    /// directives are all recorded, and ``CacheRequest`` applies the strictest.
+    /// directives are all recorded, and ``CacheRequest`` applies the strictest. `no-cache` counts if one of its
+    /// occurrences has no field names.
     package init(_ field: String) {
         var seen: Set<String> = []
         var isUnderstood = false
-        for directive in Self.directives(Array(field.utf8)) where seen.insert(directive.name).inserted {
+        for directive in Self.directives(Array(field.utf8)) {
+            // `no-cache` with field names concerns only these fields, and does not replace one that concerns all.
+            if directive.name == "no-cache", directive.value?.isEmpty ?? true { requiresValidation = true }
+            guard seen.insert(directive.name).inserted else { continue }
             switch directive.name {
             case "max-age": maximumAge = Self.seconds(directive.value) ?? 0
             case "no-store": forbidsStoring = true
-            case "no-cache": requiresValidation = directive.value?.isEmpty ?? true
             case "must-revalidate": mustRevalidate = true
             case "must-understand": isUnderstood = true
             case "immutable": isImmutable = true

@@ -13,7 +13,8 @@ package struct ResponseFields: Sendable, Hashable {
     package init(_ lines: [(name: String, value: String)]) {
         var dropped: Set<String> = []
         for line in lines where line.name.lowercased() == "connection" {
-            dropped.formUnion(line.value.split(separator: ",").map { $0.filter { $0 != " " }.lowercased() })
+            dropped.formUnion(
+                line.value.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() })
         }
         for line in lines {
             let name = line.name.lowercased()

@@ -137,7 +137,9 @@ package struct ResponseFreshness: Sendable, Hashable {
         let date = date("date", response)
         let apparent = max(0, difference(response.responseTime, date ?? response.responseTime))
         // If `Age` is a list, the first member counts; an invalid age is ignored (RFC 9111, section 5.1).
-        let text = response.fields.first("age")?.split(separator: ",").first.map { $0.filter { $0 != " " } }
+        let text = response.fields.first("age")?.split(separator: ",").first.map {
+            $0.filter { $0 != " " && $0 != "\t" }
+        }
         let declared = CacheControl.seconds(text) ?? 0
         let age = min(max(apparent, declared + delay), CacheControl.maxSeconds)
         explanation.note(

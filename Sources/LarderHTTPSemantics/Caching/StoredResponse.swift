@@ -85,17 +85,14 @@ package struct StoredResponse: Sendable, Hashable {
     ///
     /// - Parameter redirectEnd: ``RedirectFreshness/end`` of the redirects that led to the 304 response
     /// - Returns: whether the 304 response refers to this response. False if the 304 response has an entity tag that
-    ///   does not match the tag of this stored response, and so refers to different bytes. The metadata is then
-    ///   unchanged, and the image must be fetched with an unconditional request
+    ///   does not match the tag of this stored response, or another `Last-Modified` without a strong tag that matches,
+    ///   and so refers to different bytes. The metadata is then unchanged, and the image must be fetched with an
+    ///   unconditional request
     package mutating func freshen(
         with update: ResponseFields, request: [(name: String, value: String)], requestTime: Int, responseTime: Int,
         redirectEnd: Int? = nil
     ) -> Bool {
-        if let new = update.first("etag") {
-            guard let old = fields.first("etag") else { return false }
-            let isStrong = !new.hasPrefix("W/")
-            guard isStrong ? new == old : Self.opaque(new) == Self.opaque(old) else { return false }
-        }
+        guard refersToSameBytes(update) else { return false }
         fields.update(with: update)
         self.requestTime = requestTime
         self.responseTime = responseTime
@@ -112,5 +109,16 @@ package struct StoredResponse: Sendable, Hashable {
         return result
     }
 
-    private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+    private func refersToSameBytes(_ update: ResponseFields) -> Bool {
+        if let new = update.first("etag")?.utf8 {
+            guard let old = fields.first("etag")?.utf8 else { return false }
+            let weak = "W/".utf8
+            if !new.starts(with: weak) { return new.elementsEqual(old) }
+            guard new.dropFirst(2).elementsEqual(old.starts(with: weak) ? old.dropFirst(2) : old[...]) else {
+                return false
+            }
+        }
+        guard let new = update.first("last-modified"), let old = fields.first("last-modified") else { return true }
+        return new.utf8.elementsEqual(old.utf8)
+    }
 }

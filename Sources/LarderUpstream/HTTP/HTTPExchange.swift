@@ -108,7 +108,8 @@ struct HTTPExchange: Sendable {
             do throws(UpstreamError) {
                 hop = try await clients.withClient(for: target) { route throws(UpstreamError) -> Hop<Output> in
                     deadline.progressed()
-                    let response = try await send(to: target, route)
+                    var response = try await send(to: target, route)
+                    response.headers.trimValues()
                     deadline.progressed()
                     guard let next = try redirect(response, from: target) else {
                         return .read(try await read(response, target))
@@ -230,4 +231,19 @@ struct HTTPExchange: Sendable {
     }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }
+}
+
+extension HTTPHeaders {
+    /// Removes the white space around all values, which does not belong to them (RFC 9110, section 5.5).
+    fileprivate mutating func trimValues() {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        guard contains(where: { $0.value.utf8.first.map(isSpace) ?? false || $0.value.utf8.last.map(isSpace) ?? false })
+        else { return }
+        self = HTTPHeaders(
+            map { name, value in
+                let start = value.utf8.drop(while: isSpace)
+                let end = start.lastIndex { !isSpace($0) }.map { start.index(after: $0) } ?? start.startIndex
+                return (name, String(start[..<end]) ?? "")
+            })
+    }
 }

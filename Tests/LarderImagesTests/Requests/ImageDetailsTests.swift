@@ -76,7 +76,7 @@ struct ImageDetailsTests {
             for number in 1...2 {
                 fixture.clock.advance(7200)
                 fixture.origin.answer { _ in
-                    .notModified([("Last-Modified", "Tue, 02 Jan 2001 03:04:0\(5 + number) GMT")])
+                    .notModified([("ETag", "\"a\""), ("Last-Modified", "Tue, 02 Jan 2001 03:04:0\(5 + number) GMT")])
                 }
                 let image = try await fixture.get(url(1))
                 #expect(image.freshness == .revalidated)
