@@ -15,8 +15,9 @@ enum HeaderStep {
 /// Reads the header of one format without performing I/O. Each step receives a window, which has the next unconsumed
 /// bytes, and returns the next action.
 ///
-/// Each step must make progress: consume bytes, require more bytes than the window has, or end. Parsing then takes time
-/// in proportion to the input, however it is split. Skipped bytes are never buffered.
+/// Each step must make progress: consume bytes, require more bytes than the window has, or end. A loop in a step must
+/// consume bytes in each iteration, or read with a ``ByteReader``. Parsing then takes time in proportion to the input,
+/// however it is split; a parser that makes no progress exhausts its budget. Skipped bytes are never buffered.
 protocol HeaderParser: Sendable {
     /// The maximum number of bytes from the start of the image to the end of its header. The reader rejects an image
     /// with a longer header.
@@ -64,6 +65,8 @@ extension Span where Element == UInt8 {
     func little16(_ offset: Int) -> Int { Int(self[offset + 1]) << 8 | Int(self[offset]) }
     func little24(_ offset: Int) -> Int { Int(self[offset + 2]) << 16 | little16(offset) }
     func little32(_ offset: Int) -> Int { little16(offset + 2) << 16 | little16(offset) }
+
+    var copy: [UInt8] { withUnsafeBufferPointer { Array($0) } }
 
     /// Whether the span contains all of these bytes at `offset`.
     func has(_ bytes: StaticString, at offset: Int = 0) -> Bool {

@@ -29,11 +29,13 @@ package struct ImageHeaderReader: Sendable {
     private var skip = 0
     /// The number of bytes consumed so far, including those still to be skipped.
     private var position = 0
+    private(set) var budget = StepBudget()
 
     package init() {}
 
     /// Parses the next bytes and returns the new state.
     package mutating func feed(_ bytes: Span<UInt8>) -> Progress {
+        budget.receive(bytes.count)
         var start = 0
         while progress == .needMore, start < bytes.count {
             if skip > 0 {
@@ -61,13 +63,12 @@ package struct ImageHeaderReader: Sendable {
     }
 
     private mutating func run() {
+        let window = window
         var start = 0
         while progress == .needMore, skip == 0, window.count - start >= need {
+            guard budget.take() else { return refuseTooLong() }
             let rest = lookAhead - position
-            var parser = parser
-            let step = parser.step(window.span.extracting(start...))
-            self.parser = parser
-            switch step {
+            switch parser.step(window.span.extracting(start...)) {
             case .consume(let count):
                 assert(count > 0)
                 // Compares before adding: lengths in malicious headers may be close to `Int.max`.
@@ -84,7 +85,7 @@ package struct ImageHeaderReader: Sendable {
                 }
                 need = count
             case .becomes(let next):
-                self.parser = next
+                parser = next
                 lookAhead = type(of: next).lookAhead
                 need = 1
             case .found(let header):
@@ -93,7 +94,7 @@ package struct ImageHeaderReader: Sendable {
                 return end(.refused(error))
             }
         }
-        window.removeFirst(start)
+        if start > 0 { self.window = Array(window.dropFirst(start)) }
     }
 
     private mutating func refuseTooLong() { end(.refused(parser.tooLong)) }

@@ -57,37 +57,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
         guard window.count >= 10 else { return .need(10) }
         guard window.has("Exif\0", at: 4) else { return passing(length) }
         guard window.count >= length + 2 else { return .need(length + 2) }
-        orientation = EXIFOrientation.read(window.extracting(10..<length + 2))
+        orientation = EXIFOrientation.read(window.extracting(10..<length + 2).copy)
         return passing(length)
-    }
-}
-
-/// Reads the orientation from an EXIF block, which is a small TIFF file (CIPA DC-008, section 4.5).
-enum EXIFOrientation {
-    /// Returns 1 to 8; nil if the block has no orientation or is damaged, in which case the picture is shown unrotated.
-    static func read(_ tiff: Span<UInt8>) -> Int? {
-        guard tiff.count >= 8 else { return nil }
-        let isBig: Bool
-        switch (tiff[0], tiff[1]) {
-        case (0x4D, 0x4D): isBig = true
-        case (0x49, 0x49): isBig = false
-        default: return nil
-        }
-        // The callers check that the offset is inside the block.
-        func word(_ offset: Int) -> Int { isBig ? tiff.big16(offset) : tiff.little16(offset) }
-        func long(_ offset: Int) -> Int { isBig ? tiff.big32(offset) : tiff.little32(offset) }
-        guard word(2) == 42 else { return nil }
-        let directory = long(4)
-        guard directory >= 8, directory <= tiff.count - 2 else { return nil }
-        for index in 0..<word(directory) {
-            let entry = directory + 2 + index * 12
-            guard entry <= tiff.count - 12 else { return nil }
-            // The entry of the orientation: tag 0x0112, type SHORT, one value.
-            if word(entry) == 0x0112, word(entry + 2) == 3, long(entry + 4) == 1 {
-                let value = word(entry + 8)
-                return (1...8).contains(value) ? value : nil
-            }
-        }
-        return nil
     }
 }

@@ -4,9 +4,6 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
     var type: ImageType { .jxl }
 
-    /// The size and image metadata up to the first extra channel are always shorter than this.
-    private static let maxHeaderBytes = 128
-
     private enum Place { case start, boxes, codestream }
     private var place = Place.start
 
@@ -18,9 +15,9 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
             return .consume(window[0] == 0xFF ? 2 : 12)
         case .boxes: return box(window)
         case .codestream:
-            guard let header = JPEGXLHeader(window) else {
-                return window.count < Self.maxHeaderBytes ? .need(window.count + 1) : damaged("its header is invalid")
-            }
+            var bits = BitReader(window)
+            let header = JPEGXLHeader(&bits)
+            if let count = bits.neededBytes { return .need(count) }
             let isTurned = header.orientation >= 5
             return found(
                 isTurned ? header.height : header.width, isTurned ? header.width : header.height,
@@ -62,12 +59,10 @@ struct JPEGXLHeader {
     /// and there are further extra channels.
     private(set) var hasAlpha: Bool? = false
 
-    /// Returns nil if `bytes` ends within the header.
-    init?(_ bytes: Span<UInt8>) {
-        var bits = BitReader(bytes)
+    /// Reads the fields. They are valid only if ``BitReader/neededBytes`` is nil afterwards.
+    fileprivate init(_ bits: inout BitReader) {
         (width, height) = bits.size()
         if bits.read(1) == 0 { metadata(&bits) }
-        if bits.isExhausted { return nil }
     }
 
     /// Reads the fields of ImageMetadata (D.3). Not called if all fields have their default values.
@@ -92,23 +87,30 @@ struct JPEGXLHeader {
     }
 }
 
-/// Reads bits, starting with the lowest bit of each byte. Bits beyond the end are 0.
+/// Reads bits, starting with the lowest bit of each byte.
 private struct BitReader {
+    /// The header up to the first extra channel has fewer bytes than this.
+    private static let maxBytes = 64
+
     private let bytes: [UInt8]
     private var position = 0
+    /// The number of bytes that the first read beyond the end required. That read and all later ones return 0.
+    private(set) var neededBytes: Int?
 
-    init(_ bytes: Span<UInt8>) { self.bytes = (0..<bytes.count).map { bytes[$0] } }
-
-    /// Whether more bits were requested than there are.
-    var isExhausted: Bool { position > bytes.count * 8 }
+    init(_ bytes: Span<UInt8>) { self.bytes = bytes.extracting(first: Self.maxBytes).copy }
 
     mutating func read(_ count: Int) -> Int {
+        let end = position + count
+        guard neededBytes == nil, end <= 8 * bytes.count else {
+            neededBytes = neededBytes ?? (end + 7) / 8
+            return 0
+        }
         var value = 0
         for bit in 0..<count {
             let place = position + bit
-            if place / 8 < bytes.count { value |= Int(bytes[place / 8] >> UInt8(place % 8) & 1) << bit }
+            value |= Int(bytes[place / 8] >> UInt8(place % 8) & 1) << bit
         }
-        position += count
+        position = end
         return value
     }
 

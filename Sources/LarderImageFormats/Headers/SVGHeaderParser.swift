@@ -25,9 +25,26 @@ struct SVGHeaderParser: TypedHeaderParser {
     private var tail: UInt32 = 0
     private var count = 0
     private var text: [UInt8] = []
-    private var name = ""
     private var isNameWhole = false
-    private var attributes: [String: String] = [:]
+    /// The current attribute; nil if the size does not depend on it.
+    private var attribute: Attribute?
+    private var attributes: [Attribute: String] = [:]
+
+    private enum Attribute {
+        case width, height, viewBox
+
+        init?(_ name: [UInt8]) {
+            if name.elementsEqual("width".utf8) {
+                self = .width
+            } else if name.elementsEqual("height".utf8) {
+                self = .height
+            } else if name.elementsEqual("viewBox".utf8) {
+                self = .viewBox
+            } else {
+                return nil
+            }
+        }
+    }
 
     /// Whether the window may be the start of a document: an optional byte order mark, optional white space, then `<`.
     static func mayBegin(_ window: Span<UInt8>) -> Bool {
@@ -83,7 +100,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             }
         case .exclamation:
             append(byte)
-            if text == Array("--".utf8) {
+            if text.elementsEqual("--".utf8) {
                 state = .comment
             } else if isInSubset, text.first != UInt8(ascii: "-") {
                 state = .declaration
@@ -115,15 +132,14 @@ struct SVGHeaderParser: TypedHeaderParser {
             (state, quote) = (.documentTypeQuote, byte)
         case (.declaration, UInt8(ascii: "\"")), (.declaration, UInt8(ascii: "'")):
             (state, quote) = (.declarationQuote, byte)
-        case (.documentType, UInt8(ascii: "[")): (state, isInSubset) = (.subset, true)
+        case (.documentType, UInt8(ascii: "[")):
+            (state, isInSubset) = (.subset, true)
+            return endOfTypeName()
         case (.documentType, UInt8(ascii: ">")):
             state = .prolog
-            return refusalOfType()
+            return endOfTypeName()
         case (.documentType, _):
-            if Self.isSpace(byte) {
-                if !text.isEmpty { isNameWhole = true }
-                return isNameWhole ? refusalOfType() : nil
-            }
+            if Self.isSpace(byte) { return text.isEmpty ? nil : endOfTypeName() }
             if !isNameWhole { append(byte) }
         case (.subset, UInt8(ascii: "]")): (state, isInSubset) = (.documentType, false)
         case (.subset, UInt8(ascii: "<")): state = .opened
@@ -133,9 +149,12 @@ struct SVGHeaderParser: TypedHeaderParser {
         return nil
     }
 
-    /// The rejection of a document type named `html`; nil for any other name.
-    private func refusalOfType() -> HeaderStep? {
-        String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
+    /// Ends the name of the document type, unless it has ended before. Returns the rejection of a document type named
+    /// `html`; nil for any other name.
+    private mutating func endOfTypeName() -> HeaderStep? {
+        if isNameWhole { return nil }
+        isNameWhole = true
+        return String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
     }
 
     // MARK: - The root element
@@ -165,7 +184,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             return isClosing ? size() : damaged("its root element is not well-formed")
         case .attributeName, .afterName:
             if byte == UInt8(ascii: "=") {
-                name = text.count < Self.maxTextBytes ? String(decoding: text, as: UTF8.self) : ""
+                attribute = Attribute(text)
                 state = .beforeValue
             } else if isSpace {
                 state = .afterName
@@ -185,8 +204,8 @@ struct SVGHeaderParser: TypedHeaderParser {
                 append(byte)
                 return nil
             }
-            if ["width", "height", "viewBox"].contains(name), attributes[name] == nil {
-                attributes[name] = text.count < Self.maxTextBytes ? String(decoding: text, as: UTF8.self) : ""
+            if let attribute, attributes[attribute] == nil {
+                attributes[attribute] = text.count < Self.maxTextBytes ? String(decoding: text, as: UTF8.self) : ""
             }
             state = .tag
         default: break
@@ -206,7 +225,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     }
 
     private func size() -> HeaderStep {
-        let size = SVGSize(width: attributes["width"], height: attributes["height"], viewBox: attributes["viewBox"])
+        let size = SVGSize(width: attributes[.width], height: attributes[.height], viewBox: attributes[.viewBox])
         guard max(size.width, size.height) <= SVGSize.largest else { return damaged("its size is too large") }
         return found(Int(max(1, size.width.rounded())), Int(max(1, size.height.rounded())), frames: 1)
     }

@@ -57,7 +57,9 @@ struct HEIFTruncationCheck: TruncationCheck {
             guard size <= end - position else { return .endless }
             if window.has("iloc", at: 4), size <= Self.maxLocationBytes {
                 guard window.count >= size else { return .need(size) }
-                locations = ItemLocations(window.extracting(headerLength..<size))
+                locations = ByteReader.parse(window.extracting(headerLength..<size).copy) {
+                    (box) throws(ByteReader.Damage) in try ItemLocations(&box)
+                }
             }
             if window.has("pitm", at: 4) { hasPrimaryItem = true }
             if window.has("iprp", at: 4) { hasProperties = true }

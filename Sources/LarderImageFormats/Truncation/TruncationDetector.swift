@@ -10,7 +10,9 @@ package struct TruncationDetector: Sendable {
     /// The number of frames. Nil before the end, or if the format's check does not count them.
     package private(set) var frameCount: Int?
 
-    private var check: (any TruncationCheck)? = TruncationSniffer()
+    private var check: any TruncationCheck = TruncationSniffer()
+    /// Whether the check has reached a result. Further bytes are ignored then.
+    private var isEnded = false
     /// Bytes that the check has not consumed. Between calls of ``feed(_:)`` they are fewer than ``need``.
     private var unconsumed: [UInt8] = []
     /// The number of bytes that the check requires.
@@ -19,6 +21,7 @@ package struct TruncationDetector: Sendable {
     private var skip = 0
     /// Whether the image ends after the skipped bytes.
     private var isLast = false
+    private(set) var budget = StepBudget()
 
     package init() {}
 
@@ -26,8 +29,9 @@ package struct TruncationDetector: Sendable {
 
     /// Parses the next bytes.
     package mutating func feed(_ bytes: Span<UInt8>) {
+        budget.receive(bytes.count)
         var start = 0
-        while check != nil {
+        while !isEnded {
             if skip > 0 {
                 let passed = min(skip, bytes.count - start)
                 skip -= passed
@@ -61,15 +65,16 @@ package struct TruncationDetector: Sendable {
     }
 
     private mutating func step(_ window: Span<UInt8>) -> Progress {
-        guard var check else { return .waits }
-        let step = check.step(window)
-        self.check = check
+        guard budget.take() else {
+            end(isComplete: false)
+            return .waits
+        }
         need = 1
-        switch step {
+        switch check.step(window) {
         case .consume(let count):
             assert(count > 0)
-            let consumed = min(max(count, 1), window.count)
-            skip = max(count, 1) - consumed
+            let consumed = min(max(count, 0), window.count)
+            skip = count - consumed
             return .consumed(consumed)
         case .complete(let count):
             guard count > window.count else {
@@ -80,9 +85,9 @@ package struct TruncationDetector: Sendable {
             return .consumed(window.count)
         case .need(let count):
             assert(count > window.count)
-            need = max(count, window.count + 1)
+            need = count
         case .becomes(let next):
-            self.check = next
+            check = next
         case .endless:
             end(isComplete: false)
         }
@@ -91,8 +96,8 @@ package struct TruncationDetector: Sendable {
 
     private mutating func end(isComplete: Bool) {
         self.isComplete = isComplete
-        frameCount = check?.frameCount
-        check = nil
+        frameCount = check.frameCount
+        isEnded = true
         unconsumed = []
     }
 }
@@ -114,8 +119,7 @@ enum TruncationStep {
 
 /// Follows an image of one format to its end.
 ///
-/// Each step must make progress: consume bytes, require more bytes than the window has, or end. A check then takes time
-/// in proportion to the input.
+/// The rules for steps are those of ``HeaderParser``.
 protocol TruncationCheck: Sendable {
     /// The number of frames so far. Nil if the check does not count them.
     var frameCount: Int? { get }
