@@ -18,10 +18,14 @@ struct PNGTruncationCheck: TruncationCheck {
     }
 }
 
-/// GIF: blocks up to the trailer.
+/// GIF: blocks up to the trailer. Viewers show files without a trailer, so a file may also end after any block, once it
+/// has a complete picture.
 struct GIFTruncationCheck: TruncationCheck {
     private enum Place { case screen, blocks, subBlocks }
     private var place = Place.screen
+    private var hasPicture = false
+
+    var mayEnd: Bool { place == .blocks && hasPicture }
 
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         switch place {
@@ -36,7 +40,7 @@ struct GIFTruncationCheck: TruncationCheck {
                 return .consume(2)
             case 0x2C:
                 guard window.count >= 10 else { return .need(10) }
-                place = .subBlocks
+                (place, hasPicture) = (.subBlocks, true)
                 // The colour table is followed by one byte, the minimum code size.
                 return .consume(10 + Self.colours(window[9]) + 1)
             case 0x3B: return .complete(after: 1)

@@ -4,13 +4,15 @@
 /// The detector skips from part to part by their lengths, buffers few bytes and decodes no pictures. The input may be
 /// split into pieces of any size; the result is the same. ``ImageHeaderReader`` decides whether the bytes are an image.
 package struct TruncationDetector: Sendable {
-    /// Whether the end of the image has been reached.
-    package private(set) var isComplete = false
+    /// Whether the bytes so far contain the whole image.
+    package var isComplete: Bool { hasEnd || (!isEnded && skip == 0 && unconsumed.isEmpty && check.mayEnd) }
 
     /// The number of frames. Nil before the end, or if the format's check does not count them.
     package private(set) var frameCount: Int?
 
     private var check: any TruncationCheck = TruncationSniffer()
+    /// Whether the end of the image has been reached.
+    private var hasEnd = false
     /// Whether the check has reached a result. Further bytes are ignored then.
     private var isEnded = false
     /// Bytes that the check has not consumed. Between calls of ``feed(_:)`` they are fewer than ``need``.
@@ -37,7 +39,7 @@ package struct TruncationDetector: Sendable {
                 skip -= passed
                 start += passed
                 guard skip == 0 else { return }
-                if isLast { return end(isComplete: true) }
+                if isLast { return end(hasEnd: true) }
             }
             if unconsumed.isEmpty, bytes.count - start >= need {
                 let rest = bytes.extracting(start...)
@@ -66,7 +68,7 @@ package struct TruncationDetector: Sendable {
 
     private mutating func step(_ window: Span<UInt8>) -> Progress {
         guard budget.take() else {
-            end(isComplete: false)
+            end(hasEnd: false)
             return .waits
         }
         need = 1
@@ -78,7 +80,7 @@ package struct TruncationDetector: Sendable {
             return .consumed(consumed)
         case .complete(let count):
             guard count > window.count else {
-                end(isComplete: true)
+                end(hasEnd: true)
                 break
             }
             (skip, isLast) = (count - window.count, true)
@@ -89,13 +91,13 @@ package struct TruncationDetector: Sendable {
         case .becomes(let next):
             check = next
         case .endless:
-            end(isComplete: false)
+            end(hasEnd: false)
         }
         return .waits
     }
 
-    private mutating func end(isComplete: Bool) {
-        self.isComplete = isComplete
+    private mutating func end(hasEnd: Bool) {
+        self.hasEnd = hasEnd
         frameCount = check.frameCount
         isEnded = true
         unconsumed = []
@@ -124,6 +126,9 @@ protocol TruncationCheck: Sendable {
     /// The number of frames so far. Nil if the check does not count them.
     var frameCount: Int? { get }
 
+    /// Whether the image is complete if it ends with the consumed bytes, although its format defines a later end.
+    var mayEnd: Bool { get }
+
     /// Parses the unconsumed bytes. The window has at least the number of bytes that the last step required, and at
     /// least one.
     mutating func step(_ window: Span<UInt8>) -> TruncationStep
@@ -131,6 +136,7 @@ protocol TruncationCheck: Sendable {
 
 extension TruncationCheck {
     var frameCount: Int? { nil }
+    var mayEnd: Bool { false }
 }
 
 /// Detects the image type, as ``FormatSniffer`` does, and continues with the check for that type.
