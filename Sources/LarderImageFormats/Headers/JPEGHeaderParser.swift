@@ -24,13 +24,24 @@ struct JPEGHeaderParser: TypedHeaderParser {
         case 0xE1: return application(window)
         default:
             guard window.count >= 4 else { return .need(4) }
-            return passing(window.big16(2))
+            return passing(window)
         }
     }
 
-    /// Skips a segment. `length` includes its own two bytes but not the marker.
-    private func passing(_ length: Int) -> HeaderStep {
-        length >= 2 ? .consume(length + 2) : damaged("a segment has the invalid length \(length)")
+    private func passing(_ window: Span<UInt8>) -> HeaderStep {
+        Self.segmentLength(window).map { .consume($0) }
+            ?? damaged("a segment has the invalid length \(window.big16(2))")
+    }
+
+    /// The number of bytes of the segment at the start of the window, which must have at least four bytes. Nil if the
+    /// length in the segment is invalid.
+    static func segmentLength(_ window: Span<UInt8>) -> Int? {
+        // This length includes its own two bytes but not the marker.
+        let length = window.big16(2)
+        if length >= 2 { return length + 2 }
+        // Decoders read comments and application data with a smaller length as empty.
+        let isIgnored = window[1] == 0xFE || (0xE0...0xEF).contains(window[1])
+        return isIgnored ? 4 : nil
     }
 
     /// Reads the size from a frame header (B.2.2): length, precision, height, width, components.
@@ -52,12 +63,11 @@ struct JPEGHeaderParser: TypedHeaderParser {
     private mutating func application(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= 4 else { return .need(4) }
         let length = window.big16(2)
-        guard length >= 2 else { return passing(length) }
-        guard orientation == nil, length >= 8 else { return passing(length) }
+        guard orientation == nil, length >= 8 else { return passing(window) }
         guard window.count >= 10 else { return .need(10) }
-        guard window.has("Exif\0", at: 4) else { return passing(length) }
+        guard window.has("Exif\0", at: 4) else { return passing(window) }
         guard window.count >= length + 2 else { return .need(length + 2) }
         orientation = EXIFOrientation.read(window.extracting(10..<length + 2).copy)
-        return passing(length)
+        return passing(window)
     }
 }

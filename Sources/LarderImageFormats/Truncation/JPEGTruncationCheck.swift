@@ -19,8 +19,7 @@ struct JPEGTruncationCheck: TruncationCheck {
         case 0xD9: return .complete(after: 2)
         default:
             guard window.count >= 4 else { return .need(4) }
-            let length = window.big16(2)
-            return length >= 2 ? .consume(length + 2) : .endless
+            return JPEGHeaderParser.segmentLength(window).map { .consume($0) } ?? .endless
         }
     }
 }
