@@ -46,7 +46,7 @@ struct FormatSniffer: HeaderParser {
     /// The image type whose signature is at the start of the window; nil if no format matches. The window must have at
     /// least eight bytes.
     static func type(_ window: Span<UInt8>) -> ImageType? {
-        if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return .png }
+        if PNGStart.isSignature(window) { return .png }
         if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
         if window.has("GIF87a") || window.has("GIF89a") { return .gif }
         if window.has("RIFF"), window.has("WEBP", at: 8) { return .webp }

@@ -59,6 +59,15 @@ extension TypedHeaderParser {
     }
 }
 
+/// The result of reading a part of a header from a window.
+enum Reading<Value> {
+    case value(Value)
+    /// The window is too short: it must have at least this many bytes.
+    case needs(Int)
+    /// The part is damaged; the text gives the reason.
+    case invalid(String)
+}
+
 extension Span where Element == UInt8 {
     func big16(_ offset: Int) -> Int { Int(self[offset]) << 8 | Int(self[offset + 1]) }
     func big32(_ offset: Int) -> Int { big16(offset) << 16 | big16(offset + 2) }

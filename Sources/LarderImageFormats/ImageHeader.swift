@@ -72,10 +72,11 @@ package struct ImageHeader: Sendable, Hashable {
         self.hasAlpha = hasAlpha
     }
 
-    /// The same header with a frame count of 1.
-    package var still: ImageHeader {
+    /// The same header with at most `frames` frames, and at least one. The number of frames must be known.
+    package func limited(toFrames frames: Int) -> ImageHeader {
         ImageHeader(
-            type, width: width, height: height, frameCount: 1, orientation: orientation, hasAlpha: hasAlpha)
+            type, width: width, height: height, frameCount: max(1, min(frameCount ?? 1, frames)),
+            orientation: orientation, hasAlpha: hasAlpha)
     }
 
     /// The number of pixels that a decoder must hold in memory: width times height times the number of frames, if

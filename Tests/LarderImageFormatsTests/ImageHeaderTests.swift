@@ -36,6 +36,22 @@ struct ImageHeaderTests {
         #expect(summary(Made.pngStart(5, 5)) == "truncatedImage")
     }
 
+    @Test("PNG: a header with a wrong checksum is rejected", arguments: 29...32)
+    func wrongChecksum(place: Int) {
+        var image = Made.png(640, 480)
+        image[place] ^= 1
+        #expect(summary(image) == "damagedImage")
+    }
+
+    @Test("a header with fewer frames has at least one frame")
+    func fewerFrames() {
+        func header(_ frames: Int?) -> ImageHeader { ImageHeader(.png, width: 1, height: 2, frameCount: frames) }
+        #expect(header(3).limited(toFrames: 2) == header(2))
+        #expect(header(2).limited(toFrames: 3) == header(2))
+        #expect(header(3).limited(toFrames: 1).isAnimated == false)
+        #expect(header(3).limited(toFrames: 0) == header(1))
+    }
+
     @Test(
         "PNG: an animation with an invalid frame count is read as a still image, as decoders do",
         arguments: [0, 0x8000_0000])
@@ -150,6 +166,14 @@ struct ImageHeaderTests {
         #expect(summary(bytes) == "webp 2×5 frames 1")
         #expect(summary(Array(bytes.prefix(25))) == "webp 2×5 frames 1")
         #expect(summary(Array(bytes.prefix(24))) == "truncatedImage")
+    }
+
+    @Test("WebP: a RIFF size that excludes the first chunk is rejected", arguments: [0, 11, 21])
+    func webpSize(size: Int) {
+        var image = Made.lossy(5, 6)
+        #expect(image[4] == 26)
+        image[4] = UInt8(size)
+        #expect(summary(image) == "damagedImage")
     }
 
     @Test("AVIF: a meta box that extends to the end of the file is read")

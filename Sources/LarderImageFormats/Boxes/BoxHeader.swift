@@ -1,32 +1,24 @@
 /// The length fields of a box header (ISO/IEC 14496-12, section 4.2). The type of the box, the four bytes at offset 4,
 /// is not included; callers read it from the window.
 struct BoxHeader {
-    enum Reading {
-        case header(BoxHeader)
-        /// The window is too short for the header: it must have at least this many bytes.
-        case needs(Int)
-        /// The box is damaged; the text gives the reason.
-        case invalid(String)
-    }
-
     /// The length of the header, which is part of the box.
     let headerLength: Int
     /// The length of the box, at least ``headerLength``. Nil if the box extends to the end of its container.
     let length: Int?
 
-    static func read(_ window: Span<UInt8>) -> Reading {
+    static func read(_ window: Span<UInt8>) -> Reading<BoxHeader> {
         guard window.count >= 8 else { return .needs(8) }
         let length = window.big32(0)
-        if length == 0 { return .header(BoxHeader(headerLength: 8, length: nil)) }
+        if length == 0 { return .value(BoxHeader(headerLength: 8, length: nil)) }
         guard length == 1 else {
             return length >= 8
-                ? .header(BoxHeader(headerLength: 8, length: length)) : .invalid("a box has an invalid length")
+                ? .value(BoxHeader(headerLength: 8, length: length)) : .invalid("a box has an invalid length")
         }
         // A 64-bit length follows the type.
         guard window.count >= 16 else { return .needs(16) }
         guard window.big32(8) <= 0x7FFF_FFFF else { return .invalid("a box is too long") }
         let longLength = window.big32(8) << 32 | window.big32(12)
         guard longLength >= 16 else { return .invalid("a box has an invalid length") }
-        return .header(BoxHeader(headerLength: 16, length: longLength))
+        return .value(BoxHeader(headerLength: 16, length: longLength))
     }
 }

@@ -30,7 +30,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
         switch BoxHeader.read(window) {
         case .needs(let count): return .need(count)
         case .invalid(let reason): return damaged(reason)
-        case .header(let header): box = header
+        case .value(let header): box = header
         }
         let headerLength = box.headerLength
         var rest = Int.max - position

@@ -30,7 +30,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
         switch BoxHeader.read(window) {
         case .needs(let count): return .need(count)
         case .invalid(let reason): return damaged(reason)
-        case .header(let header): box = header
+        case .value(let header): box = header
         }
         let headerLength = box.headerLength
         let isPart = window.has("jxlp", at: 4)

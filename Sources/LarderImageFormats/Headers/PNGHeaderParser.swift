@@ -29,28 +29,12 @@ struct PNGHeaderParser: TypedHeaderParser {
     }
 
     private mutating func header(_ window: Span<UInt8>) -> HeaderStep {
-        guard window.count >= 33 else { return .need(33) }
-        guard window.has("IHDR", at: 12), window.big32(8) == 13 else { return damaged("its first chunk is not IHDR") }
-        let (width, height) = (window.big32(16), window.big32(20))
-        guard (1...0x7FFF_FFFF).contains(width), (1...0x7FFF_FFFF).contains(height) else {
-            return damaged("it is \(width) by \(height) pixels")
-        }
-        guard Self.isColour(depth: window[24], type: window[25]), window[26] == 0, window[27] == 0, window[28] <= 1
-        else {
-            return damaged("its IHDR chunk is invalid")
-        }
-        size = (width, height)
-        hasAlpha = window[25] & 4 != 0
-        return .consume(33)
-    }
-
-    /// Whether table 11.1 of the specification allows this combination of colour type and bit depth.
-    private static func isColour(depth: UInt8, type: UInt8) -> Bool {
-        switch type {
-        case 0: [1, 2, 4, 8, 16].contains(depth)
-        case 3: [1, 2, 4, 8].contains(depth)
-        case 2, 4, 6: [8, 16].contains(depth)
-        default: false
+        switch PNGStart.read(window) {
+        case .needs(let count): return .need(count)
+        case .invalid(let reason): return damaged(reason)
+        case .value(let start):
+            (size, hasAlpha) = ((start.width, start.height), start.hasAlpha)
+            return .consume(PNGStart.length)
         }
     }
 }

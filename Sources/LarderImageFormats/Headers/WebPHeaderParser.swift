@@ -12,6 +12,9 @@ struct WebPHeaderParser: TypedHeaderParser {
         let isLossless = window.has("VP8L", at: 12)
         let needed = isLossless ? 25 : 30
         guard window.count >= needed else { return .need(needed) }
+        guard window.little32(4) >= 12 + window.little32(16) else {
+            return damaged("its first chunk is longer than the file according to its RIFF header")
+        }
         if isLossless { return lossless(window) }
         if window.has("VP8 ", at: 12) { return lossy(window) }
         if window.has("VP8X", at: 12) { return extended(window) }

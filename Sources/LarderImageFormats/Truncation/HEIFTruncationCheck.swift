@@ -27,7 +27,7 @@ struct HEIFTruncationCheck: TruncationCheck {
         switch BoxHeader.read(window) {
         case .needs(let count): return .need(count)
         case .invalid: return .endless
-        case .header(let header): box = header
+        case .value(let header): box = header
         }
         let headerLength = box.headerLength
         let isOpen = box.length == nil

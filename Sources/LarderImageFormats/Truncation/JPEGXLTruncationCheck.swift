@@ -15,7 +15,7 @@ struct JPEGXLTruncationCheck: TruncationCheck {
         switch BoxHeader.read(window) {
         case .needs(let count): return .need(count)
         case .invalid: return .endless
-        case .header(let header): box = header
+        case .value(let header): box = header
         }
         let headerLength = box.headerLength
         if window.has("jxlc", at: 4) { return .complete(after: box.length ?? headerLength) }

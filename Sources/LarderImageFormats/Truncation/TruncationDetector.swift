@@ -7,8 +7,8 @@ package struct TruncationDetector: Sendable {
     /// Whether the bytes so far contain the whole image.
     package var isComplete: Bool { hasEnd || (!isEnded && skip == 0 && unconsumed.isEmpty && check.mayEnd) }
 
-    /// The number of frames. Nil before the end, or if the format's check does not count them.
-    package private(set) var frameCount: Int?
+    /// The number of frames so far. Nil if the format's check does not count them.
+    package var frameCount: Int? { check.frameCount }
 
     private var check: any TruncationCheck = TruncationSniffer()
     /// Whether the end of the image has been reached.
@@ -98,7 +98,6 @@ package struct TruncationDetector: Sendable {
 
     private mutating func end(hasEnd: Bool) {
         self.hasEnd = hasEnd
-        frameCount = check.frameCount
         isEnded = true
         unconsumed = []
     }

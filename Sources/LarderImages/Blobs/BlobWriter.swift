@@ -74,8 +74,8 @@ package final class BlobWriter: Sendable {
                 var reader = state.reader
                 switch reader.feed(bytes) {
                 case .needMore: break
-                // The frame count in a PNG header may be wrong, so it is not used before the frames have been counted.
-                case .found(let header): try check(header.type == .png ? header.still : header)
+                // A PNG may have fewer frames than its header declares, so only one is checked before they are counted.
+                case .found(let header): try check(header.type == .png ? header.limited(toFrames: 1) : header)
                 case .refused(let error): throw ImageError(error)
                 }
                 try reserve(total, &state)
@@ -164,9 +164,8 @@ package final class BlobWriter: Sendable {
         let header: ImageHeader
         switch state.reader.finish() {
         case .found(let found):
-            // Decoders show an animated PNG with a wrong frame count as a still image, so it is stored as a still
-            // image.
-            header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
+            // Only the check of PNG counts frames. Decoders show the frames that the file has, up to the declared number.
+            header = state.end.frameCount.map(found.limited(toFrames:)) ?? found
         case .refused(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store the whole image")
         }

@@ -10,7 +10,7 @@ func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
     try withTemporaryDirectory { try body($0 + "/cache") }
 }
 
-/// A small PNG, different for each number, that is complete except for its checksums. It has `size` bytes, but at least
+/// A small PNG, different for each number, whose pixels are random bytes. It has `size` bytes, but at least
 /// 57.
 func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     var generator = SeededGenerator(seed: UInt64(number))

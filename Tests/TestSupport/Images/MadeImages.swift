@@ -11,7 +11,18 @@ package enum MadeImages {
     // MARK: PNG
 
     package static func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
-        big(data.count, 4) + Array(type.utf8) + data + [0, 0, 0, 0]
+        let content = Array(type.utf8) + data
+        return big(data.count, 4) + content + big(checksum(content), 4)
+    }
+
+    /// The CRC-32 of a chunk (PNG specification, section 5.5).
+    private static func checksum(_ bytes: [UInt8]) -> Int {
+        var value: UInt32 = .max
+        for byte in bytes {
+            value ^= UInt32(byte)
+            for _ in 0..<8 { value = value >> 1 ^ (value & 1 == 1 ? 0xEDB8_8320 : 0) }
+        }
+        return Int(~value)
     }
 
     package static func pngStart(_ width: Int, _ height: Int, depth: UInt8 = 8, colour: UInt8 = 6) -> [UInt8] {
