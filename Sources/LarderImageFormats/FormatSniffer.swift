@@ -56,7 +56,7 @@ struct FormatSniffer: HeaderParser {
         if window.has("\0\0\0\u{0c}JXL ") { return .jxl }
         if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
         // The letters "BM" alone are a weak signature of a bitmap, so the size of the second header is checked too.
-        if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
+        if window.has("BM"), window.count < 18 || BitmapHeader.knownLengths.contains(window.little32(14)) {
             return .bmp
         }
         // Checks at most ``signatureLength`` bytes. The window may have more, depending on how the input is split, and

@@ -283,35 +283,6 @@ struct ImageHeaderTests {
         }
     }
 
-    @Test("BMP: headers of every size and top-down images are read", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
-    func bmp(_ header: Int) {
-        #expect(summary(Made.bmp(640, 480, header: header)) == "bmp 640×480 frames 1")
-        if header > 12 { #expect(summary(Made.bmp(640, -480, header: header)) == "bmp 640×480 frames 1") }
-    }
-
-    @Test("BMP: an invalid header is rejected")
-    func badBMP() {
-        #expect(summary(Made.bmp(-5, 5)) == "damagedImage")
-        #expect(summary(Made.bmp(5, 0)) == "damagedImage")
-        #expect(summary(Made.bmp(5, -0x8000_0000)) == "bmp 5×2147483648 frames 1")
-        #expect(summary(Array("BMW drivers are not images".utf8)) == "notAnImage")
-    }
-
-    @Test("ICO: the size is that of the largest picture, whatever sizes the directory lists")
-    func ico() {
-        let small = Made.bitmapHeader(40, 16, 32) + [0, 0]
-        let large = Made.png(256, 256)
-        #expect(summary(Made.ico([small])) == "ico 16×16")
-        #expect(summary(Made.ico([small, large, small])) == "ico 256×256")
-        #expect(summary(Made.ico([large, small], type: 2, sides: (0, 0))) == "ico 256×256")
-        #expect(summary(Made.ico([Made.png(64_250, 64_250)])) == "ico 64250×64250")
-        #expect(summary(Made.ico([Made.png(0xFFFF_FFFF, 0xFFFF_FFFF)])) == "damagedImage")
-        #expect(summary(Made.ico([[UInt8](repeating: 1, count: 40)])) == "damagedImage")
-        #expect(summary(Made.ico([Made.bitmapHeader(40, 16, 1) + [0]])) == "damagedImage")
-        #expect(summary([0, 0, 1, 0, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 40)) == "damagedImage")
-        #expect(summary([0, 0, 1, 0, 1, 0] + [UInt8](repeating: 0, count: 60)) == "damagedImage")
-    }
-
     @Test("the pixel limit applies to all frames together, and huge sizes do not overflow")
     func limits() throws {
         func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {

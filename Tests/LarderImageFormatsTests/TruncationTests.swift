@@ -28,12 +28,23 @@ struct TruncationTests {
             MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
                 + MadeImages.box("moov", [1, 2, 3, 4]),
             bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
+            // Huffman compression in OS/2 bitmaps, and an embedded JPEG.
+            MadeImages.bmp(MadeImages.bitmapHeader(64, 30, 2, bits: 1, compression: 3, dataLength: 5), gap: 8)
+                + [1, 2, 3, 4, 5],
+            MadeImages.bmp(MadeImages.bitmapHeader(40, 3, 2, bits: 0, compression: 4, dataLength: 3)) + [1, 2, 3],
             // Run-length encoded bitmaps: with runs up to the end marker, with a move of the position, and with padded
             // literal pixels in the last row.
             MadeImages.runs([3, 9, 0, 0, 2, 8, 0, 1]), MadeImages.runs([0, 2, 1, 1, 1, 7, 0, 1]),
             MadeImages.runs([3, 9, 0, 0, 0, 3, 1, 2, 3, 0]),
             MadeImages.runs([3, 0x12, 0, 0, 0, 3, 0x12, 0x30], bits: 4),
-            MadeImages.ico([MadeImages.bitmapHeader(40, 16, 32) + [1, 2, 3], wholePNG]),
+            MadeImages.runs([3, 1, 0, 1, 0, 0, 2, 0, 0, 1, 0, 1], bits: 24),
+            MadeImages.runs([3, 1, 0, 1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0], bits: 24),
+            MadeImages.ico([MadeImages.iconBitmap(3, 2), wholePNG]),
+            MadeImages.ico([wholePNG, MadeImages.iconBitmap(3, 2, header: 12)], type: 2),
+            MadeImages.ico([wholePNG, wholePNG], length: 8), MadeImages.ico([wholePNG], length: 0x7FFF_FFFF),
+            MadeImages.ico([MadeImages.iconBitmap(5, 3, header: 124, bits: 1)], length: 8),
+            MadeImages.ico([MadeImages.iconBitmap(5, 3, header: 108, bits: 32)], length: 0x7FFF_FFFF),
+            MadeImages.ico([MadeImages.iconBitmap(5, 3, bits: 16, compression: 3)]),
             openMeta(), openData(),
             Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8),
             MadeImages.svg("width='1' height='2'"),
@@ -72,10 +83,7 @@ struct TruncationTests {
 
     /// A bitmap of two rows with three pixels of three bytes each.
     private static func bitmap(header: Int) -> [UInt8] {
-        let bitmap = MadeImages.bitmapHeader(header, 3, header == 12 ? 2 : -2)
-        // The size in the file header is wrong, as in many files.
-        return Array("BM".utf8) + MadeImages.little(7, 4) + [0, 0, 0, 0] + MadeImages.little(14 + header, 4) + bitmap
-            + [UInt8](repeating: 5, count: 24)
+        MadeImages.bmp(MadeImages.bitmapHeader(header, 3, header == 12 ? 2 : -2)) + [UInt8](repeating: 5, count: 24)
     }
 
     private func isComplete(_ bytes: some Collection<UInt8>, pieces: () -> Int) -> Bool {

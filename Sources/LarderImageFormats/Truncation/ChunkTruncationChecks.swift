@@ -62,16 +62,3 @@ struct GIFTruncationCheck: TruncationCheck {
 struct WebPTruncationCheck: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep { .complete(after: 8 + window.little32(4)) }
 }
-
-/// Icons: up to the end of the picture that ends last.
-struct IconTruncationCheck: TruncationCheck {
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
-        let count = window.little16(4)
-        let directory = 6 + 16 * count
-        // ``IconHeaderParser`` rejects icons with more pictures than this maximum.
-        guard count <= IconHeaderParser.maxPictures else { return .endless }
-        guard window.count >= directory else { return .need(directory) }
-        let ends = (0..<count).map { window.little32(6 + 16 * $0 + 8) + window.little32(6 + 16 * $0 + 12) }
-        return .complete(after: max(directory, ends.max() ?? 0))
-    }
-}

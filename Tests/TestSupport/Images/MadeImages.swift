@@ -142,36 +142,59 @@ package enum MadeImages {
 
     // MARK: Bitmaps and icons
 
-    package static func bitmapHeader(_ size: Int, _ width: Int, _ height: Int) -> [UInt8] {
-        let start =
-            size == 12
-            ? little(width, 2) + little(height, 2) + little(1, 2) + little(24, 2)
-            : little(width, 4) + little(height, 4) + little(1, 2) + little(24, 2)
-        return little(size, 4) + start + [UInt8](repeating: 0, count: size - 4 - start.count)
+    /// Returns the header of a bitmap without the file header.
+    /// - Parameters:
+    ///   - size: the length of the header, which identifies its version
+    ///   - colours: the number of colours in the palette; 0 if the header does not declare it
+    package static func bitmapHeader(
+        _ size: Int, _ width: Int, _ height: Int, bits: Int = 24, planes: Int = 1, compression: Int = 0,
+        dataLength: Int = 0, colours: Int = 0
+    ) -> [UInt8] {
+        let sideLength = size == 12 ? 2 : 4
+        var header = little(size, 4) + little(width, sideLength) + little(height, sideLength)
+        header += little(planes, 2) + little(bits, 2)
+        if size > 16 { header += little(compression, 4) + little(dataLength, 4) + little(0, 8) + little(colours, 4) }
+        return header + [UInt8](repeating: 0, count: size - header.count)
     }
 
     package static func bmp(_ width: Int, _ height: Int, header: Int = 40) -> [UInt8] {
-        Array("BM".utf8) + little(1000, 4) + [0, 0, 0, 0] + little(14 + header, 4)
-            + bitmapHeader(header, width, height) + [1, 2, 3, 4]
+        bmp(bitmapHeader(header, width, height)) + [1, 2, 3, 4]
     }
 
-    /// Returns an RLE-compressed bitmap of 3 x 2 pixels. The file size in its header is 0.
-    /// - Parameter bits: 8 for RLE8, 4 for RLE4
+    /// Returns a bitmap file up to its pixels. The file size in it is wrong, as in many files.
+    /// - Parameter gap: the number of bytes between the header and the pixels
+    package static func bmp(_ header: [UInt8], gap: Int = 0) -> [UInt8] {
+        Array("BM".utf8) + little(7, 4) + [0, 0, 0, 0] + little(14 + header.count + gap, 4) + header
+            + [UInt8](repeating: 7, count: gap)
+    }
+
+    /// Returns an RLE-compressed bitmap of 3 x 2 pixels.
+    /// - Parameter bits: 8 for RLE8, 4 for RLE4, 24 for RLE24
     package static func runs(_ data: [UInt8], bits: Int = 8) -> [UInt8] {
-        var header = little(40, 4) + little(3, 4) + little(2, 4)
-        header += little(1, 2) + little(bits, 2)
-        header += little(bits == 8 ? 1 : 2, 4)
-        header += [UInt8](repeating: 0, count: 20)
-        var file = Array("BM".utf8) + [0, 0, 0, 0, 0, 0, 0, 0] + little(54 + 8, 4)
-        file += header
-        return file + [UInt8](repeating: 7, count: 8) + data
+        let (size, compression) = bits == 24 ? (64, 4) : (40, bits == 8 ? 1 : 2)
+        return bmp(bitmapHeader(size, 3, 2, bits: bits, compression: compression), gap: 8) + data
     }
 
-    package static func ico(_ pictures: [[UInt8]], type: Int = 1, sides: (UInt8, UInt8) = (16, 16)) -> [UInt8] {
+    /// Returns a picture of an icon with black pixels and, unless it has 32 bits per pixel, with a mask.
+    /// - Parameter header: the length of the header
+    package static func iconBitmap(
+        _ width: Int, _ height: Int, header: Int = 40, bits: Int = 24, compression: Int = 0
+    ) -> [UInt8] {
+        let palette = bits <= 8 ? (header == 12 ? 3 : 4) << bits : 0
+        let masks = header == 40 && compression == 3 ? 12 : 0
+        let row = (width * bits + 31) / 32 * 4 + (bits < 32 ? (width + 31) / 32 * 4 : 0)
+        return bitmapHeader(header, width, 2 * height, bits: bits, compression: compression)
+            + [UInt8](repeating: 0, count: palette + masks + row * height)
+    }
+
+    /// - Parameter length: the length of each picture in the directory; nil for the real one
+    package static func ico(
+        _ pictures: [[UInt8]], type: Int = 1, sides: (UInt8, UInt8) = (16, 16), length: Int? = nil
+    ) -> [UInt8] {
         var offset = 6 + 16 * pictures.count
         var directory = little(0, 2) + little(type, 2) + little(pictures.count, 2)
         for picture in pictures {
-            directory += [sides.0, sides.1, 0, 0, 1, 0, 32, 0] + little(picture.count, 4) + little(offset, 4)
+            directory += [sides.0, sides.1, 0, 0, 1, 0, 32, 0] + little(length ?? picture.count, 4) + little(offset, 4)
             offset += picture.count
         }
         return directory + pictures.flatMap { $0 }
