@@ -21,13 +21,16 @@ struct SVGSize {
         }
     }
 
-    /// A positive length, converted to CSS pixels, 96 per inch (CSS Values 4, section 6.2). Nil if the text is invalid
-    /// or its unit is relative to a font or the viewport.
+    /// A length of at least 0, converted to CSS pixels, 96 per inch (CSS Values 4, section 6.2). Lengths relative to the
+    /// font assume the default font size of browsers, 16 pixels. Nil if the text is invalid or its unit is relative to
+    /// the viewport.
     static func length(_ text: String) -> Double? {
         let text = text.utf8.drop(while: SVGHeaderParser.isSpace)
         let number = text.prefix(numberLength(text))
         let rest = text.dropFirst(number.count)
-        guard let value = Double(String(decoding: number, as: UTF8.self)), value.isFinite, value > 0 else { return nil }
+        guard let value = Double(String(decoding: number, as: UTF8.self)), value.isFinite, value >= 0 else {
+            return nil
+        }
         let unit = String(decoding: rest.prefix { !SVGHeaderParser.isSpace($0) }, as: UTF8.self)
         return pixels(unit.lowercased()).map { value * $0 }
     }
@@ -40,7 +43,8 @@ struct SVGSize {
         case "mm": 96 / 25.4
         case "q": 96 / 101.6
         case "pt": 96.0 / 72
-        case "pc": 16
+        case "pc", "em", "rem": 16
+        case "ex", "ch": 8
         default: nil
         }
     }
