@@ -2,6 +2,9 @@
 /// lists properties (`iprp`). Among the properties of the primary item, `ispe` is the size of the picture, and `irot`
 /// rotates the picture.
 ///
+/// A sequence may have no primary item. Its size is then that of its picture track (`moov`). An image with the brand
+/// `mif3` may have a `mini` box instead of `meta`.
+///
 /// A clean aperture (`clap`) crops the picture. This parser applies it only to HEIC, because HEIC encoders use it to
 /// remove padding. For AVIF the size is that of the decoded picture.
 struct HEIFHeaderParser: TypedHeaderParser {
@@ -9,22 +12,25 @@ struct HEIFHeaderParser: TypedHeaderParser {
     private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
-    /// The maximum size of the `iprp` box, which may contain colour profiles. A larger box is rejected as damaged.
+    /// The maximum size of the `iprp` box, which may contain colour profiles, and of the `moov` box, which lists the
+    /// frames. A larger box is rejected as damaged.
     private static let maxPropertyBytes = 1 << 20
     private static let maxBrandBytes = 4096
-    private static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
+    static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
 
     private enum Place: Equatable { case brands, top, meta(end: Int) }
     private var place = Place.brands
     private var position = 0
     private var mayMove = false
+    private var isMinimized = false
     private var primaryItem: Int?
     /// The contents of the `iprp` box, kept until the primary item is known.
     private var properties: [UInt8]?
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         if case .meta(let end) = place, position >= end {
-            return damaged("its meta box has no primary item with properties")
+            place = .top
+            guard mayMove else { return damaged("its meta box has no primary item with properties") }
         }
         let box: BoxHeader
         switch BoxHeader.read(window) {
@@ -40,6 +46,8 @@ struct HEIFHeaderParser: TypedHeaderParser {
         switch place {
         case .brands: return brands(window, size: size)
         case .top:
+            if isMinimized, window.has("mini", at: 4) { return minimized(window, headerLength, size) }
+            if mayMove, window.has("moov", at: 4) { return movie(window, headerLength, size) }
             guard window.has("meta", at: 4) else { return consume(size) }
             guard size >= headerLength + 4 else { return damaged("its meta box is too short") }
             place = .meta(end: position + size)
@@ -61,8 +69,9 @@ struct HEIFHeaderParser: TypedHeaderParser {
     private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
         guard size >= 16, size <= Self.maxBrandBytes else { return .refused(.notAnImage("a damaged video (MP4)")) }
         guard window.count >= size else { return .need(size) }
-        // The major brand is listed first and so takes precedence.
-        let places = [8] + Array(stride(from: 16, through: size - 4, by: 4))
+        isMinimized = window.has("mif3", at: 8)
+        // The major brand is listed first and so takes precedence. After `mif3`, the codec follows instead of a version.
+        let places = (isMinimized ? [8, 12] : [8]) + Array(stride(from: 16, through: size - 4, by: 4))
         for place in places where Self.sequenceBrands.contains(where: { window.has($0, at: place) }) {
             mayMove = true
         }
@@ -71,7 +80,8 @@ struct HEIFHeaderParser: TypedHeaderParser {
             return window.has("hei", at: place) || window.has("hev", at: place) ? .heic : nil
         }
         guard let first = types.first else {
-            let isHEIF = places.contains { window.has("mif1", at: $0) || window.has("msf1", at: $0) }
+            let isHEIF =
+                isMinimized || places.contains { window.has("mif1", at: $0) || window.has("msf1", at: $0) }
             return .refused(isHEIF ? .unsupported("a HEIF image with another codec") : .notAnImage("a video (MP4)"))
         }
         type = first
@@ -93,6 +103,29 @@ struct HEIFHeaderParser: TypedHeaderParser {
         guard window.count >= size else { return .need(size) }
         properties = window.extracting(headerLength..<size).copy
         return resolved() ?? consume(size)
+    }
+
+    private func movie(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
+        guard size <= Self.maxPropertyBytes else { return damaged("its moov box is too long (\(size) bytes)") }
+        guard window.count >= size else { return .need(size) }
+        let track = ByteReader.parse(window.extracting(headerLength..<size).copy) {
+            (movie) throws(ByteReader.Damage) in try PictureTrack(&movie)
+        }
+        guard let track, let picture = track.size else { return damaged("it has no valid picture track") }
+        return found(picture.width, picture.height, frames: nil, isAnimated: true, hasAlpha: track.hasAlpha)
+    }
+
+    private func minimized(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
+        let end = headerLength + MinimizedImage.length
+        guard size >= end else { return damaged("its mini box is too short") }
+        guard window.count >= end else { return .need(end) }
+        guard let image = MinimizedImage.read(window.extracting(headerLength...)) else {
+            return damaged("its mini box has an unknown version")
+        }
+        let isTurned = image.orientation >= 5
+        return found(
+            isTurned ? image.height : image.width, isTurned ? image.width : image.height, frames: 1,
+            hasAlpha: image.hasAlpha)
     }
 
     /// The header, once both the primary item and the properties have been read; nil before.

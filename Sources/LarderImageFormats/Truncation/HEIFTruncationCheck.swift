@@ -1,5 +1,6 @@
 /// AVIF and HEIC: top-level boxes, up to the end of the picture's description (`meta`) and of its data (`mdat`, or
-/// `idat` inside `meta`). A sequence also has a separate description (`moov`). A box that extends to the end of the
+/// `idat` inside `meta`). A sequence has another description (`moov`) and may have no `meta`. A `mini` box has everything
+/// that the image needs. A box that extends to the end of the
 /// file counts as complete at the end of the last extent in the `iloc` box.
 struct HEIFTruncationCheck: TruncationCheck {
     private enum Place { case brands, top, meta(end: Int) }
@@ -9,6 +10,7 @@ struct HEIFTruncationCheck: TruncationCheck {
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
+    private var isMinimized = false
     // Whether the boxes `meta`, `moov`, `mdat`, `idat`, `pitm` and `iprp` have been seen.
     private var hasMeta = false
     private var hasMovie = false
@@ -39,10 +41,12 @@ struct HEIFTruncationCheck: TruncationCheck {
         case .brands:
             // The window has at least the 12 bytes that are read here, because the sniffer has waited for a whole
             // signature.
-            isSequence = window.has("avis", at: 8) || window.has("hevc", at: 8) || window.has("hevx", at: 8)
+            isSequence = HEIFHeaderParser.sequenceBrands.contains { window.has($0, at: 8) }
+            isMinimized = window.has("mif3", at: 8)
             place = .top
             return consume(size)
         case .top:
+            if isMinimized, window.has("mini", at: 4) { return .complete(after: isOpen ? headerLength : size) }
             if window.has("meta", at: 4), size >= headerLength + 4 {
                 hasMeta = true
                 isMetaOpen = isOpen
@@ -80,8 +84,9 @@ struct HEIFTruncationCheck: TruncationCheck {
     }
 
     private var isWhole: Bool {
+        if isSequence { return hasMovie && hasMediaData }
         let needsDataBox = (locations?.dataBoxEnd ?? 0) > 0
-        return hasMeta && (hasMediaData || hasDataBox) && (hasDataBox || !needsDataBox) && (hasMovie || !isSequence)
+        return hasMeta && (hasMediaData || hasDataBox) && (hasDataBox || !needsDataBox)
     }
 
     /// The image ends after `count` bytes, or at the end of the last extent if that is later.

@@ -140,6 +140,34 @@ package enum MadeImages {
             + box("mdat", [1, 2, 3])
     }
 
+    /// Returns a track of an image sequence.
+    /// - Parameter handler: `pict` for pictures, `auxv` for their alpha values
+    package static func track(_ handler: String, _ width: Int, _ height: Int) -> [UInt8] {
+        func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+        let entry = box("av01", zeros(24) + big(width, 2) + big(height, 2) + zeros(50))
+        let samples = box("minf", box("vmhd", zeros(12)) + box("stbl", box("stsd", zeros(7) + [1] + entry)))
+        let media = box("mdhd", zeros(24)) + box("hdlr", zeros(8) + Array(handler.utf8) + zeros(13)) + samples
+        return box("trak", box("tkhd", zeros(84)) + box("mdia", media))
+    }
+
+    package static func movie(_ tracks: [UInt8]...) -> [UInt8] {
+        box("moov", box("mvhd", [UInt8](repeating: 0, count: 100)) + tracks.flatMap { $0 })
+    }
+
+    /// Returns an AVIF file with a `mini` box (ISO/IEC 23008-12).
+    /// - Parameters:
+    ///   - orientation: 1 to 8, numbered as in EXIF
+    ///   - codec: the codec in the minor version of the file type
+    package static func minimized(
+        _ width: Int, _ height: Int, orientation: Int = 1, hasAlpha: Bool = false, codec: String = "avif"
+    ) -> [UInt8] {
+        let flags = (hasAlpha ? 1 << 10 : 0) | 1 << 3 | (orientation - 1)
+        let isLarge = max(width, height) > 128
+        let sides =
+            isLarge ? 1 << 31 | (width - 1) << 16 | (height - 1) << 1 : (width - 1) << 24 | (height - 1) << 17
+        return box("ftyp", Array("mif3".utf8) + Array(codec.utf8)) + box("mini", big(flags, 2) + big(sides, 4) + [1, 2])
+    }
+
     // MARK: Bitmaps and icons
 
     /// Returns the header of a bitmap without the file header.
