@@ -25,6 +25,9 @@ enum WorstImages {
             ("ipma, other indices", avif + Made.meta(Made.pitm(1), longAssociation(size))),
             ("empty boxes", avif + list),
             ("empty boxes in meta", avif + Made.meta(list)),
+            ("empty boxes in moov", Made.brands("avis") + Made.box("moov", list)),
+            ("empty tracks", Made.brands("avis") + Made.box("moov", fill(Made.box("trak", Made.box("mdia", []))))),
+            ("tracks", Made.brands("avis") + Made.movie(fill(Made.track("soun", 1, 1)))),
             ("brands", Made.brands("abcd") + fill(Made.box("ftyp", []))),
             ("document type, spaces", Array("<!DOCTYPE \(String(repeating: "\u{e9}", count: 60))".utf8) + fill(" ")),
             ("document type, declarations", Array("<!DOCTYPE svg [".utf8) + fill("<!a>")),
@@ -47,9 +50,12 @@ enum WorstImages {
             ("PNG, empty chunks", Made.pngStart(1, 1) + fill(Made.chunk("aaaa", []))),
             ("BMP, single pixels", longRuns(bits: 8) + fill([1, 1])),
             ("BMP, moves", longRuns(bits: 4) + fill([0, 2, 0, 0])),
+            ("BMP, literal pixels", longRuns(bits: 24) + fill([0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0])),
+            ("BMP, single pixels of 24 bits", longRuns(bits: 24) + fill([1, 1, 1, 1])),
             ("JPEG XL, empty boxes", container + list),
             ("JPEG XL, empty parts", container + fill(Made.box("jxlp", [0, 0, 0, 0]))),
-            ("icon", Made.ico(Array(repeating: Made.bitmapHeader(40, 1, 2), count: 256)) + fill([0])),
+            ("icon, headers", Made.ico(Array(repeating: Made.bitmapHeader(12, 1, 2), count: 256)) + fill([0])),
+            ("icon, PNG", Made.ico([Made.pngStart(1, 1) + fill(Made.chunk("aaaa", []))])),
         ]
     }
 

@@ -127,6 +127,11 @@ def images():
     yield b"GIF89a" + struct.pack("<HHBBB", 4, 3, 0, 0, 0) + b",\0\0\0\0\4\0\3\0\0\2\2D\1\0!\xfe\2hi\0;"
     yield b"BM" + struct.pack("<IHHIIiiHHIIIIII", 58, 0, 0, 54, 40, 1, -1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(4)
     yield struct.pack("<HHHBBBBHHII", 0, 1, 1, 16, 16, 0, 0, 1, 32, 8, 22) + b"\x89PNG\r\n\x1a\n"
+    yield (struct.pack("<HHHBBBBHHII", 0, 1, 1, 16, 16, 0, 0, 1, 32, 8, 22)
+           + struct.pack("<IiiHHIIiiII", 124, 1, 2, 1, 8, 0, 0, 0, 0, 2, 0) + bytes(84 + 8 + 8))
+    # RLE24 of OS/2: a run, the end of the row, literal pixels.
+    yield (b"BM" + struct.pack("<IHHI", 0, 0, 0, 78) + struct.pack("<IiiHHII", 64, 3, 2, 1, 24, 4, 0) + bytes(40)
+           + b"\3rgb\0\0\0\3abcdefghi\0")
     yield b"RIFF" + struct.pack("<I", 30) + b"WEBPVP8X" + struct.pack("<I", 10) + b"\x12\0\0\0\x0f\0\0\x0f\0\0" + b"ANIM"
     yield b"RIFF" + struct.pack("<I", 18) + b"WEBPVP8L" + struct.pack("<I", 5) + b"\x2f\x0f\xc0\x03\x10\0"
     exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
@@ -140,6 +145,13 @@ def images():
     properties += box(b"ipma", bytes(4) + struct.pack(">IHBBB", 1, 1, 2, 1, 0x82))
     meta = bytes(4) + box(b"pitm", bytes(4) + struct.pack(">H", 1)) + box(b"iprp", properties)
     yield box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", meta) + box(b"mdat", b"x")
+    samples = box(b"stbl", box(b"stsd", bytes(4) + struct.pack(">I", 1) + box(b"av01", bytes(24) + b"\0\x08\0\x06")))
+    media = box(b"mdia", box(b"hdlr", bytes(8) + b"pict" + bytes(13)) + box(b"minf", samples))
+    yield box(b"ftyp", b"avis\0\0\0\0msf1") + box(b"moov", box(b"trak", media)) + box(b"mdat", b"x")
+    yield box(b"ftyp", b"mif3avif") + box(b"mini", bytes.fromhex("0c9880ff01fe"))
+    # Items of no bytes, each with 65,535 extents of no bytes.
+    locations = box(b"iloc", b"\2" + bytes(5) + b"\xff" * 4 + (bytes(8) + b"\xff\xff") * 4)
+    yield box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", bytes(4) + locations)
     yield '<?xml version="1.0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<svg xmlns="http://www.w3.org/2000/svg" width="10.5mm" height=\'2em\' viewBox="0 0 20,40"><g/></svg>'
     # A lot of white space before the text that determines the type.
     yield b"\f" * 90 + b'w<?xml version="2#0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<t=\'2em\' +viewBox="0 0 20,40"><g/></svg>'

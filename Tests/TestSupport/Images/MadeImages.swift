@@ -165,7 +165,8 @@ package enum MadeImages {
         let isLarge = max(width, height) > 128
         let sides =
             isLarge ? 1 << 31 | (width - 1) << 16 | (height - 1) << 1 : (width - 1) << 24 | (height - 1) << 17
-        return box("ftyp", Array("mif3".utf8) + Array(codec.utf8)) + box("mini", big(flags, 2) + big(sides, 4) + [1, 2])
+        let type = box("ftyp", Array("mif3".utf8) + Array(codec.utf8))
+        return type + box("mini", big(flags, 2) + big(sides, 4) + [1, 2])
     }
 
     // MARK: Bitmaps and icons
