@@ -35,8 +35,8 @@ struct AddressGuardClientsTests {
         let url = try FetchURL(url)
         return try await clients.withClient(for: url) { route throws(UpstreamError) in
             do {
-                let response = try await route.client.execute(
-                    HTTPClientRequest(url: url.text), timeout: .seconds(120))
+                let response = try await route.execute(
+                    HTTPClientRequest(url: url.text), to: url, isRepeatable: true)
                 let body = try await response.body.collect(upTo: 1 << 16)
                 return (response.status.code, String(buffer: body))
             } catch {
@@ -94,6 +94,30 @@ struct AddressGuardClientsTests {
         }
         #expect(server.requests.count == 4)
         await refusing.shutdown()
+        server.stop()
+    }
+
+    @Test("every spelling of a host name goes to its checked address; the system does not resolve the name again")
+    func spellings() async throws {
+        let server = try RawOrigin.listening([.send(ok("x"))])
+        let clients = try clients(ScriptedResolver(["127.0.0.1"]))
+        let spellings = ["rebind.example", "Rebind.example", "REBIND.EXAMPLE", "rebind.example.", "ReBind.Example."]
+        for host in spellings {
+            #expect(try await get("http://\(host):\(server.port)/", clients) == 200, "\(host)")
+        }
+        await clients.shutdown()
+        // The system resolves `localhost` to the address of the server.
+        let other = GuardedClients(
+            addressGuard: AddressGuard(allowed: [try #require(AddressRange("127.0.0.3/32"))]),
+            resolver: ScriptedResolver(["127.0.0.3"]), configuration: HTTPClient.Configuration())
+        for host in ["localhost", "LocalHost", "LOCALHOST", "localhost.", "LocalHost."] {
+            let error = await #expect(throws: UpstreamError.self) {
+                try await get("http://\(host):\(server.port)/", other)
+            }
+            #expect(error?.code == .connectFailed, "\(host)")
+        }
+        #expect(server.requests.count == spellings.count)
+        await other.shutdown()
         server.stop()
     }
 

@@ -140,6 +140,7 @@ final class EtcdClient: Sendable {
         // header, the watch would stay open without events.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
         request.timeouts = FetchTimeouts(idle: Self.maxSilence, whole: configuration.timeout)
+        request.awaitsChange = true
         return request
     }
 

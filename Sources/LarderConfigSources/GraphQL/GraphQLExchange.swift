@@ -17,30 +17,27 @@ struct GraphQLExchange {
         case persistingIsUnsupported
     }
 
-    /// - Parameter isLongPoll: whether this is a long poll, for which an empty response means that nothing has changed
-    func answer(to original: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> SourceAnswer {
+    func answer(to original: FetchRequest) async throws(ConfigError) -> SourceAnswer {
         var http = original
         http.readsProblems = true
         if !http.headers.contains(where: { $0.name.lowercased() == "accept" }) {
             http.headers.append(("Accept", GraphQLRequest.accept))
         }
         if let persisted = request.persisted { http.body = persisted.hashOnly }
-        var verdict = try await send(http, isLongPoll, hasOtherBody: request.persisted?.withQuery != nil)
+        var verdict = try await send(http, hasOtherBody: request.persisted?.withQuery != nil)
         switch verdict {
         case .answer(let answer): return answer
         case .queryIsUnknown: http.body = request.persisted?.withQuery
         case .persistingIsUnsupported: http.body = request.persisted?.withoutHash
         }
-        verdict = try await send(http, isLongPoll, hasOtherBody: false)
+        verdict = try await send(http, hasOtherBody: false)
         guard case .answer(let answer) = verdict else { return .notModified }
         return answer
     }
 
     /// - Parameter hasOtherBody: whether there is another body to send if the server cannot use this one
-    private func send(
-        _ http: FetchRequest, _ isLongPoll: Bool, hasOtherBody: Bool
-    ) async throws(ConfigError) -> Verdict {
-        switch try await fetcher.fetch(http, isLongPoll: isLongPoll) {
+    private func send(_ http: FetchRequest, hasOtherBody: Bool) async throws(ConfigError) -> Verdict {
+        switch try await fetcher.answer(to: http) {
         case nil, .notModified: return .answer(.notModified)
         case .document(let document): return try await judge(document, hasOtherBody: hasOtherBody)
         case .problem(let error, let document):

@@ -20,12 +20,11 @@ struct HTTPSource: ConfigSource {
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
-        let isLongPoll = occasion == .awaiting
         var request = FetchRequest(
             url: configuration.url, validator: validator, body: configuration.body,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
-        if isLongPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
+        if occasion == .awaiting, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
         let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
         let reader = DocumentReader(
@@ -34,9 +33,9 @@ struct HTTPSource: ConfigSource {
             versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
         if let graphQL {
             return try await GraphQLExchange(fetcher: fetcher, reader: reader, request: graphQL)
-                .answer(to: request, isLongPoll: isLongPoll)
+                .answer(to: request)
         }
-        switch try await fetcher.fetch(request, isLongPoll: isLongPoll) {
+        switch try await fetcher.answer(to: request) {
         case nil, .notModified: return .notModified
         case .document(let answer):
             return .document(try await reader.document(in: answer.body, validator: answer.validator))
@@ -56,6 +55,7 @@ extension HTTPSourceSettings.LongPoll {
         } else {
             request.headers.append(("Prefer", "wait=\(waitSeconds)"))
         }
+        request.awaitsChange = true
         request.timeouts.idle += .seconds(waitSeconds)
         request.timeouts.whole += .seconds(waitSeconds)
     }
@@ -64,12 +64,12 @@ extension HTTPSourceSettings.LongPoll {
 extension HTTPFetcher {
     /// Sends the request of a source, and converts its errors to ``ConfigError``.
     /// - Returns: nil if a long poll ended with an empty response, which means that nothing has changed
-    package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
+    package func answer(to request: FetchRequest) async throws(ConfigError) -> FetchResponse? {
         do {
             return try await fetch(request)
         } catch {
             // Some origins send an empty response after a long poll without a change.
-            if isLongPoll, error.code == .empty { return nil }
+            if request.awaitsChange, error.code == .empty { return nil }
             throw ConfigError(error)
         }
     }

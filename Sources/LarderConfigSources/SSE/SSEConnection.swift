@@ -45,6 +45,7 @@ final class SSEConnection: Sendable {
         var request = FetchRequest(
             url: configuration.url, headers: [("Accept", "text/event-stream"), ("Cache-Control", "no-store")],
             timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
+        request.awaitsChange = true
         if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
         try await configuration.access.open(&request, source.blocking)
         do {

@@ -96,7 +96,7 @@ package actor ImageCache {
     /// Computes the key of a request.
     /// - Returns: nil if the URL is invalid
     package nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
-        catalog.keys.resolve(request).map { PreparedImageRequest(request: request, key: $0.key) }
+        (try? catalog.keys.resolve(request)).map { PreparedImageRequest(request: request, key: $0.key) }
     }
 
     /// Answers a prepared request like ``hit(_:now:)``.
@@ -107,7 +107,7 @@ package actor ImageCache {
     /// Returns the cached image of a request, fresh or stale; nil if there is none. Adds no reference and does not
     /// count as a use.
     package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let location = catalog.keys.resolve(request),
+        guard let location = try? catalog.keys.resolve(request),
             let entry = catalog.usableEntry(location, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) != false
         else { return nil }

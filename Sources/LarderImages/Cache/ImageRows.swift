@@ -47,7 +47,7 @@ final class ImageRows {
             row.isPinned = false
             log.logger.warning(
                 "an image was unpinned: its new version is too large to stay pinned",
-                metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
+                metadata: ["url": "\((try? FetchURL(parsing: row.url))?.display ?? "")", "bytes": "\(row.size)"])
         }
         disk.blobs.addRowReference(row.digest)
         put(row, ImageDetails(header: row.header, response: row.response), on: cache)

@@ -75,7 +75,7 @@ final class ImageCatalog: Sendable {
 
     /// Answers a request from the cache; see ``ImageCache/hit(_:now:)``.
     func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let location = keys.resolve(request) else { return nil }
+        guard let location = try? keys.resolve(request) else { return nil }
         return hit(request, location.key, now: now)
     }
 

@@ -1,8 +1,10 @@
+internal import LarderUpstream
+
 /// Identifies an image in the cache.
 struct CacheLocation: Sendable {
-    let address: ImageAddress
+    let address: FetchURL
     /// The text whose hash is ``key``. Its first line is the name of the credential, or empty. The rest is either the
-    /// URL, or the URL without its query and, in another line, the cache key of the request.
+    /// URL as it is requested, or that URL without its query and, in another line, the cache key of the request.
     let keyText: String
     let key: ImageKey
     /// The settings of the origin, if any.
@@ -11,7 +13,8 @@ struct CacheLocation: Sendable {
     /// The key of the complete URL, including ignored query members. It identifies recorded failures, because an
     /// ignored member may be a signature, and one signature may fail while another is valid.
     func exactKey(of url: String) -> ImageKey {
-        ImageKey((origin?.credential == nil ? "" : address.origin) + "\n" + url)
+        let text = (try? FetchURL(parsing: url))?.text ?? url
+        return ImageKey((origin?.credential == nil ? "" : address.origin) + "\n" + text)
     }
 }
 
@@ -25,7 +28,7 @@ struct ImageKeyResolver: Sendable {
 
     /// The settings of a URL's origin, if any.
     func origin(of url: String) -> ImageOrigin? {
-        guard !origins.isEmpty, let address = ImageAddress(url) else { return nil }
+        guard !origins.isEmpty, let address = try? FetchURL(parsing: url) else { return nil }
         return origins[address.origin]
     }
 
@@ -43,15 +46,16 @@ struct ImageKeyResolver: Sendable {
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
     func location(of request: ImageRequest) throws(ImageError) -> CacheLocation {
-        guard let location = resolve(request) else {
-            throw ImageError(.invalidURL, ImageAddress.refusal(of: request.url))
+        do {
+            return try resolve(request)
+        } catch {
+            throw ImageError(error)
         }
-        return location
     }
 
-    /// The location of a request's image; nil if its URL is invalid.
-    func resolve(_ request: ImageRequest) -> CacheLocation? {
-        guard let address = ImageAddress(request.url) else { return nil }
+    /// The location of a request's image.
+    func resolve(_ request: ImageRequest) throws(InvalidURL) -> CacheLocation {
+        let address = try FetchURL(parsing: request.url)
         let origin = origins[address.origin]
         // The key text contains the name of the credential, so that a request that is sent without the credential does
         // not find an image that was fetched with it.

@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 /// A prefix of URLs: an origin, or an origin and the start of a path and query.
 package struct ImagePrefix: Sendable, Hashable {
     private let origin: String
@@ -8,15 +10,22 @@ package struct ImagePrefix: Sendable, Hashable {
     ///
     /// - Throws: ``ImageError/Code/invalidURL``
     package init(_ url: String) throws(ImageError) {
-        guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
+        let address: FetchURL
+        do { address = try FetchURL(parsing: url) } catch { throw ImageError(error) }
         // Image URLs are stored without fragments. If the fragment of a prefix were ignored, the prefix would select
         // more images than intended.
         guard !url.utf8.contains(UInt8(ascii: "#")) else {
             throw ImageError(
                 .invalidURL, "the prefix has a fragment, but image URLs are stored without one; end it before \"#\"")
         }
+        // The same applies to dot segments. `/a/.` may be meant to select `/a/.b`, but would select all of `/a/`.
+        let path = url.utf8.prefix { $0 != UInt8(ascii: "?") }
+        guard !path.reversed().starts(with: "./".utf8), !path.reversed().starts(with: "../".utf8) else {
+            throw ImageError(
+                .invalidURL, "the path of the prefix ends in a dot segment, which no image URL has; remove it")
+        }
         origin = address.origin
-        text = address.text { _ in false }
+        text = address.text
         isOrigin = address.path == "/" && address.query == nil
     }
 
@@ -25,7 +34,7 @@ package struct ImagePrefix: Sendable, Hashable {
     /// requested by a cache key.
     func contains(_ row: ImageRow) -> Bool {
         let url = row.lookup.url
-        guard let address = ImageAddress(url), address.origin == origin else { return false }
-        return isOrigin || url.utf8.starts(with: text.utf8)
+        guard let address = try? FetchURL(parsing: url), address.origin == origin else { return false }
+        return isOrigin || address.text.utf8.starts(with: text.utf8)
     }
 }

@@ -1,11 +1,13 @@
 internal import LarderHTTPSemantics
+internal import LarderUpstream
 
 /// Migrates a database of version 3 in place, in one transaction.
 ///
 /// Version 3 does not record whether `url` sent the response of a row, because a 304 of another URL may have updated
 /// it. Migrated rows therefore have no validator, and are fetched unconditionally once they are stale. Version 3 does
 /// not record how long the redirects to `url` may be used either, so an image is stale if its URL may be a redirect. Its
-/// key text has no path if the request had a cache key.
+/// key text has no path if the request had a cache key, and otherwise contains the URL as the client wrote it, and not as
+/// it is requested.
 struct IndexMigration {
     /// The version that is migrated.
     static let version = 3
@@ -28,6 +30,10 @@ struct IndexMigration {
                 var found: IndexRows.Found?
                 try oneRow.run([.blob(key.bytes)]) { row in found = IndexRows.read(row, key) }
                 guard let row = found?.row, let migrated = Self.migrated(row) else { continue }
+                // If two rows get the same key, the first one keeps it. No request finds the other one, but it stays.
+                var isTaken = false
+                if migrated.key != key { try oneRow.run([.blob(migrated.key.bytes)]) { _ in isTaken = true } }
+                if isTaken { continue }
                 try rows.remove(key)
                 try rows.put(migrated)
             }
@@ -36,12 +42,15 @@ struct IndexMigration {
         try database.run("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// The keys of the rows whose key text is not the URL that sent the image. They are collected before the rows
-    /// change.
+    /// The keys of the rows whose key text is not the URL that sent the image, or may not be the URL as it is requested
+    /// (see `FetchURL`). They are collected before the rows change.
     private func changingKeys() throws(SQLiteError) -> [ImageKey] {
         var keys: [ImageKey] = []
         // The key text begins with the name of the credential, which ends with a line feed.
-        let others = "WHERE substr(d.key_text, instr(d.key_text, char(10)) + 1) <> d.url"
+        let others = """
+            WHERE substr(d.key_text, instr(d.key_text, char(10)) + 1) <> d.url
+            OR d.url GLOB '*[^!$&-;=?-Z_a-z~]*' OR d.url GLOB '*/.*'
+            """
         try database.prepare(IndexRows.query + others).run { row throws(SQLiteError) in
             keys.append(try IndexRows.key(of: row))
         }
@@ -52,15 +61,20 @@ struct IndexMigration {
     private static func migrated(_ row: ImageRow) -> ImageRow? {
         // The key text may differ from the URL only in the letter case of its host, for example.
         let (url, cacheKey) = row.lookup
-        let address = ImageAddress(row.url)
-        if cacheKey == nil, address?.text(ignoring: { _ in false }) == url { return nil }
+        let address = try? FetchURL(parsing: row.url)
+        let lookup = try? FetchURL(parsing: url)
+        if cacheKey == nil, address == lookup, lookup == nil || lookup?.text == url { return nil }
         var row = row
-        let isSameOrigin = address?.origin == ImageAddress(url)?.origin
+        let isSameOrigin = address?.origin == lookup?.origin
         if let cacheKey {
             // After a redirect to another origin, the path of the request is unknown. The image stays, with its pin,
             // and no request for an image at another path finds it.
             let path = isSameOrigin ? address?.path : nil
             row.keyText = "\(row.credential ?? "")\n\(url)\(path ?? "/")\n\(cacheKey)"
+        } else if let lookup {
+            row.keyText = "\(row.credential ?? "")\n\(lookup.text)"
+            // The URL is only written in another way.
+            if address == lookup { return row }
         }
         // An image from a client stays fresh, because its origin may not exist.
         if !isSameOrigin || !isFromClient(row.response) { row.response.redirectEnd = row.response.responseTime }

@@ -121,6 +121,8 @@ extension ImageError {
         self.init(code, message, cause: cause)
     }
 
+    init(_ error: InvalidURL) { self.init(.invalidURL, "the url \(error.reason)") }
+
     /// Converts the rejection of an image because of its bytes.
     init(_ error: ImageFormatError) {
         let code: Code =

@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 /// The settings of one origin of images.
 package struct ImageOrigin: Sendable {
     /// `scheme://host`, with the port unless it is the default port of the scheme.
@@ -21,7 +23,7 @@ package struct ImageOrigin: Sendable {
         _ name: String, credential: ImageCredential? = nil, ignoredQuery: [String] = [], users: Set<UInt32> = [],
         groups: Set<UInt32> = []
     ) throws(ImageError) {
-        guard let address = ImageAddress(name), address.path == "/", address.query == nil else {
+        guard let address = try? FetchURL(parsing: name), address.path == "/", address.query == nil else {
             throw ImageError(
                 .invalidURL, "\"\(name)\" is not an origin; write https://host or https://host:port, without a path")
         }

@@ -1,5 +1,5 @@
-import Glibc
 import LarderJSON5
+import LarderUpstream
 
 /// Checks URLs and header fields from the settings.
 enum HTTPURLCheck {
@@ -23,34 +23,8 @@ enum HTTPURLCheck {
         guard !rest.contains("#") else {
             return "must not contain a fragment; remove the \"#\" and everything after it"
         }
-        let (host, port) = split(authority)
-        guard isHost(host) else { return "must name a host after \"//\"" }
-        guard isPort(port) else { return "must have a port from 1 to 65535 after the \":\", or no \":\"" }
+        do throws(InvalidURL) { _ = try FetchURL(parsing: url) } catch { return error.reason }
         return nil
-    }
-
-    /// Splits an authority into host and port. The port includes its colon.
-    private static func split(_ authority: Substring) -> (host: Substring, port: Substring) {
-        let end: Substring.Index
-        if authority.hasPrefix("[") {
-            end = authority.firstIndex(of: "]").map { authority.index(after: $0) } ?? authority.endIndex
-        } else {
-            end = authority.firstIndex(of: ":") ?? authority.endIndex
-        }
-        return (authority[..<end], authority[end...])
-    }
-
-    private static func isHost(_ host: Substring) -> Bool {
-        guard host.hasPrefix("[") else { return !host.isEmpty && !host.contains("[") && !host.contains("]") }
-        var address = in6_addr()
-        return host.hasSuffix("]") && inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &address) == 1
-    }
-
-    private static func isPort(_ port: Substring) -> Bool {
-        guard !port.isEmpty else { return true }
-        let digits = port.dropFirst()
-        guard port.hasPrefix(":"), digits.utf8.allSatisfy({ isDigit($0) }) else { return false }
-        return UInt16(digits).map { $0 > 0 } ?? false
     }
 
     /// Whether a URL can contain the character (RFC 3986): any printable ASCII character except the space, the backtick

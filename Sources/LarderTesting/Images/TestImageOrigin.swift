@@ -65,7 +65,7 @@ public final class TestImageOrigin: Sendable {
     public func add(_ bytes: [UInt8], at url: String, maximumAge: Duration = .seconds(3600)) {
         state.withLock { state in
             state.versions += 1
-            state.answers[url] = Answer(
+            state.answers[Self.key(url)] = Answer(
                 status: 200, body: bytes,
                 fields: [
                     ("Cache-Control", "max-age=\(maximumAge.components.seconds)"),
@@ -84,7 +84,9 @@ public final class TestImageOrigin: Sendable {
     ///   - status: the HTTP status. The cache retries some of them, such as 503, after a time on the clock of the
     ///     agent.
     public func fail(at url: String, status: Int = 404) {
-        state.withLock { $0.answers[url] = Answer(status: status, body: [], fields: [("Content-Length", "0")]) }
+        state.withLock {
+            $0.answers[Self.key(url)] = Answer(status: status, body: [], fields: [("Content-Length", "0")])
+        }
     }
 
     /// The number of requests for a URL so far, including those to which the origin responded that the cached image is
@@ -93,15 +95,19 @@ public final class TestImageOrigin: Sendable {
     /// ```swift
     /// #expect(origin.requests(at: "https://img.example.org/logo.png") == 1)
     /// ```
-    public func requests(at url: String) -> Int { state.withLock { $0.requests[url] ?? 0 } }
+    public func requests(at url: String) -> Int { state.withLock { $0.requests[Self.key(url)] ?? 0 } }
+
+    /// The URL as the image cache requests it.
+    private static func key(_ url: String) -> String { (try? FetchURL(parsing: url))?.text ?? url }
 
     // MARK: Holding transfers
 
     /// Makes transfers of a URL wait after a number of bytes, until ``release(at:)``.
-    public func hold(at url: String, after bytes: Int = 0) { state.withLock { $0.holds[url] = bytes } }
+    public func hold(at url: String, after bytes: Int = 0) { state.withLock { $0.holds[Self.key(url)] = bytes } }
 
     /// Lets the transfers of a URL continue.
     public func release(at url: String) {
+        let url = Self.key(url)
         let ended = state.withLock { state in
             state.holds[url] = nil
             return state.takeHeld(url)
@@ -111,6 +117,7 @@ public final class TestImageOrigin: Sendable {
 
     /// Returns once a transfer of the URL waits because of ``hold(at:after:)``, or when the task is cancelled.
     public func waitUntilHeld(at url: String) async {
+        let url = Self.key(url)
         let (end, wait) = AsyncStream.makeStream(of: Never.self)
         let isHeld = state.withLock { state in
             if state.held.values.contains(where: { $0.url == url }) { return true }

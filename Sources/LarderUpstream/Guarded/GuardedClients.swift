@@ -1,5 +1,4 @@
 internal import AsyncHTTPClient
-internal import FoundationEssentials
 internal import NIOCore
 internal import Synchronization
 
@@ -74,8 +73,8 @@ final class GuardedClients: Sendable {
     ) async throws(UpstreamError) -> Value {
         var failure: UpstreamError?
         for address in try await allowedAddresses(of: url).prefix(Self.attempts) {
-            let pin = Pin(host: url.host, address: address)
-            let client = try enter(pin, url)
+            let pin = Pin(host: url.host.text, address: address)
+            let client = try enter(pin)
             do throws(UpstreamError) {
                 let value = try await body(ClientRoute(client: client, address: address))
                 await leave(pin)
@@ -106,21 +105,18 @@ final class GuardedClients: Sendable {
     /// Throws `forbiddenAddress` if the host has addresses but none is allowed.
     private func allowedAddresses(of url: FetchURL) async throws(UpstreamError) -> [IPAddress] {
         let all: [IPAddress] =
-            switch try AddressGuard.host(url.host) {
-            case .address(let address): [address]
-            case .name(let name): try await resolver.addresses(of: name)
-            }
+            if let address = url.host.address { [address] } else { try await resolver.addresses(of: url.host.name) }
         let addressGuard = state.withLock { $0.addressGuard }
         let allowed = all.filter(addressGuard.allows)
-        if allowed.isEmpty, let first = all.first { try addressGuard.check(first, of: url.host) }
+        if allowed.isEmpty, let first = all.first { try addressGuard.check(first, of: url.host.text) }
         return allowed
     }
 
-    private func enter(_ pin: Pin, _ url: FetchURL) throws(UpstreamError) -> HTTPClient {
+    private func enter(_ pin: Pin) throws(UpstreamError) -> HTTPClient {
         let client: HTTPClient? = state.withLock { state in
             guard !state.isShutDown else { return nil }
             state.uses += 1
-            let client = state.entries[pin]?.client ?? makeClient(pin, url)
+            let client = state.entries[pin]?.client ?? makeClient(pin)
             state.entries[pin, default: Entry(client: client, users: 0, lastUse: 0)].users += 1
             state.entries[pin]?.lastUse = state.uses
             return client
@@ -143,23 +139,17 @@ final class GuardedClients: Sendable {
         try? await surplus?.shutdown()
     }
 
-    private func makeClient(_ pin: Pin, _ url: FetchURL) -> HTTPClient {
+    private func makeClient(_ pin: Pin) -> HTTPClient {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
-        // AsyncHTTPClient looks up `dnsOverride` by the host as the client itself parses it from the URL. That host may
-        // differ from `pin.host` in letter case.
+        // AsyncHTTPClient gets no other spelling of the host, because `ClientRoute` builds its URLs from `FetchURL`.
         configuration.dnsOverride = [pin.host: pin.address.description]
-        if let host = URL(string: url.text)?.host(percentEncoded: false) {
-            configuration.dnsOverride[host] = pin.address.description
-        }
-        let check: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+        configuration.addRequestHandlers { channel in
             let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-            if peer == pin.address { return channel.eventLoop.makeSucceededVoidFuture() }
-            return channel.eventLoop.makeFailedFuture(
-                UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an unchecked address"))
+            guard peer == pin.address else {
+                throw UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an unchecked address")
+            }
         }
-        configuration.http1_1ConnectionDebugInitializer = check
-        configuration.http2ConnectionDebugInitializer = check
         return HTTPClient(
             eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }

@@ -23,6 +23,10 @@ package struct FetchRequest: Sendable {
     package var timeouts: FetchTimeouts
     /// The maximum size of the body in bytes, after content decoding.
     package var maximumBytes: Int
+    /// Whether the origin may withhold its response until something changes, as for a long poll or a stream. Such a
+    /// request is not repeated if a reused connection ends before the response, because the origin may have ended the
+    /// wait.
+    package var awaitsChange = false
     /// Whether to read the body of a response with an error status, and return it as ``FetchResponse/problem(_:_:)``.
     package var readsProblems = false
 

@@ -27,13 +27,6 @@ enum ClientSource: Sendable {
     }
 }
 
-/// A client and the address that it connects to.
-struct ClientRoute: Sendable {
-    let client: HTTPClient
-    /// The only address that the client can connect to; nil for any address of the host.
-    let address: IPAddress?
-}
-
 /// How a request reaches its server.
 enum RequestRoute: Sendable {
     case client(ClientRoute)
@@ -164,7 +157,9 @@ struct HTTPExchange: Sendable {
     private func send(
         to target: FetchURL, _ route: RequestRoute
     ) async throws(UpstreamError) -> HTTPClientResponse {
-        var message = HTTPClientRequest(url: text(of: target))
+        // The deadline of a long poll, for example, concerns only the URL of the request.
+        let requested = request.addedQuery.flatMap { target == url ? target.adding(query: $0) : nil } ?? target
+        var message = HTTPClientRequest(url: requested.text)
         for field in fields { message.headers.add(name: field.name, value: field.value) }
         let isSameOrigin = target.isSameOrigin(as: url)
         if let body = request.body {
@@ -185,12 +180,10 @@ struct HTTPExchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         switch route {
-        case .inProcess(let origin): return try await origin.execute(message)
+        case .inProcess(let origin): return try await origin.execute(message, to: requested)
         case .client(let route):
             do {
-                // `Deadline` enforces the limits. `execute` also requires a deadline, so it gets one that never
-                // expires.
-                return try await route.client.execute(message, deadline: .distantFuture)
+                return try await route.execute(message, to: requested, isRepeatable: !request.awaitsChange)
             } catch {
                 guard TLSFailure(description: String(describing: error)).isUntrusted,
                     let reason = await certificateProblem(of: target, route)
@@ -198,11 +191,6 @@ struct HTTPExchange: Sendable {
                 throw .tlsFailed(reason, target)
             }
         }
-    }
-
-    private func text(of target: FetchURL) -> String {
-        guard let added = request.addedQuery, target.text == url.text else { return target.text }
-        return target.text + (target.text.contains("?") ? "&" : "?") + added
     }
 
     /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if all

@@ -143,5 +143,6 @@ extension HTTPClient.Configuration {
         // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,
         // the ninth namespace that follows the same server would wait indefinitely.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
+        addRequestHandlers()
     }
 }

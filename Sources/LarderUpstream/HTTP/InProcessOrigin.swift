@@ -29,10 +29,10 @@ package struct InProcessResponse: Sendable {
 }
 
 extension InProcessOrigin {
-    func execute(_ message: HTTPClientRequest) async throws(UpstreamError) -> HTTPClientResponse {
+    func execute(_ message: HTTPClientRequest, to url: FetchURL) async throws(UpstreamError) -> HTTPClientResponse {
         var fields: [String: String] = [:]
         for field in message.headers { fields[field.name.lowercased()] = field.value }
-        let response = try await respond(to: InProcessRequest(url: message.url, fields: fields))
+        let response = try await respond(to: InProcessRequest(url: url.text, fields: fields))
         return HTTPClientResponse(
             status: HTTPResponseStatus(statusCode: response.status),
             headers: HTTPHeaders(response.fields.map { ($0.name, $0.value) }),

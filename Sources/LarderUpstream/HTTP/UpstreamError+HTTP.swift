@@ -41,7 +41,7 @@ extension UpstreamError {
     }
 
     private static func ofConnection(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
-        let place = "\(url.host):\(url.port)"
+        let place = url.place
         if isEnd(error) {
             return UpstreamError(
                 .connectionClosed,
@@ -84,7 +84,7 @@ extension UpstreamError {
     ///
     /// - Parameter isLate: whether the lookup timed out
     static func unresolved(_ url: FetchURL, isLate: Bool = false) -> UpstreamError {
-        let failure = "the name \(url.host) does not resolve" + (isLate ? " in time" : "")
+        let failure = "the name \(url.host.text) does not resolve" + (isLate ? " in time" : "")
         return UpstreamError(
             .connectFailed, "\(failure); check the address \(url.display) and DNS",
             originFailure: "\(failure); check it and DNS")
@@ -139,7 +139,7 @@ extension UpstreamError {
     /// The error for a failed handshake.
     /// - Parameter reason: why it failed, and what to do
     static func tlsFailed(_ reason: String, _ url: FetchURL) -> UpstreamError {
-        let place = "\(url.host):\(url.port)"
+        let place = url.place
         return UpstreamError(
             .tlsFailed, "TLS with \(place) for \(url.display) failed: \(reason)",
             originFailure: "TLS with \(place) failed: \(reason)")

@@ -30,13 +30,12 @@ struct ServerCertificates: Sendable {
         let limit = loop.scheduleTask(in: TimeAmount(timeout)) {
             result.fail(ChannelError.connectTimeout(TimeAmount(timeout)))
         }
-        let isAddress = (try? SocketAddress(ipAddress: url.host, port: 0)) != nil
         let connection = ClientBootstrap(group: loop)
             .connectTimeout(TimeAmount(timeout))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let handler = try NIOSSLClientHandler(
-                        context: context, serverHostname: isAddress ? nil : url.host,
+                        context: context, serverHostname: url.host.address == nil ? url.host.text : nil,
                         customVerificationCallback: { certificates, verdict in
                             result.succeed(certificates.map(Validity.init))
                             verdict.succeed(.failed)
@@ -44,7 +43,7 @@ struct ServerCertificates: Sendable {
                     try channel.pipeline.syncOperations.addHandler(handler)
                 }
             }
-            .connect(host: address ?? url.host, port: url.port)
+            .connect(host: address ?? url.host.text, port: url.port)
         connection.whenFailure { result.fail($0) }
         connection.whenSuccess { $0.closeFuture.whenComplete { _ in result.fail(ChannelError.eof) } }
         let validities = await withTaskCancellationHandler {

@@ -86,9 +86,10 @@ struct ImagePrefixTests {
     }
 
     @Test(
-        "a prefix without an http or https scheme or a host, or with a user or a fragment, is rejected",
+        "a prefix without an http or https scheme or a host, or with a user, a fragment or a final dot segment, is rejected",
         arguments: [
             "", "a.example", "https://", "ftp://a", "https://u@a", "https://a.example/x#y", "https://a.example#",
+            "https://a.example/x/.", "https://a.example/x/..?y",
         ])
     func invalid(_ prefix: String) {
         let error = #expect(throws: ImageError.self) { try ImagePrefix(prefix) }
