@@ -1,3 +1,5 @@
+import LarderJSON
+
 /// The content of a tag such as `{{json(search.limit)}}`: the path of a value, and the functions that are called on it.
 struct Reference: Sendable, Equatable {
     /// The scope in which the path starts. A scope is a value in which names are looked up: the document, or the value
@@ -18,11 +20,17 @@ struct Reference: Sendable, Equatable {
         /// The name without a trailing question mark.
         let plainName: String
         /// Whether the value may be missing, because the name ends with a question mark.
-        var isOptional: Bool { name != plainName }
+        let isOptional: Bool
 
         init(_ name: Substring) {
             self.name = String(name)
-            plainName = String(name.hasSuffix("?") && name.count > 1 ? name.dropLast() : name)
+            isOptional = name.hasSuffix("?") && name.count > 1
+            plainName = String(isOptional ? name.dropLast() : name)
+        }
+
+        /// Creates a step of a JSON Pointer, in which a question mark is part of the name.
+        init(exactly name: String, isOptional: Bool) {
+            (self.name, plainName, self.isOptional) = (name, name, isOptional)
         }
     }
 
@@ -37,7 +45,7 @@ struct Reference: Sendable, Equatable {
 
     /// Why a text is not a valid reference.
     enum Refusal: Error {
-        case empty, emptyStep, parentheses
+        case empty, emptyStep, parentheses, pointer
         case unknown(String)
     }
 
@@ -45,9 +53,19 @@ struct Reference: Sendable, Equatable {
     init(_ text: String, at offset: Int) throws(Refusal) {
         self.text = text
         self.offset = offset
-        var (name, functions) = try Self.parts(text)
+        let pointer = try QuotedPointer(in: text)
+        var (name, functions) = try Self.parts(pointer?.rest ?? text)
         functions.reverse()
         self.functions = functions
+        if let pointer {
+            let isOptional = name.last == "?"
+            if isOptional { name.removeLast() }
+            guard name.isEmpty || name == "." else { throw .pointer }
+            start = name.isEmpty ? .anywhere : .here
+            let last = pointer.names.count - 1
+            steps = pointer.names.enumerated().map { Step(exactly: $1, isOptional: isOptional && $0 == last) }
+            return
+        }
         if name.isEmpty {
             // A function that is called without an argument applies to the position of an element in a list, so it must
             // support positions.

@@ -31,7 +31,7 @@ struct TagReader {
     mutating func reference(closing: [UInt8]) throws(TemplateError) -> Reference {
         skipSpace()
         let offset = position
-        let name = word(until: closing)
+        let name = name(until: closing)
         try end(closing)
         do {
             return try Reference(name, at: offset)
@@ -44,6 +44,9 @@ struct TagReader {
                     "a name next to a dot is empty; write {{name.name}}, {{.name}} or {{.}}")
             case .parentheses:
                 throw self.error(offset, "the parentheses do not match, or contain no name; \(Self.usage)")
+            case .pointer:
+                throw self.error(
+                    offset, "a name in quotation marks is not a JSON Pointer; write {{\"/name/name\"}}")
             case .unknown(let text):
                 throw TemplateError(.function, at: offset, in: source, "unknown function \(text.shownName)")
             }
@@ -117,6 +120,27 @@ struct TagReader {
     private mutating func word(until closing: [UInt8]) -> String {
         let first = position
         while position < source.count, !Self.isSpace(source[position]), !isHere(closing) { position += 1 }
+        return String(decoding: source[first..<position], as: UTF8.self)
+    }
+
+    /// Reads a reference. A quoted JSON Pointer in it may contain spaces and the closing delimiter.
+    private mutating func name(until closing: [UInt8]) -> String {
+        let first = position
+        let quote = UInt8(ascii: "\"")
+        var isQuoted = false
+        while position < source.count {
+            let byte = source[position]
+            if isQuoted {
+                // The character after a backslash does not end the string.
+                if byte == UInt8(ascii: "\\"), position + 1 < source.count { position += 1 }
+                isQuoted = byte != quote
+            } else if byte == quote, QuotedPointer.canBegin(after: source[first..<position].suffix(2)) {
+                isQuoted = true
+            } else if Self.isSpace(byte) || isHere(closing) {
+                break
+            }
+            position += 1
+        }
         return String(decoding: source[first..<position], as: UTF8.self)
     }
 
