@@ -13,12 +13,14 @@ struct ExecSupervisor {
 
     /// An action that the caller must carry out.
     enum Effect: Equatable {
-        /// Start the program with these variables.
+        /// Start the program with these variables, and call ``couldNotStart()`` if that fails.
         case start(EnvironmentVariables)
         /// Send the program a signal.
         case send(CInt)
-        /// Kill the program and the rest of its process group.
-        case kill
+        /// Send the processes of the program's group SIGTERM or SIGKILL.
+        case sendGroup(CInt)
+        /// Report why the change of the variables is not applied.
+        case refuse(Failure)
         /// End this process in the way that the program ended.
         case end(ProgramEnd)
     }
@@ -31,8 +33,9 @@ struct ExecSupervisor {
         /// The minimum time between two reactions, and between the start of the program and the first reaction. Changes
         /// during this time are combined.
         var interval = Duration.seconds(1)
-        /// The time that the program has to end after it got SIGTERM because of a change, before it is killed. Also the
-        /// time for which changes wait after the program got SIGINT.
+        /// The time that the program has to end after it got SIGTERM because of a change, before it is killed. The rest
+        /// of its process group then has the same time. Also the time for which changes wait after the program got
+        /// SIGINT.
         var stopTimeout = Duration.seconds(30)
     }
 
@@ -41,7 +44,14 @@ struct ExecSupervisor {
         /// The program got SIGTERM because of a change. It is killed at `deadline`, which is nil once the program has
         /// been killed.
         case stopping(deadline: Duration?)
+        /// The program has ended, and the rest of its process group got SIGTERM. It is killed at `deadline`. If it was
+        /// killed, `deadline` is the time at which this process no longer waits for it.
+        case emptying(ProgramEnd, restarts: Bool, deadline: Duration, isKilled: Bool)
     }
+
+    /// How long this process waits for processes that it has killed. They end at once, unless the kernel is busy for
+    /// them or their parent does not collect their status.
+    private static let killTimeout = Duration.seconds(1)
 
     private enum Ending: Equatable {
         case no
@@ -54,10 +64,13 @@ struct ExecSupervisor {
 
     let reaction: Reaction
     let timing: Timing
+    private let obstacle: (EnvironmentVariables) -> Failure?
     private let fraction: () -> Double
     private var phase = Phase.running
     /// The variables with which the program was last started or signalled.
     private var inForce: EnvironmentVariables
+    /// The variables with which the program ran before it was last started again.
+    private var previous: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
     /// Whether and how long changes are recorded but not handled. They wait after this process has received SIGINT or
@@ -68,15 +81,19 @@ struct ExecSupervisor {
     /// - Parameters:
     ///   - variables: the environment variables with which the program was started.
     ///   - now: the time on any monotonic clock.
+    ///   - obstacle: returns why the program cannot be started with variables; nil if it probably can.
     ///   - fraction: returns a random number from 0 to 1 for the splay.
     init(
         _ reaction: Reaction, _ timing: Timing, startedWith variables: EnvironmentVariables, now: Duration,
+        obstacle: @escaping (EnvironmentVariables) -> Failure? = { _ in nil },
         fraction: @escaping () -> Double = { .random(in: 0...1) }
     ) {
         self.reaction = reaction
         self.timing = timing
+        self.obstacle = obstacle
         self.fraction = fraction
         inForce = variables
+        previous = variables
         lastAction = now
     }
 
@@ -90,7 +107,13 @@ struct ExecSupervisor {
             case .indefinitely: nil
             }
         case .stopping(let deadline): deadline
+        case .emptying(_, _, let deadline, _): deadline
         }
+    }
+
+    /// Whether ``groupEmptied(now:)`` must be called once the program's process group has no more processes.
+    var awaitsEmptyGroup: Bool {
+        if case .emptying = phase { true } else { false }
     }
 
     /// Whether the running program was started or signalled with the newest variables.
@@ -110,12 +133,13 @@ struct ExecSupervisor {
         pending = (variables, due)
     }
 
-    /// Reports that this process received a signal.
-    /// - Parameter wasDelivered: whether the program received it as well, for example from the keyboard.
-    mutating func received(_ number: CInt, wasDelivered: Bool, now: Duration) -> [Effect] {
+    /// Reports that this process received a signal, which the program gets, too.
+    mutating func received(_ number: CInt, now: Duration) -> [Effect] {
         if number == SIGTERM { ending = .indefinitely }
         if number == SIGINT, ending != .indefinitely { ending = .until(end: now + timing.stopTimeout) }
-        return wasDelivered ? [] : [.send(number)]
+        guard case .emptying(let end, _, let deadline, let isKilled) = phase else { return [.send(number)] }
+        if ending != .no { phase = .emptying(end, restarts: false, deadline: deadline, isKilled: isKilled) }
+        return []
     }
 
     /// Reports the current time. Returns no effects before ``wakeUp``.
@@ -123,27 +147,55 @@ struct ExecSupervisor {
         switch phase {
         case .stopping(let deadline?) where now >= deadline:
             phase = .stopping(deadline: nil)
-            return [.kill]
+            return [.sendGroup(SIGKILL)]
+        case .emptying(let end, let restarts, let deadline, let isKilled) where now >= deadline:
+            if isKilled { return groupEmptied(now: now) }
+            phase = .emptying(end, restarts: restarts, deadline: now + Self.killTimeout, isKilled: true)
+            return [.sendGroup(SIGKILL)]
         case .running:
             if case .until(let end) = ending, now >= end { ending = .no }
             guard ending == .no, let pending, now >= pending.due else { return [] }
             guard case .signal(let number) = reaction else {
+                // The running program is better than one that cannot be started.
+                if let failure = obstacle(pending.variables) {
+                    self.pending = nil
+                    return [.refuse(failure)]
+                }
                 phase = .stopping(deadline: now + timing.stopTimeout)
                 return [.send(SIGTERM)]
             }
             act(pending.variables, now)
             return [.send(number)]
-        case .stopping:
+        case .stopping, .emptying:
             return []
         }
     }
 
-    /// Reports that the program has ended and its status was collected (waitpid(2)).
+    /// Reports that the program has ended and its status was collected (waitpid(2)). Until now, the other processes of
+    /// its group, such as the workers of a server that finishes its requests, were not disturbed.
     mutating func ended(_ end: ProgramEnd, now: Duration) -> [Effect] {
-        guard case .stopping = phase, ending == .no, let pending else { return [.end(end)] }
+        var restarts = ending == .no && pending != nil
+        // On a terminal, Ctrl-C reaches only the program.
+        if case .stopping = phase, end != .killed(SIGINT) {} else { restarts = false }
+        phase = .emptying(end, restarts: restarts, deadline: now + timing.stopTimeout, isKilled: false)
+        return [.sendGroup(SIGTERM)]
+    }
+
+    /// Reports that the process group of the program, which has ended, has no more processes.
+    mutating func groupEmptied(now: Duration) -> [Effect] {
+        guard case .emptying(let end, let restarts, _, _) = phase else { return [] }
+        guard restarts, let pending else { return [.end(end)] }
         phase = .running
+        previous = inForce
         act(pending.variables, now)
         return [.start(inForce)]
+    }
+
+    /// Reports that the program could not be started again.
+    /// - Returns: the previous variables, with which to start it instead.
+    mutating func couldNotStart() -> EnvironmentVariables {
+        inForce = previous
+        return previous
     }
 
     private mutating func act(_ variables: EnvironmentVariables, _ now: Duration) {

@@ -13,7 +13,7 @@ struct Program {
     /// - Throws: ``Failure`` if the program cannot be run; otherwise it does not return.
     func replaceThisProcess() throws(Failure) -> Never {
         OpenDescriptors.inherited.closeOthersOnExec()
-        let number = withPointers { words, variables in
+        let number = strings(namingChild: false).withPointers { words, variables, _ in
             SignalDispositions.inherited.restore()
             DispatchTraces.restorePriority()
             larder_execvpe(words[0], words, variables)
@@ -22,36 +22,61 @@ struct Program {
         throw failure(number)
     }
 
+    /// The process group of a started program.
+    enum Group {
+        /// The group of this process.
+        case shared
+        /// A new group that the program leads. It gets the foreground of a terminal, if there is one. The variables of
+        /// systemd that name this process name the program instead.
+        case own(terminal: CInt?)
+    }
+
     /// Starts the program as a child.
     /// - Parameters:
-    ///   - hasOwnGroup: whether the program leads a new process group instead of joining this process's group.
     ///   - output: the descriptor for its standard output; nil for this process's standard output.
     ///   - errors: the descriptor for its standard error; nil for this process's standard error.
     /// - Returns: the process ID of the child, for which the caller must wait (waitpid(2)).
     /// - Throws: ``Failure`` if the program cannot be run.
-    func start(hasOwnGroup: Bool, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        SignalDispositions.inherited.apply(to: &attributes)
-        var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        if hasOwnGroup { flags |= POSIX_SPAWN_SETPGROUP }
-        posix_spawnattr_setflags(&attributes, Int16(flags))
-
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let output { posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) }
-        if let errors { posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO) }
-
+    func start(in group: Group, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
+        let (leadsGroup, terminal): (Bool, CInt?) =
+            switch group {
+            case .shared: (false, nil)
+            case .own(let terminal): (true, terminal)
+            }
         OpenDescriptors.inherited.closeOthersOnExec()
         DispatchTraces.restorePriority()
-        var pid: pid_t = 0
-        let number = withPointers { words, variables in
-            posix_spawnp(&pid, words[0]!, &actions, &attributes, words, variables)
+        let (pid, number) = strings(namingChild: leadsGroup).withPointers { words, variables, processIDs in
+            SignalDispositions.inherited.withSets { blocked, defaults in
+                var program = larder_program(
+                    words: words, variables: variables, process_ids: processIDs, blocked: blocked, defaults: defaults,
+                    output: output ?? -1, errors: errors ?? -1, leads_group: leadsGroup, terminal: terminal ?? -1)
+                return (larder_start(&program), errno)
+            }
         }
-        guard number == 0 else { throw failure(number) }
+        guard pid > 0 else { throw failure(number) }
         return pid
+    }
+
+    /// Returns why ``start(in:output:errors:)`` would fail, as far as this can be checked without starting the program;
+    /// nil if nothing is wrong.
+    func obstacle() -> Failure? {
+        if strings(namingChild: true).exceedLimit { return failure(E2BIG) }
+        let name = words[0]
+        if name.contains("/") { return Self.isProgram(name) ? nil : failure(errno) }
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/bin:/usr/bin"
+        let isFound = path.split(separator: ":", omittingEmptySubsequences: false).contains {
+            Self.isProgram($0.isEmpty ? name : "\($0)/\(name)")
+        }
+        return isFound ? nil : failure(ENOENT)
+    }
+
+    /// Whether a file can be executed. If not, sets errno.
+    private static func isProgram(_ path: String) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0, access(path, X_OK) == 0 else { return false }
+        if status.st_mode & S_IFMT == S_IFREG { return true }
+        errno = EACCES
+        return false
     }
 
     /// The failure for an `errno`: why the program cannot be run, with the exit status that shells use for this error.
@@ -70,31 +95,8 @@ struct Program {
         }
     }
 
-    /// Calls `body` with the arguments and the environment as null-terminated arrays of C strings.
-    private func withPointers<Result>(
-        _ body: ([UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Result
-    ) -> Result {
-        let words = words.map { strdup($0) } + [nil]
-        let own = variables.names.map { strdup("\($0)=\(variables.values[$0] ?? "")") }
-        defer { for text in words + own { free(text) } }
-        return body(words, Self.inheritedVariables(without: variables) + own + [nil])
-    }
-
-    /// The environment of this process, byte for byte, without the variables in `replaced`.
-    private static func inheritedVariables(
-        without replaced: EnvironmentVariables
-    ) -> [UnsafeMutablePointer<CChar>?] {
-        var kept: [UnsafeMutablePointer<CChar>?] = []
-        var entry = environ
-        while let text = entry.pointee {
-            entry += 1
-            let name = UnsafeBufferPointer(start: text, count: strlen(text)).prefix { $0 != CChar(UInt8(ascii: "=")) }
-            let isReplaced =
-                String(validating: name.lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-                .map { replaced.values[$0] != nil } ?? false
-            if !isReplaced, !DispatchTraces.isOwn(name.lazy.map { UInt8(bitPattern: $0) }) { kept.append(text) }
-        }
-        return kept
+    private func strings(namingChild: Bool) -> ProgramStrings {
+        ProgramStrings(words: words, variables: variables, namingChild: namingChild)
     }
 }
 

@@ -39,13 +39,15 @@ struct SignalDispositions: @unchecked Sendable {
         pthread_sigmask(SIG_SETMASK, &mask, nil)
     }
 
-    /// Sets the attributes of posix_spawn(3) so that a child starts with these dispositions.
-    func apply(to attributes: inout posix_spawnattr_t) {
-        var mask = mask
-        posix_spawnattr_setsigmask(&attributes, &mask)
+    /// Calls `body` with the blocked signals, and with the signals that are not ignored.
+    func withSets<Result>(
+        _ body: (_ blocked: UnsafePointer<sigset_t>, _ defaults: UnsafePointer<sigset_t>) -> Result
+    ) -> Result {
         var defaults = sigset_t()
         sigemptyset(&defaults)
         for number in 1...Self.last where !ignores(number) { sigaddset(&defaults, number) }
-        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        return withUnsafePointer(to: mask) { blocked in
+            withUnsafePointer(to: defaults) { defaults in body(blocked, defaults) }
+        }
     }
 }

@@ -10,6 +10,9 @@ struct SignalName: ExpressibleByArgument, Equatable {
         ("TERM", SIGTERM), ("CONT", SIGCONT), ("WINCH", SIGWINCH), ("KILL", SIGKILL),
     ]
 
+    /// The names for shell completion.
+    static var completions: [String] { names.map { $0.0 } }
+
     init?(argument: String) {
         let name = argument.uppercased()
         let bare = name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name

@@ -10,7 +10,7 @@ import Glibc
 final class SignalPipe: Sendable {
     enum Message: Equatable {
         /// A signal arrived.
-        case signal(CInt, isFromKernel: Bool)
+        case signal(CInt)
         /// Another thread called ``notify()``.
         case notification
     }
@@ -20,7 +20,6 @@ final class SignalPipe: Sendable {
     /// The descriptor to which the signal handlers write; -1 before a pipe is created. It does not change afterwards.
     private static let handlersEnd = Atomic<CInt>(-1)
     private static let notification: UInt8 = 0
-    private static let kernelBit: UInt8 = 0x80
 
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
@@ -38,14 +37,11 @@ final class SignalPipe: Sendable {
     func catchSignals(_ numbers: [CInt]) {
         for number in numbers {
             var action = sigaction()
-            action.sa_flags = SA_RESTART | SA_SIGINFO
-            action.__sigaction_handler.sa_sigaction = { number, information, _ in
+            action.sa_flags = SA_RESTART
+            action.__sigaction_handler.sa_handler = { number in
                 // A signal handler may only make async-signal-safe calls (signal-safety(7)).
                 let failure = errno
-                // A `si_code` above 0 means that the kernel sent the signal, for example because a key was pressed
-                // (sigaction(2)).
-                let isFromKernel = (information?.pointee.si_code ?? 0) > 0
-                var byte = UInt8(truncatingIfNeeded: number) | (isFromKernel ? SignalPipe.kernelBit : 0)
+                var byte = UInt8(truncatingIfNeeded: number)
                 _ = write(SignalPipe.handlersEnd.load(ordering: .relaxed), &byte, 1)
                 errno = failure
             }
@@ -66,10 +62,7 @@ final class SignalPipe: Sendable {
         guard poll(&polled, 1, timeout.map(Self.milliseconds) ?? -1) > 0 else { return [] }
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = read(ends.read, &bytes, bytes.count)
-        return bytes.prefix(max(0, count)).map { byte in
-            byte == Self.notification
-                ? .notification : .signal(CInt(byte & ~Self.kernelBit), isFromKernel: byte & Self.kernelBit != 0)
-        }
+        return bytes.prefix(max(0, count)).map { $0 == Self.notification ? .notification : .signal(CInt($0)) }
     }
 
     /// A duration in milliseconds for poll(2), rounded up so that a wait does not end too early.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderClientCore
 import Synchronization
 import Glibc
@@ -8,19 +9,21 @@ import Glibc
 /// ``ExecSupervisor`` for the effects, and carries them out. Because the same thread sends signals and waits for the
 /// program, a signal never goes to a process ID that may have been reused.
 ///
-/// On a terminal the program stays in this process's group, like a program started without larder: signals from the
-/// keyboard reach both, job control stops and continues both, and the program may read from the terminal. Without a
-/// terminal the program leads its own group, so that a signal to this process's group reaches the program only once,
-/// when this process forwards the signal.
+/// The program leads its own process group, so that what is left of a run can be ended before the next one. A signal to
+/// this process's group reaches the program only once, when this process forwards the signal. On a terminal, the group
+/// of the program has the foreground (``ProgramTerminal``).
 final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
     private let newest = Mutex<Change?>(nil)
-    private let onApplied: @Sendable (LarderSnapshot) -> Void
-    private let isOnTerminal: Bool
+    private let report: @Sendable (LarderSnapshot, Failure?) -> Void
 
     /// The signals that are forwarded to the program.
     static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT]
+
+    /// The interval at which the process group of an ended program is checked for other processes. Its last process
+    /// may have a parent that this process does not know.
+    private static let groupInterval = Duration.milliseconds(50)
 
     /// A snapshot, and the environment variables of the program that result from it.
     struct Change {
@@ -29,15 +32,13 @@ final class SupervisedProgram: Sendable {
     }
 
     /// Prepares to run a program, but does not start it.
-    /// - Parameter onApplied: called with a snapshot once the program was started or signalled with it, or if the
-    ///   snapshot does not change the program's variables. It is called on the thread that ``run(with:_:_:)`` blocks.
-    init(_ words: [String], onApplied: @escaping @Sendable (LarderSnapshot) -> Void) throws(Failure) {
+    /// - Parameter report: called with a snapshot once the program was started or signalled with it, or if the snapshot
+    ///   does not change the program's variables; with a failure if the program cannot be started with it. It is called
+    ///   on the thread that ``run(with:_:_:)`` blocks.
+    init(_ words: [String], report: @escaping @Sendable (LarderSnapshot, Failure?) -> Void) throws(Failure) {
         self.words = words
-        self.onApplied = onApplied
+        self.report = report
         pipe = try SignalPipe()
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-        isOnTerminal = terminal >= 0
-        if terminal >= 0 { close(terminal) }
     }
 
     /// Passes the newest snapshot and its variables to the thread that runs the program. Can be called from any thread.
@@ -52,39 +53,53 @@ final class SupervisedProgram: Sendable {
     ) -> Result<ProgramEnd, Failure> {
         // Signals that were ignored when this process was started stay ignored, in this process and in the program.
         pipe.catchSignals(Self.forwarded.filter { !SignalDispositions.inherited.ignores($0) } + [SIGCHLD])
+        _ = larder_adopt_orphans()
+        var run = Run(words: words, terminal: ProgramTerminal())
         let clock = ContinuousClock()
         let start = clock.now
         do throws(Failure) {
-            var child = try self.start(first.variables)
-            var supervisor = ExecSupervisor(reaction, timing, startedWith: first.variables, now: .zero)
+            try run.start(first.variables)
+            var supervisor = ExecSupervisor(
+                reaction, timing, startedWith: first.variables, now: .zero,
+                obstacle: { [words] in Program(words: words, variables: $0).obstacle() })
             var unapplied: LarderSnapshot? = first.snapshot
             while true {
-                if supervisor.isUpToDate, let snapshot = unapplied.take() { onApplied(snapshot) }
-                let messages = pipe.wait(supervisor.wakeUp.map { $0 - start.duration(to: clock.now) })
+                if supervisor.isUpToDate, let snapshot = unapplied.take() { report(snapshot, nil) }
+                let messages = pipe.wait(timeout(supervisor, start.duration(to: clock.now)))
                 let now = start.duration(to: clock.now)
                 var effects: [ExecSupervisor.Effect] = []
                 if let change = newest.withLock({ $0.take() }) {
                     supervisor.changed(to: change.variables, now: now)
                     unapplied = change.snapshot
                 }
-                for case .signal(let number, let isFromKernel) in messages where number != SIGCHLD {
-                    effects += supervisor.received(
-                        number, wasDelivered: isOnTerminal && isFromKernel, now: now)
+                for case .signal(let number) in messages where number != SIGCHLD {
+                    effects += supervisor.received(number, now: now)
                 }
                 // Check first whether the program has ended. If it has, the effects that would send it signals are
                 // discarded.
-                if let end = Self.reap(child) {
+                if let end = run.reap() {
                     effects = supervisor.ended(end, now: now)
                 } else {
                     effects += supervisor.timePassed(now: now)
                 }
-                for effect in effects {
-                    switch effect {
-                    case .start(let variables): child = try self.start(variables)
-                    case .send(let number): kill(child, number)
-                    case .kill: kill(isOnTerminal ? child : -child, SIGKILL)
-                    case .end(let end): return .success(end)
+                while true {
+                    for effect in effects {
+                        switch effect {
+                        case .start(let variables):
+                            do throws(Failure) {
+                                try run.start(variables)
+                            } catch {
+                                refuse(&unapplied, error)
+                                try run.start(supervisor.couldNotStart())
+                            }
+                        case .send(let number): run.send(number)
+                        case .sendGroup(let number): run.sendGroup(number)
+                        case .refuse(let failure): refuse(&unapplied, failure)
+                        case .end(let end): return .success(end)
+                        }
                     }
+                    guard supervisor.awaitsEmptyGroup, run.isGroupEmpty else { break }
+                    effects = supervisor.groupEmptied(now: now)
                 }
             }
         } catch {
@@ -92,20 +107,74 @@ final class SupervisedProgram: Sendable {
         }
     }
 
-    private func start(_ variables: EnvironmentVariables) throws(Failure) -> pid_t {
-        try Program(words: words, variables: variables).start(hasOwnGroup: !isOnTerminal)
+    /// Reports that the program keeps its variables, because it cannot be started with those of a snapshot.
+    private func refuse(_ snapshot: inout LarderSnapshot?, _ failure: Failure) {
+        Output.note("\(failure.message); the program keeps its current variables")
+        if let snapshot = snapshot.take() { report(snapshot, failure) }
     }
 
-    /// Waits for every child that has ended. If this process is process 1 of a container, its children include orphaned
-    /// processes that it did not start.
-    /// - Returns: how `program` ended; nil if it is still running.
-    private static func reap(_ program: pid_t) -> ProgramEnd? {
+    /// The time to wait for messages; nil for no limit.
+    private func timeout(_ supervisor: ExecSupervisor, _ now: Duration) -> Duration? {
+        let next = supervisor.wakeUp.map { $0 - now }
+        return supervisor.awaitsEmptyGroup ? min(next ?? Self.groupInterval, Self.groupInterval) : next
+    }
+}
+
+/// One run of a supervised program: the process, its group, and the terminal.
+private struct Run {
+    let words: [String]
+    let terminal: ProgramTerminal
+    /// The process ID of the program, which is also the number of its group.
+    private var program: pid_t = 0
+    /// Whether the status of the program has not been collected yet.
+    private var isRunning = false
+
+    init(words: [String], terminal: ProgramTerminal) {
+        self.words = words
+        self.terminal = terminal
+    }
+
+    mutating func start(_ variables: EnvironmentVariables) throws(Failure) {
+        let foreground = terminal.foreground
+        do throws(Failure) {
+            program = try Program(words: words, variables: variables).start(in: .own(terminal: foreground))
+            isRunning = true
+        } catch {
+            if foreground != nil { terminal.takeForeground() }
+            throw error
+        }
+    }
+
+    func send(_ number: CInt) {
+        guard isRunning else { return }
+        if number == SIGCONT {
+            terminal.resume(program)
+        } else {
+            kill(program, number)
+        }
+    }
+
+    func sendGroup(_ number: CInt) { kill(-program, number) }
+
+    var isGroupEmpty: Bool { kill(-program, 0) != 0 && errno == ESRCH }
+
+    /// Waits for every child that has ended. The children include orphaned processes that this process did not start.
+    /// Reacts if a key has stopped the program.
+    /// - Returns: how the program ended; nil if it is still running.
+    mutating func reap() -> ProgramEnd? {
         var end: ProgramEnd?
         while true {
             var status: CInt = 0
-            let child = waitpid(-1, &status, WNOHANG)
-            if child == program { end = ProgramEnd(waitStatus: status) }
+            let child = waitpid(-1, &status, WNOHANG | WUNTRACED)
             if child <= 0 { return end }
+            guard child == program, isRunning else { continue }
+            if status & 0xFF == 0x7F {
+                terminal.stopped(program, by: (status >> 8) & 0xFF)
+            } else {
+                end = ProgramEnd(waitStatus: status)
+                isRunning = false
+                terminal.takeForeground(from: program)
+            }
         }
     }
 }

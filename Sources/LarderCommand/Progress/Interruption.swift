@@ -20,7 +20,7 @@ struct Interruption {
     func first() async -> CInt {
         await onOwnThread { [pipe, caught] in
             while true {
-                for case .signal(let number, _) in pipe.wait(nil) {
+                for case .signal(let number) in pipe.wait(nil) {
                     for number in caught { signal(number, SIG_DFL) }
                     return number
                 }

@@ -19,7 +19,7 @@ struct ShellCommand: Sendable {
         var variables = EnvironmentVariables()
         variables.append(Self.variable, file)
         let child = try Program(words: ["/bin/sh", "-c", script(for: file)], variables: variables).start(
-            hasOwnGroup: false, output: STDERR_FILENO)
+            in: .shared, output: STDERR_FILENO)
         return await onOwnThread { Candidate.wait(for: child) }
     }
 

@@ -18,7 +18,13 @@ struct ExecCommand: AsyncParsableCommand {
             Without --watch, the program replaces larder. With --watch, larder keeps running. When the variables \
             change, it stops the program with SIGTERM and starts it again or, with --signal, sends it a signal. A \
             signal does not change the program's own environment; see larder render. Changes in quick succession are \
-            combined, and a change that is reverted in time has no effect.
+            combined, and a change that is reverted in time has no effect. Before it stops the program, larder checks \
+            that the program can be started with the new variables; if it cannot, the program keeps running. If the \
+            start still fails, the program is started again with the previous variables.
+
+            With --watch, the program leads a process group. Signals go to the program only. After it has ended, the \
+            rest of its group gets TERM and, after another --kill-after, KILL. On a terminal, the group has the \
+            foreground. The variables LISTEN_PID and WATCHDOG_PID name the program.
 
             With --watch, larder forwards HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT to the program. After \
             TERM it ignores further changes. After INT it ignores them for --kill-after, then resumes if the program \
@@ -40,7 +46,8 @@ struct ExecCommand: AsyncParsableCommand {
     var watch = false
 
     @Option(
-        help: ArgumentHelp("On a change, send the program this signal, such as HUP or USR1.", valueName: "signal"))
+        help: ArgumentHelp("On a change, send the program this signal, such as HUP or USR1.", valueName: "signal"),
+        completion: .list(SignalName.completions))
     var signal: SignalName?
 
     @Flag(help: "On a change, stop the program and start it again. This is the default with --watch.")
@@ -66,7 +73,9 @@ struct ExecCommand: AsyncParsableCommand {
     @OptionGroup var source: SelectionOptions
     @OptionGroup var connection: ConnectionOptions
 
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "command"))
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "command"),
+        completion: .program)
     var command: [String] = []
 
     func validate() throws {
@@ -113,7 +122,7 @@ struct ExecCommand: AsyncParsableCommand {
                 switch (supervised, change) {
                 case (nil, .success(let first)):
                     let program = try SupervisedProgram(command) {
-                        continuation.yield(Acknowledgement(snapshot: $0, refusal: nil))
+                        continuation.yield(Acknowledgement(snapshot: $0, refusal: $1))
                     }
                     supervised = (program, run(program, with: first))
                 case (nil, .failure(let failure)):

@@ -22,6 +22,12 @@ struct ExecSupervisorTests {
             now: .seconds(100), fraction: { fraction })
     }
 
+    /// Reports the end of the program and then of its process group. Returns the effects of the latter.
+    private func end(_ supervisor: inout ExecSupervisor, _ end: ProgramEnd, at seconds: Int) -> [Effect] {
+        #expect(supervisor.ended(end, now: .seconds(seconds)) == [.sendGroup(SIGTERM)])
+        return supervisor.groupEmptied(now: .seconds(seconds))
+    }
+
     @Test("changes within an interval are combined into one restart at its end, with the newest variables")
     func restart() {
         var supervisor = supervisor()
@@ -34,7 +40,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(110)) == [.send(SIGTERM)])
         supervisor.changed(to: variables(3), now: .seconds(111))
         #expect(!supervisor.isUpToDate)
-        #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(112)) == [.start(variables(3))])
+        #expect(end(&supervisor, .killed(SIGTERM), at: 112) == [.start(variables(3))])
         #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
         // After a quiet period, a change takes effect immediately.
@@ -71,7 +77,7 @@ struct ExecSupervisorTests {
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
         supervisor.changed(to: variables(0), now: .seconds(201))
-        #expect(supervisor.ended(.exited(0), now: .seconds(202)) == [.start(variables(0))])
+        #expect(end(&supervisor, .exited(0), at: 202) == [.start(variables(0))])
     }
 
     @Test("with --signal, the signal is sent at most once per interval")
@@ -83,7 +89,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == nil)
         supervisor.changed(to: variables(2), now: .seconds(202))
         #expect(supervisor.wakeUp == .seconds(210))
-        #expect(supervisor.ended(.exited(3), now: .seconds(203)) == [.end(.exited(3))])
+        #expect(end(&supervisor, .exited(3), at: 203) == [.end(.exited(3))])
     }
 
     @Test("a program that does not exit in time is killed once, and is started again after it has ended")
@@ -93,22 +99,22 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
         #expect(supervisor.wakeUp == .seconds(230))
         #expect(supervisor.timePassed(now: .seconds(229)) == [])
-        #expect(supervisor.timePassed(now: .seconds(230)) == [.kill])
+        #expect(supervisor.timePassed(now: .seconds(230)) == [.sendGroup(SIGKILL)])
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(300)) == [])
-        #expect(supervisor.ended(.killed(SIGKILL), now: .seconds(301)) == [.start(variables(1))])
+        #expect(end(&supervisor, .killed(SIGKILL), at: 301) == [.start(variables(1))])
     }
 
-    @Test("signals are forwarded unless the program has received them already; changes after TERM are ignored")
+    @Test("signals are forwarded; changes after TERM are ignored")
     func forwarding() {
         var supervisor = supervisor()
-        #expect(supervisor.received(SIGUSR1, wasDelivered: false, now: .seconds(101)) == [.send(SIGUSR1)])
-        #expect(supervisor.received(SIGWINCH, wasDelivered: true, now: .seconds(101)) == [])
+        #expect(supervisor.received(SIGUSR1, now: .seconds(101)) == [.send(SIGUSR1)])
+        #expect(supervisor.received(SIGWINCH, now: .seconds(101)) == [.send(SIGWINCH)])
         supervisor.changed(to: variables(1), now: .seconds(200))
-        #expect(supervisor.received(SIGTERM, wasDelivered: false, now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGTERM, now: .seconds(200)) == [.send(SIGTERM)])
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(300)) == [])
-        #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
+        #expect(end(&supervisor, .killed(SIGTERM), at: 301) == [.end(.killed(SIGTERM))])
     }
 
     @Test("INT while the program is being stopped for a restart prevents the restart")
@@ -116,29 +122,97 @@ struct ExecSupervisorTests {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGINT, wasDelivered: true, now: .seconds(200)) == [])
-        #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
+        #expect(supervisor.received(SIGINT, now: .seconds(200)) == [.send(SIGINT)])
+        #expect(end(&supervisor, .exited(0), at: 201) == [.end(.exited(0))])
     }
 
     @Test("if the program survives INT, changes take effect again after the kill timeout; QUIT is only forwarded")
     func programSurvivesInterrupt() {
         var supervisor = supervisor()
-        #expect(supervisor.received(SIGINT, wasDelivered: true, now: .seconds(200)) == [])
+        #expect(supervisor.received(SIGINT, now: .seconds(200)) == [.send(SIGINT)])
         #expect(supervisor.wakeUp == nil)
         supervisor.changed(to: variables(1), now: .seconds(201))
         #expect(supervisor.wakeUp == .seconds(230))
         #expect(supervisor.timePassed(now: .seconds(229)) == [])
         #expect(supervisor.timePassed(now: .seconds(230)) == [.send(SIGTERM)])
-        #expect(supervisor.ended(.exited(0), now: .seconds(231)) == [.start(variables(1))])
-        #expect(supervisor.received(SIGQUIT, wasDelivered: false, now: .seconds(300)) == [.send(SIGQUIT)])
+        #expect(end(&supervisor, .exited(0), at: 231) == [.start(variables(1))])
+        #expect(supervisor.received(SIGQUIT, now: .seconds(300)) == [.send(SIGQUIT)])
         supervisor.changed(to: variables(2), now: .seconds(301))
         #expect(supervisor.timePassed(now: .seconds(301)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGQUIT, wasDelivered: false, now: .seconds(302)) == [.send(SIGQUIT)])
-        #expect(supervisor.ended(.exited(0), now: .seconds(303)) == [.start(variables(2))])
+        #expect(supervisor.received(SIGQUIT, now: .seconds(302)) == [.send(SIGQUIT)])
+        #expect(end(&supervisor, .exited(0), at: 303) == [.start(variables(2))])
         // INT does not cancel an earlier TERM.
-        #expect(supervisor.received(SIGTERM, wasDelivered: false, now: .seconds(400)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGINT, wasDelivered: false, now: .seconds(401)) == [.send(SIGINT)])
+        #expect(supervisor.received(SIGTERM, now: .seconds(400)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGINT, now: .seconds(401)) == [.send(SIGINT)])
         supervisor.changed(to: variables(3), now: .seconds(402))
         #expect(supervisor.timePassed(now: .seconds(900)) == [])
+    }
+
+    @Test(
+        "the rest of the group gets TERM after the program has ended, and KILL after the timeout, before the next start"
+    )
+    func restOfGroup() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(!supervisor.awaitsEmptyGroup)
+        #expect(supervisor.ended(.exited(0), now: .seconds(205)) == [.sendGroup(SIGTERM)])
+        #expect(supervisor.awaitsEmptyGroup && !supervisor.isUpToDate)
+        #expect(supervisor.wakeUp == .seconds(235))
+        supervisor.changed(to: variables(2), now: .seconds(206))
+        #expect(supervisor.timePassed(now: .seconds(234)) == [])
+        #expect(supervisor.timePassed(now: .seconds(235)) == [.sendGroup(SIGKILL)])
+        #expect(supervisor.timePassed(now: .seconds(235)) == [])
+        // A process that cannot be killed does not prevent the start.
+        #expect(supervisor.timePassed(now: .seconds(236)) == [.start(variables(2))])
+        #expect(!supervisor.awaitsEmptyGroup && supervisor.isUpToDate)
+    }
+
+    @Test("TERM and INT while the rest of the group ends prevent the restart")
+    func endWhileEmptying() {
+        for number in [SIGTERM, SIGINT] {
+            var supervisor = supervisor()
+            supervisor.changed(to: variables(1), now: .seconds(200))
+            #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+            #expect(supervisor.ended(.exited(4), now: .seconds(201)) == [.sendGroup(SIGTERM)])
+            #expect(supervisor.received(number, now: .seconds(202)) == [])
+            #expect(supervisor.groupEmptied(now: .seconds(203)) == [.end(.exited(4))])
+        }
+    }
+
+    @Test("a program that Ctrl-C ends while it is being stopped is not started again")
+    func interruptedFromTerminal() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(end(&supervisor, .killed(SIGINT), at: 201) == [.end(.killed(SIGINT))])
+    }
+
+    @Test("a change with which the program cannot be started is refused before the program is stopped")
+    func obstacle() {
+        let failure = LarderCommand.Failure(.programFailed, "too long")
+        let bad = variables(1)
+        var supervisor = ExecSupervisor(
+            .restart, .init(interval: .seconds(10)), startedWith: variables(0), now: .seconds(100),
+            obstacle: { $0 == bad ? failure : nil })
+        supervisor.changed(to: bad, now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.refuse(failure)])
+        #expect(supervisor.wakeUp == nil && supervisor.isUpToDate)
+        supervisor.changed(to: variables(2), now: .seconds(300))
+        #expect(supervisor.timePassed(now: .seconds(300)) == [.send(SIGTERM)])
+        #expect(end(&supervisor, .exited(0), at: 301) == [.start(variables(2))])
+    }
+
+    @Test("a program that does not start with new variables is started with the previous ones")
+    func startFails() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(end(&supervisor, .exited(0), at: 201) == [.start(variables(1))])
+        #expect(supervisor.couldNotStart() == variables(0))
+        supervisor.changed(to: variables(0), now: .seconds(300))
+        #expect(supervisor.wakeUp == nil)
+        supervisor.changed(to: variables(1), now: .seconds(400))
+        #expect(supervisor.timePassed(now: .seconds(400)) == [.send(SIGTERM)])
     }
 }

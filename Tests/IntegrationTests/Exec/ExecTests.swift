@@ -364,35 +364,5 @@ extension Integration {
             }
             #expect(end.text == "silent\n", "\(end)")
         }
-
-        @Test("on a terminal, the program stays in larder's process group and gets SIGINT once after Ctrl-C")
-        func terminal() throws {
-            try AgentHome.with { home in
-                _ = try home.start()
-                let program = """
-                    import os, signal, sys
-                    def note(number, frame): print("signal", number, flush=True)
-                    def end(number, frame): sys.exit(5)
-                    signal.signal(signal.SIGINT, note)
-                    signal.signal(signal.SIGTERM, end)
-                    print("shared", os.getpgrp() == os.getpgid(os.getppid()), os.getppid(), flush=True)
-                    while True: signal.pause()
-                    """
-                try home.write("program.py", program)
-                let command = "'\(try Products.commandLine)' exec --socket sock --watch -- /usr/bin/python3 program.py"
-                let terminal = try ChildProcess(
-                    "script", ["-qec", "exec " + command, "/dev/null"], environment: home.environment,
-                    directory: home.directory, input: true)
-                func next() throws -> String { try line(terminal).replacing("\r", with: "").replacing("^C", with: "") }
-                let first = try next().split(separator: " ")
-                #expect(first.prefix(2) == ["shared", "True"])
-                for _ in 0..<2 {
-                    try terminal.write([0x03])
-                    #expect(try next() == "signal \(SIGINT)")
-                }
-                kill(try require(pid_t(first[2]), "larder's process id"), SIGTERM)
-                #expect(try terminal.waitForEnd() == .exit(5))
-            }
-        }
     }
 }

@@ -32,7 +32,7 @@ struct CapturedProgram: Sendable {
         // the end of input when this child ends.
         guard larder_pipe(&ends, false) == 0 else { return nil }
         defer { close(ends[0]) }
-        let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])
+        let child = try? program.start(in: .shared, output: ends[1], errors: ends[1])
         close(ends[1])
         guard let child else { return nil }
         let text = read(ends[0], until: ContinuousClock.now + limit)

@@ -1,0 +1,52 @@
+import Glibc
+
+/// The controlling terminal of this process, for a program in a process group of its own.
+///
+/// If this process has the foreground, the group of the program gets it, so that the program may read from the terminal
+/// and receives the signals of its keys. If a key stops the program, this process stops its own group, too, so that the
+/// shell shows the job as stopped.
+struct ProgramTerminal {
+    /// The descriptor of the terminal; -1 if there is none.
+    private let descriptor: CInt
+
+    init() {
+        descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        guard descriptor >= 0 else { return }
+        // Without the foreground, tcsetpgrp(3) and notes on the terminal would stop this process.
+        signal(SIGTTOU, SIG_IGN)
+        var stop = sigset_t()
+        sigemptyset(&stop)
+        sigaddset(&stop, SIGTSTP)
+        pthread_sigmask(SIG_UNBLOCK, &stop, nil)
+    }
+
+    /// The descriptor of the terminal if this process has its foreground; otherwise nil.
+    var foreground: CInt? { descriptor >= 0 && tcgetpgrp(descriptor) == getpgrp() ? descriptor : nil }
+
+    /// Gives the foreground to this process's group.
+    func takeForeground() { if descriptor >= 0 { tcsetpgrp(descriptor, getpgrp()) } }
+
+    /// Takes the foreground back if the group of the program has it.
+    func takeForeground(from program: pid_t) {
+        if descriptor >= 0, tcgetpgrp(descriptor) == program { takeForeground() }
+    }
+
+    /// Continues the program. On a terminal, continues its whole group, in the foreground if this process has it.
+    func resume(_ program: pid_t) {
+        if let foreground { tcsetpgrp(foreground, program) }
+        kill(descriptor >= 0 ? -program : program, SIGCONT)
+    }
+
+    /// Reacts to a signal of the terminal that has stopped the program.
+    func stopped(_ program: pid_t, by number: CInt) {
+        guard descriptor >= 0, [SIGTSTP, SIGTTIN, SIGTTOU].contains(number) else { return }
+        // The shell has given this process the foreground since the program was started in the background.
+        if number != SIGTSTP, foreground != nil { return resume(program) }
+        takeForeground(from: program)
+        kill(0, SIGTSTP)
+        // A signal to this thread stops the process before the call returns. The kernel discards both signals if there
+        // is no shell that could continue the process.
+        pthread_kill(pthread_self(), SIGTSTP)
+        resume(program)
+    }
+}
