@@ -159,8 +159,9 @@ let package = Package(
         larder(
             "larderd",
             [
-                "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
-                "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform", "LarderUpstream",
+                "LarderJSON", "LarderClientCore", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings",
+                "LarderConfig", "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform",
+                "LarderUpstream",
                 "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore, nioPosix, lifecycle,
                 signals,
             ], executable: true),

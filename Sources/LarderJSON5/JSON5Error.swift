@@ -10,6 +10,9 @@ package struct JSON5Error: Error, Sendable {
     package let code: Code
     /// A text for people, in one line: what is wrong and how to fix it.
     package let reason: String
+    /// The part of ``reason`` that quotes the document, including its quotation marks; nil if none does. Programs that
+    /// must not show the content of a document replace it.
+    package let quotation: String?
     /// The member that the error is about, if any.
     package let member: JSON5Path?
     /// The position of the error, in Unicode scalars from the start.
@@ -18,8 +21,8 @@ package struct JSON5Error: Error, Sendable {
     /// by ``placed(in:)``.
     package private(set) var place: (line: Int, column: Int)?
 
-    package init(_ code: Code, _ reason: String, member: JSON5Path? = nil, offset: Int) {
-        (self.code, self.reason, self.member, self.offset) = (code, reason, member, offset)
+    package init(_ code: Code, _ reason: String, quotation: String? = nil, member: JSON5Path? = nil, offset: Int) {
+        (self.code, self.reason, self.quotation, self.member, self.offset) = (code, reason, quotation, member, offset)
     }
 
     /// Returns the error with its line and column.

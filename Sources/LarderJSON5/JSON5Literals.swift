@@ -74,8 +74,9 @@ extension JSON5Text {
         while let scalar = peek, Self.continuesNumber(scalar) { advance() }
         let text = slice(start)
         guard (try? JSONValue(parsing: text))?.kind == .number, let value = Double(text) else {
+            let shown = JSON5Shown.quoted(text)
             throw failure(
-                "\(JSON5Shown.quoted(text)) is not a number; write it like 30, 0.5 or 1e6, or put it in quotes",
+                "\(shown) is not a number; write it like 30, 0.5 or 1e6, or put it in quotes", quotation: shown,
                 at: start)
         }
         return .number(value, text: text)

@@ -85,7 +85,8 @@ package struct JSON5Parser {
         case "true": return .bool(true)
         case "false": return .bool(false)
         default:
-            throw text.failure("the value \(JSON5Shown.quoted(word)) needs quotation marks around it", at: offset)
+            let shown = JSON5Shown.quoted(word)
+            throw text.failure("the value \(shown) needs quotation marks around it", quotation: shown, at: offset)
         }
     }
 
@@ -110,7 +111,10 @@ package struct JSON5Parser {
                         member: memberPath, offset: offset))
             }
             try text.skipSpace()
-            guard text.take(":") else { throw text.unexpected("\":\" after the name \(JSON5Shown.quoted(name))") }
+            guard text.take(":") else {
+                let shown = JSON5Shown.quoted(name)
+                throw text.unexpected("\":\" after the name \(shown)", quotation: shown)
+            }
             try text.skipSpace()
             let value = try value(at: memberPath, depth: depth + 1)
             members.append(.init(name: name, offset: offset, value: value))

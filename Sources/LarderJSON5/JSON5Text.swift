@@ -28,14 +28,16 @@ package struct JSON5Text {
 
     // MARK: Errors
 
-    func failure(_ reason: String, at offset: Int) -> JSON5Error {
-        JSON5Error(.syntax, reason, offset: offset)
+    /// - Parameter quotation: the part of `reason` that quotes the document
+    func failure(_ reason: String, quotation: String? = nil, at offset: Int) -> JSON5Error {
+        JSON5Error(.syntax, reason, quotation: quotation, offset: offset)
     }
 
     /// An error that shows the character at the read position, and what should be there instead.
-    func unexpected(_ expected: String) -> JSON5Error {
+    func unexpected(_ expected: String, quotation: String? = nil) -> JSON5Error {
         let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(JSON5Shown.printable($0))\"" }
-        return failure("found \(found ?? "the end of the text") where \(expected) should be", at: offset)
+        return failure(
+            "found \(found ?? "the end of the text") where \(expected) should be", quotation: quotation, at: offset)
     }
 
     func line(of offset: Int) -> Int { Self.place(of: offset, in: scalars).line }

@@ -90,11 +90,15 @@ struct AgentPlan: Sendable {
     func reread() throws -> AgentPlan {
         let next = try AgentPlan(command)
         if let settingsPath, next.settingsPath == nil {
-            throw AgentError(
-                "\(settingsPath) no longer exists; restore it, or restart the agent to run it with the default settings"
-            )
+            throw Self.missing(settingsPath)
         }
         return next
+    }
+
+    /// The error of a reload if the settings file of the running agent no longer exists.
+    static func missing(_ settingsPath: String) -> AgentError {
+        AgentError(
+            "\(settingsPath) no longer exists; restore it, or restart the agent to run it with the default settings")
     }
 
     /// The namespaces in the settings. `hostDirectory` is the default directory for the host layer of the namespace

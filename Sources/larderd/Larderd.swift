@@ -35,30 +35,34 @@ struct Larderd: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Listen on this path.",
-            discussion: "Default: $XDG_RUNTIME_DIR/larder/larder.sock; for root /run/larder/larder.sock"))
+            discussion: "Default: $XDG_RUNTIME_DIR/larder/larder.sock; for root /run/larder/larder.sock"),
+        completion: .file())
     var socket: String?
 
     @Option(
         help: ArgumentHelp(
             "Read this settings file.",
-            discussion: "Default: $XDG_CONFIG_HOME/larder/larder.json; for root /etc/larder/larder.json"))
+            discussion: "Default: $XDG_CONFIG_HOME/larder/larder.json; for root /etc/larder/larder.json"),
+        completion: .file())
     var settings: String?
 
     @Option(
         help: ArgumentHelp(
             "Keep the state in this directory.",
-            discussion: "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder"))
+            discussion: "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder"),
+        completion: .directory)
     var stateDirectory: String?
 
     @Option(
         help: ArgumentHelp(
             "Keep the image cache in this directory.",
-            discussion: "Default: $XDG_CACHE_HOME/larder; for root /var/cache/larder"))
+            discussion: "Default: $XDG_CACHE_HOME/larder; for root /var/cache/larder"),
+        completion: .directory)
     var cacheDirectory: String?
 
     @Option(
         help: "Log messages of this level and above: trace, debug, info, notice, warning, error or critical.",
-        transform: Self.level)
+        completion: .list(Logger.Level.allCases.map(\.rawValue)), transform: Self.level)
     var logLevel: Logger.Level?
 
     @Flag(help: "Check the settings and the files of the layers, report all errors with line and column, and exit.")
@@ -81,7 +85,7 @@ struct Larderd: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if checkSettings { return SettingsCheck(self).report() }
+        if checkSettings { return await SettingsCheck(self).report() }
         // The signal is trapped before the settings are read, so that a SIGHUP during the read causes a reload.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Logging
+import LarderCommand
 import LarderSystemd
 import Glibc
 
@@ -91,7 +92,7 @@ enum Process {
 
     /// Prints a line on standard error, prefixed with the name of the program.
     static func note(_ text: String) {
-        let line = Array("larderd: \(text)\n".utf8)
+        let line = Array("larderd: \(text.printable)\n".utf8)
         _ = write(STDERR_FILENO, line, line.count)
     }
 }

@@ -1,3 +1,5 @@
+import LarderClientCore
+import LarderCommand
 import LarderConfig
 import LarderConfigSources
 import LarderServer
@@ -5,7 +7,9 @@ import LarderSettings
 import Logging
 import Glibc
 
-/// `larderd --check-settings`: reads the settings and the files of all layers, and reports all errors.
+/// `larderd --check-settings`: reads the settings and the files of all layers, and reports all errors. With
+/// `--for-reload`, a missing settings file is an error if the running agent has one, because the agent then refuses the
+/// reload.
 struct SettingsCheck {
     /// The settings file; nil if it does not exist and the defaults apply.
     private(set) var path: String?
@@ -17,7 +21,7 @@ struct SettingsCheck {
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 
-    init(_ command: Larderd) {
+    init(_ command: Larderd) async {
         path = AgentPlan.settingsPath(command)
         var settings: Settings? = Settings()
         do throws(SettingsError) {
@@ -41,6 +45,7 @@ struct SettingsCheck {
         } catch {
             errors.append("\(error)")
         }
+        if path == nil, command.forReload, let plan { await checkAbsence(plan) }
         for problem in plan?.namespaces.flatMap({ $0.examineFiles() }) ?? [] {
             if problem.isCircumstance {
                 warnings.append("not checked: \(problem.error)")
@@ -49,6 +54,22 @@ struct SettingsCheck {
             } else {
                 errors.append(problem.error.description)
             }
+        }
+    }
+
+    /// Adds an error unless the running agent has no settings file, either.
+    private mutating func checkAbsence(_ plan: AgentPlan) async {
+        do {
+            var configuration = LarderClient.Configuration()
+            configuration.timeout = .seconds(5)
+            let info = try await LarderClient.withConnection(
+                socket: plan.socketPath.get(), configuration: configuration
+            ) { client in try await client.agent.info() }
+            if let path = info.settings { errors.append("\(AgentPlan.missing(path))") }
+        } catch {
+            errors.append(
+                "there is no settings file, and the agent does not say whether it was started with one: \(error); "
+                    + "restore the file, or restart the agent to run it with the default settings")
         }
     }
 
@@ -65,6 +86,6 @@ struct SettingsCheck {
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
         _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
-        print(path.map { "\($0): valid" } ?? "there is no settings file; the default settings are valid")
+        print(path.map { "\($0.printable): valid" } ?? "there is no settings file; the default settings are valid")
     }
 }

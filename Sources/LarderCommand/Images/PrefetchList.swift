@@ -33,19 +33,14 @@ struct PrefetchList {
     /// - Parameter name: the file name for messages; `-` is standard input.
     /// - Throws: ``Failure`` if the list is empty or is a malformed JSON array.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> PrefetchList {
-        let name = Self.displayName(name)
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]  // U+FEFF, which some editors write first
-        let bytes = bytes.starts(with: mark) ? bytes.dropFirst(mark.count) : bytes[...]
+        let name = Input.displayName(name)
         let first = bytes.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
-        let list = try first == UInt8(ascii: "[") ? array(bytes, name) : lines(bytes)
+        let list = try first == UInt8(ascii: "[") ? array(bytes[...], name) : lines(bytes[...])
         guard !list.items.isEmpty || !list.refusals.isEmpty else {
             throw Failure(.usage, "\(name) contains no image; write one URL per line")
         }
         return list
     }
-
-    /// The name of the file for messages.
-    static func displayName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
 
     private mutating func add(_ item: ImagePrefetch.Item) {
         if known.insert(item).inserted { items.append(item) }

@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 package import LarderJSON
 import LarderJSON5
 import LarderPlatform
@@ -43,7 +44,7 @@ package struct DocumentFiles: Sendable {
 
     /// Parses a file as an object.
     package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
-        let (path, bytes) = (file.path, file.bytes)
+        let (path, bytes) = (file.path, ByteOrderMark.dropped(from: file.bytes))
         if bytes.isEmpty {
             throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }
@@ -90,7 +91,8 @@ package struct DocumentFiles: Sendable {
     package static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
         guard file.isJSON5 else { return document.place(of: path).line }
         // The value that was converted from JSON5 has no positions, so the file is parsed again.
-        guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
+        guard let scalars = try? JSON5Parser.scalars(of: ByteOrderMark.dropped(from: file.bytes)),
+            let value = try? JSON5Parser.parse(scalars),
             let offset = value.offset(of: path.segments)
         else { return 1 }
         return JSON5Text.place(of: offset, in: scalars).line

@@ -1,5 +1,6 @@
 import Glibc
 package import LarderConfigModel
+import LarderEncoding
 import LarderPlatform
 
 /// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
@@ -37,7 +38,7 @@ package enum Credential: Sendable, Equatable {
             let bytes = try StableFileReader(
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
             ).read().bytes
-            guard let text = String(validating: bytes, as: UTF8.self) else {
+            guard let text = String(validating: ByteOrderMark.dropped(from: bytes), as: UTF8.self) else {
                 throw FileReadError(.ioFailed, path, "it is not UTF-8 text; replace it")
             }
             let secret = text.trimmingLineEnds

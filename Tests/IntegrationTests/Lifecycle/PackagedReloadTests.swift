@@ -46,6 +46,29 @@ extension Integration {
         }
 
         @Test(
+            "a reload without a settings file fails if the agent has one, and succeeds if it has none",
+            arguments: ["larder.service", "user/larder.service"])
+        func missingSettings(unit: String) throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("etc")
+                let without = try home.start(socket: home.directory + "/run/larder.sock")
+                #expect(try reload(unit, without, home).status == 0)
+                #expect(try without.stop() == .exit(0))
+
+                try home.write("etc/larder.json", "{}")
+                let agent = try home.start(socket: home.directory + "/run/larder.sock")
+                unlink(home.directory + "/etc/larder.json")
+                let refused = try reload(unit, agent, home)
+                #expect(refused.status == 78)
+                #expect(refused.log.contains("etc/larder.json no longer exists; restore it"), "\(refused.log)")
+                #expect(try agent.stop() == .exit(0))
+                let unreachable = try reload(unit, agent, home)
+                #expect(unreachable.status == 78)
+                #expect(unreachable.log.contains("there is no settings file"), "\(unreachable.log)")
+            }
+        }
+
+        @Test(
             "a reload applies the settings despite an invalid layer file, and prints the error of the file as a warning",
             arguments: ["larder.service", "user/larder.service"])
         func brokenLayer(unit: String) throws {

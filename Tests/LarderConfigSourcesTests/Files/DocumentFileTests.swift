@@ -1,6 +1,7 @@
 import ConfigTestSupport
 import Foundation
 import TestSupport
+import LarderJSON
 import Testing
 
 @testable import LarderConfigSources
@@ -47,6 +48,15 @@ struct DocumentFileTests {
         #expect(code(of: "d") == .notAFile)
         try scratch.write("x", to: "file")
         #expect(code(of: "file/below") == .notAFile)
+    }
+
+    @Test("a byte order mark at the beginning of a file is skipped", arguments: ["c.json", "c.json5"])
+    func byteOrderMark(name: String) throws {
+        try scratch.write("\u{FEFF}{\"a\":1}", to: name)
+        #expect(try DocumentFile(path: scratch.at(name)).read().documents() == [["a": 1]])
+        try scratch.write("\u{FEFF}{\"a\":x}", to: name)
+        let error = #expect(throws: FileReadError.self) { try DocumentFile(path: scratch.at(name)).read().documents() }
+        #expect(error?.description.contains(":1:6") == true, "\(error.map { "\($0)" } ?? "")")
     }
 
     @Test("an empty file is refused, because its content may not be written yet")
