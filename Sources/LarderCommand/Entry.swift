@@ -31,12 +31,12 @@ package enum CommandEntry {
                 try command.run()
             }
         } catch {
-            end(error, arguments)
+            await end(error, arguments)
         }
         exit(ExitStatus.success.rawValue)
     }
 
-    private static func end(_ error: any Error, _ arguments: [String]) -> Never {
+    private static func end(_ error: any Error, _ arguments: [String]) async -> Never {
         let failure: Failure
         switch error {
         case let error as Failure: failure = error
@@ -48,7 +48,8 @@ package enum CommandEntry {
             exit(ExitStatus.success.rawValue)
         default:
             let message =
-                Arguments.unknownVerb(arguments).map { "unknown verb \"\($0)\"" } ?? Larder.message(for: error)
+                Arguments.unknownVerb(arguments).map { "unknown verb \"\($0)\"" }
+                ?? await UsageMessage.text(for: error, arguments)
             failure = Failure(.usage, "\(message); see \(Arguments.helpCommand(arguments))")
         }
         failure.endThisProcess()

@@ -57,7 +57,7 @@ enum ChangeFile {
                 continue
             }
             guard let equals = line.firstIndex(of: "=") else {
-                throw Failure(.usage, "\(place): \"\(String(line).printable)\" is neither PATH=VALUE nor unset PATH")
+                throw Failure(.usage, "\(place): this line is neither PATH=VALUE nor unset PATH")
             }
             let value: JSONValue
             do throws(Failure) {
@@ -70,19 +70,21 @@ enum ChangeFile {
         return changes
     }
 
+    /// Parses a path. The error does not quote it, because the line may be the rest of a value with line ends.
     private static func path(_ text: String, _ place: String) throws(Failure) -> JSONPath {
         if text.isEmpty { throw Failure(.usage, "\(place): the path is empty; write a path such as search.limit") }
-        do throws(Failure) {
-            return try PathArgument.parse(text)
+        do {
+            return try JSONPath(parsing: text)
         } catch {
-            throw Failure(.usage, "\(place): \(error.message)")
+            throw Failure(.usage, "\(place): the path is invalid: \(error.reason)")
         }
     }
 }
 
 /// JSON that people write: JSON or JSON5.
 enum LenientJSON {
-    /// Parses a text. A number that is valid JSON keeps its text, such as `1.50`.
+    /// Parses a text. A number that is valid JSON keeps its text, such as `1.50`. Errors do not quote the text, which
+    /// may contain secrets.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {
         if let value = try? JSONValue(parsing: bytes) { return value }
         do throws(JSON5Error) {
@@ -94,7 +96,8 @@ enum LenientJSON {
             }
         } catch {
             let place = error.place.map { ":\($0.line):\($0.column)" } ?? ""
-            throw Failure(.usage, "\(name)\(place): \(error.reason)")
+            let reason = error.quotation.map { error.reason.replacing($0, with: "\"…\"") } ?? error.reason
+            throw Failure(.usage, "\(name)\(place): \(reason)")
         }
         throw Failure(.usage, "\(name) contains Infinity or NaN, which a configuration cannot have")
     }

@@ -16,7 +16,7 @@ struct DocumentValidation {
 
     /// Compiles the schema in a file. Documents that it refers to must be in the directory of the file.
     init(file: String) throws(Failure) {
-        let document = try LenientJSON.parse(Input.contents(of: file), name: file)
+        let document = try LenientJSON.parse(Input.text(of: file), name: file)
         do {
             schema = try Self.compiled(document, path: Self.absolute(file))
         } catch {
@@ -47,7 +47,7 @@ struct DocumentValidation {
         var options = SchemaOptions()
         if let assertsFormats { options.formats = assertsFormats ? .asserted : .ignored }
         return try JSONSchema(document, baseURI: directory.uri, options: options) { uri in
-            guard let path = directory.path(of: uri), let bytes = try? Input.contents(of: path) else { return nil }
+            guard let path = directory.path(of: uri), let bytes = try? Input.text(of: path) else { return nil }
             return try? LenientJSON.parse(bytes, name: path)
         }
     }

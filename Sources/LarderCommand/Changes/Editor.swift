@@ -31,7 +31,7 @@ final class Editor {
                 .failure,
                 "the editor \"\(editor.printable)\" failed; nothing was changed; set VISUAL or EDITOR to a working one")
         }
-        return String(decoding: try Input.contents(of: path), as: UTF8.self)
+        return String(decoding: try Input.text(of: path), as: UTF8.self)
     }
 
     private func write(_ text: String) throws(Failure) {

@@ -7,10 +7,9 @@ enum Arguments {
     /// Options without a value that may precede the verb.
     private static let flags = ["--json", "--raw"]
 
-    /// Moves shared options that precede the verb to the place directly after the verb. `larder --socket PATH ping`
-    /// thus becomes `larder ping --socket PATH`.
+    /// Moves shared options that precede the verb to the place directly after the verb, and joins options with values
+    /// that begin with a dash. `larder --timeout -1s ping` thus becomes `larder ping --timeout=-1s`.
     static func normalized(_ arguments: [String]) -> [String] {
-        let arguments = joiningNegativeValues(arguments)
         var leading: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -26,48 +25,45 @@ enum Arguments {
             rest = rest.dropFirst(count)
         }
         guard let verb = rest.first, !verb.hasPrefix("-") else { return arguments }
-        // `larder image get` is a verb of two words.
-        if !verbs(of: verb).isEmpty, let second = rest.dropFirst().first, !second.hasPrefix("-") {
-            return [verb, second] + leading + rest.dropFirst(2)
-        }
-        return [verb] + negativeNumberLast(verb, leading + rest.dropFirst())
+        let words = verbWords(rest)
+        let others = joiningValues(words, leading + rest.dropFirst(words.count))
+        return words + (verb == "set" ? literalsLast(others) : others)
     }
 
-    /// Options whose value is a time or a number.
-    private static let numeric = [
-        "--ttl", "--timeout", "--max-age", "--stale-if-error", "--splay", "--interval", "--kill-after", "--deadline",
-        "--by", "--minimum", "--maximum", "--if-value",
-    ]
-
-    /// Joins `--by -1` to `--by=-1`, because the parser would take `-1` for an option. As a result, the error for a
-    /// negative time is about the time, and not about an unknown option.
-    private static func joiningNegativeValues(_ arguments: [String]) -> [String] {
+    /// Joins `--reason` and `-5 %` to `--reason=-5 %`, because the parser would take `-5 %` for an option.
+    private static func joiningValues(_ verb: [String], _ arguments: [String]) -> [String] {
+        // The help lists the options. It is only created if there is such a pair of words.
+        var options: VerbOptions?
         var joined: [String] = []
-        for (index, argument) in arguments.enumerated() {
-            let isNegative = argument.first == "-" && argument.dropFirst().first?.isNumber == true
-            if isNegative, let option = joined.last, numeric.contains(option), !arguments[..<index].contains("--") {
-                joined[joined.count - 1] = "\(option)=\(argument)"
-            } else {
-                joined.append(argument)
+        var rest = arguments[...]
+        while let word = rest.popFirst() {
+            if word == "--" { return joined + [word] + rest }
+            if word.hasPrefix("-"), let value = rest.first, value.hasPrefix("-") {
+                if options == nil { options = VerbOptions(of: verb) }
+                if options?.valued.contains(word) == true {
+                    joined.append("\(word)=\(value)")
+                    rest = rest.dropFirst()
+                    continue
+                }
             }
+            joined.append(word)
         }
         return joined
+    }
+
+    /// Rewrites `larder set a -5`, so that `-5` is a value and not an unknown option. The same applies to any word that
+    /// cannot be the name of an option, such as a private key, which begins with five dashes.
+    private static func literalsLast(_ arguments: [String]) -> [String] {
+        if arguments.contains("--") { return arguments }
+        func isLiteral(_ word: String) -> Bool { word.hasPrefix("-") && !VerbOptions.isName(word) }
+        let literals = arguments.filter(isLiteral)
+        return literals.isEmpty ? arguments : arguments.filter { !isLiteral($0) } + ["--"] + literals
     }
 
     /// Whether the arguments request results and errors in JSON. In `larder render`, `--json` means that the output
     /// file contains the configuration as JSON.
     static func requestsJSON(_ arguments: [String]) -> Bool {
         arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
-    }
-
-    /// Rewrites `larder set a -5`, so that `-5` is a negative number and not an unknown option.
-    private static func negativeNumberLast(_ verb: String, _ arguments: [String]) -> [String] {
-        guard verb == "set", !arguments.contains("--"),
-            let index = arguments.firstIndex(where: { $0.first == "-" && $0.dropFirst().first?.isNumber == true })
-        else { return arguments }
-        var arguments = arguments
-        let number = arguments.remove(at: index)
-        return arguments + ["--", number]
     }
 
     /// The unknown verb in the arguments, as one or two words; nil if the arguments have no verb, or the verb exists.
@@ -85,6 +81,15 @@ enum Arguments {
     private static func verbs(of verb: String) -> [String] {
         let command = Larder.configuration.subcommands.first { $0._commandName == verb }
         return command?.configuration.subcommands.map { $0._commandName } ?? []
+    }
+
+    /// The words of the verb at the beginning of the arguments: two for `image get`.
+    private static func verbWords(_ arguments: ArraySlice<String>) -> [String] {
+        guard let verb = arguments.first else { return [] }
+        guard !verbs(of: verb).isEmpty, let second = arguments.dropFirst().first, !second.hasPrefix("-") else {
+            return [verb]
+        }
+        return [verb, second]
     }
 
     /// The command that shows the help for the verb in the arguments: `larder get --help`.

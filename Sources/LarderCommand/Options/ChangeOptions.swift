@@ -5,7 +5,8 @@ import LarderClientCore
 struct ChangeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Change nothing (exit status 13) unless this is the current revision.", valueName: "revision"))
+            "Change nothing (exit status 13) unless this is the current revision.", valueName: "revision"),
+        completion: .revision)
     var ifRevision: Int?
 
     @Option(

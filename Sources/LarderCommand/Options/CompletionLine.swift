@@ -17,13 +17,22 @@ struct CompletionLine {
         self.words = Self.joined(words.prefix(max(index, 0)).dropFirst().map { Self.unquoted($0) })
     }
 
-    /// The options that all verbs have; nil if they are invalid.
-    var options: CompletionOptions? { try? CompletionOptions.parse(words) }
+    /// The options that all verbs have; nil if they are invalid. The last word may be an option whose value is being
+    /// completed.
+    var options: CompletionOptions? {
+        get async {
+            for words in [words, Array(words.dropLast())] {
+                if let options = try? await CompletionOptions.asyncParse(words) { return options }
+            }
+            return nil
+        }
+    }
 
     /// The line as `larder set`, with any value; nil if it is another command or invalid.
     var setCommand: SetCommand? {
-        guard let command = try? Larder.parseAsRoot(Arguments.normalized(words + ["0"])) else { return nil }
-        return command as? SetCommand
+        get async {
+            try? await Larder.asyncParseAsRoot(Arguments.normalized(words + ["0"])) as? SetCommand
+        }
     }
 
     /// Joins `--socket`, `=` and `/path`: bash splits words at `=`.
@@ -65,8 +74,9 @@ struct CompletionLine {
     }
 }
 
-/// The options of an incomplete command line that select the agent and the namespace.
-struct CompletionOptions: ParsableArguments {
+/// The options of an incomplete command line that select the agent and the namespace. It is a command, because only the
+/// options of an asynchronous command can have asynchronous completions.
+struct CompletionOptions: AsyncParsableCommand {
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var connection: ConnectionOptions
 

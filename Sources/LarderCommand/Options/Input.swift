@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 
 enum Input {
     /// Reads a file to its end; `-` is standard input.
@@ -20,6 +21,9 @@ enum Input {
         }
     }
 
+    /// Reads a text to its end, without a byte order mark; `-` is standard input.
+    static func text(of name: String) throws(Failure) -> [UInt8] { ByteOrderMark.dropped(from: try contents(of: name)) }
+
     /// The current directory; nil if it no longer exists.
     static var currentDirectory: String? {
         guard let directory = getcwd(nil, 0) else { return nil }
@@ -28,7 +32,9 @@ enum Input {
     }
 
     static func failure(_ name: String) -> Failure {
-        Failure(
-            .failure, "cannot read \(name == "-" ? "standard input" : name): \(String(cString: strerror(errno)))")
+        Failure(.failure, "cannot read \(displayName(name)): \(String(cString: strerror(errno)))")
     }
+
+    /// The name of a file for messages.
+    static func displayName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
 }

@@ -7,7 +7,7 @@ struct SelectionOptions: ParsableArguments {
         name: .customLong("path"),
         help: ArgumentHelp(
             "Use only the value at this path, such as search or /search. The names in the output are relative to it.",
-            valueName: "path"))
+            valueName: "path"), completion: .configurationPath)
     var text = ""
 
     @Option(help: ArgumentHelp("Begin the name of each variable with this text, such as APP_.", valueName: "text"))

@@ -12,7 +12,7 @@ extension ArgumentHelp {
 
 /// The options that every verb has: how to reach the agent.
 struct ConnectionOptions: ParsableArguments {
-    @Option(help: .agentSocket)
+    @Option(help: .agentSocket, completion: .file())
     var socket: String?
 
     @Option(
@@ -90,7 +90,7 @@ func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> V
 
 /// The option of the verbs that act on a namespace.
 struct NamespaceOption: ParsableArguments {
-    @Option(name: .shortAndLong, help: ArgumentHelp("The namespace.", valueName: "name"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The namespace.", valueName: "name"), completion: .namespace)
     var namespace = defaultNamespace
 }
 

@@ -2,6 +2,9 @@ import Glibc
 import LarderJSON
 
 /// Standard output and standard error, unbuffered.
+///
+/// Names and values come from other users. On a terminal, control characters in the text are therefore escaped
+/// (``Swift/String/terminalText``). In a file or a pipe, the text is unchanged.
 enum Output {
     /// Prints text and a line end on standard output.
     /// - Throws: ``Failure`` if it cannot be written, for example because the disk is full.
@@ -10,7 +13,7 @@ enum Output {
     /// Prints text on standard output without a line end.
     /// - Throws: ``Failure`` if it cannot be written.
     static func text(_ text: String) throws(Failure) {
-        let code = writeAll(text, to: STDOUT_FILENO)
+        let code = writeSafely(text, to: STDOUT_FILENO)
         if code == 0 { return }
         if code == EPIPE { endByBrokenPipe() }
         throw Failure(.failure, "cannot write to standard output: \(String(cString: strerror(code)))")
@@ -29,13 +32,16 @@ enum Output {
     }
 
     /// Prints text and a line end on standard error.
-    static func errorLine(_ line: String) { _ = writeAll(line + "\n", to: STDERR_FILENO) }
+    static func errorLine(_ line: String) { _ = writeSafely(line + "\n", to: STDERR_FILENO) }
 
     /// Whether the arguments request JSON, on standard output and on standard error.
     static let isJSON = Arguments.requestsJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
 
-    /// Prints text on standard error without a line end.
+    /// Prints text with control sequences on standard error. The text must not contain names or values.
     static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }
+
+    /// Erases the terminal of standard output, and moves the cursor to its top left.
+    static func clearScreen() { _ = writeAll("\u{1B}[H\u{1B}[J", to: STDOUT_FILENO) }
 
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
@@ -72,6 +78,10 @@ enum Output {
     /// Ends the program by SIGPIPE. By default, the kernel does this when a program writes to a pipe without a reader,
     /// but the network library makes the process ignore SIGPIPE.
     static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
+
+    private static func writeSafely(_ text: String, to descriptor: Int32) -> Int32 {
+        writeAll(isatty(descriptor) == 1 ? text.terminalText : text, to: descriptor)
+    }
 
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
         var text = text

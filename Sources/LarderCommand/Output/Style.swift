@@ -16,14 +16,14 @@ struct Style {
         isColoured = isTerminal && noColor.isEmpty && terminal != "dumb"
     }
 
-    func strong(_ text: String) -> String { wrapped(text, "1") }
+    func strong(_ text: String) -> String { wrapped(text, .bold) }
 
     /// The name of a state in its color: green for good, yellow for a warning, red for a failure.
     func state(_ state: ConfigState) -> String {
         switch state {
-        case .fresh, .refreshing: wrapped(state.rawValue, "32")
-        case .stale, .initializing: wrapped(state.rawValue, "33")
-        case .failed: wrapped(state.rawValue, "31")
+        case .fresh, .refreshing: wrapped(state.rawValue, .green)
+        case .stale, .initializing: wrapped(state.rawValue, .yellow)
+        case .failed: wrapped(state.rawValue, .red)
         default: state.rawValue.printable
         }
     }
@@ -32,15 +32,29 @@ struct Style {
         freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
     }
 
-    func good(_ text: String) -> String { wrapped(text, "32") }
+    func good(_ text: String) -> String { wrapped(text, .green) }
 
-    func warning(_ text: String) -> String { wrapped(text, "33") }
+    func warning(_ text: String) -> String { wrapped(text, .yellow) }
 
-    func problem(_ text: String) -> String { wrapped(text, "31") }
+    func problem(_ text: String) -> String { wrapped(text, .red) }
 
-    func added(_ text: String) -> String { wrapped(text, "32") }
+    func added(_ text: String) -> String { wrapped(text, .green) }
 
-    private func wrapped(_ text: String, _ code: String) -> String {
-        isColoured ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+    private func wrapped(_ text: String, _ color: Color) -> String {
+        isColoured ? color.sequence + text + Color.none.sequence : text
+    }
+
+    /// The control sequences that this type writes.
+    static let sequences = Color.allCases.map(\.sequence)
+
+    /// Renditions of ECMA-48 (SGR).
+    private enum Color: Int, CaseIterable {
+        case none = 0
+        case bold = 1
+        case red = 31
+        case green = 32
+        case yellow = 33
+
+        var sequence: String { "\u{1B}[\(rawValue)m" }
     }
 }

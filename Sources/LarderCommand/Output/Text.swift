@@ -1,13 +1,36 @@
 extension String {
     /// The text in one line that is safe for a terminal. Control characters are escaped, because they could move the
     /// cursor or change the output. Process names and messages of remote sources may contain them.
-    var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
+    package var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
 
     /// Like ``printable``, but with line ends and tabs kept.
     var printableLines: String { escaped { Self.isControl($0) && $0 != "\n" && $0 != "\t" } }
 
     /// Whether the text contains a character that ``printable`` escapes.
     var hasControls: Bool { unicodeScalars.contains(where: Self.isControl) }
+
+    /// The text with everything escaped that a terminal would not display as it is. Line ends, tabs and the colors of
+    /// ``Style`` are kept. The escapes are those of JSON, so that JSON stays valid.
+    var terminalText: String {
+        guard hasControls else { return self }
+        var text = ""
+        var rest = Substring(self).unicodeScalars
+        while let scalar = rest.first {
+            if let color = Style.sequences.first(where: { rest.starts(with: $0.unicodeScalars) }) {
+                text += color
+                rest = rest.dropFirst(color.unicodeScalars.count)
+                continue
+            }
+            if Self.isControl(scalar), scalar != "\n", scalar != "\t" {
+                let digits = String(scalar.value, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
+            rest = rest.dropFirst()
+        }
+        return text
+    }
 
     /// The text, quoted as one word of a shell command if necessary.
     var shellWord: String {

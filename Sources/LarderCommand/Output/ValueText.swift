@@ -26,6 +26,17 @@ enum ValueFormat {
 
 /// Parses the argument VALUE of `larder set`.
 enum ValueArgument {
+    /// Returns the text of a file, without one line end at its end.
+    /// - Parameter name: its path; `-` is standard input.
+    static func text(inFile name: String) throws(Failure) -> String {
+        let bytes = try Input.text(of: name)
+        guard var text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(.usage, "\(Input.displayName(name)) is not UTF-8; save it as UTF-8")
+        }
+        if let last = text.last, last == "\n" || last == "\r\n" { text.removeLast() }
+        return text
+    }
+
     /// Parses the text as JSON, or takes it as a string if it is not JSON.
     /// - Parameter isString: whether the text is taken as a string even if it is JSON.
     /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most

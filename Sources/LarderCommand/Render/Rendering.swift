@@ -18,7 +18,7 @@ struct Rendering: Sendable {
         case .json: return value.prettyText + "\n"
         case .environment(let mapping): return try mapping.variables(of: value, at: path).fileText
         case .template(let name):
-            let bytes = try Input.contents(of: name)
+            let bytes = try Input.text(of: name)
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 throw Failure(.usage, "\(name) is not UTF-8; save it as UTF-8")
             }

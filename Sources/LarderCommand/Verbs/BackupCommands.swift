@@ -21,7 +21,8 @@ struct BackupCommand: AsyncParsableCommand {
               larder restore /var/backups/larder.backup    while the agent is stopped
             """)
 
-    @Argument(help: ArgumentHelp("The file to write. An existing file is replaced.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file to write. An existing file is replaced.", valueName: "file"), completion: .file())
     var file: String
 
     @OptionGroup var agent: AgentOptions
@@ -109,7 +110,7 @@ struct RestoreCommand: ParsableCommand {
               larder restore /var/backups/larder.backup --state-directory /var/lib/larder
             """)
 
-    @Argument(help: ArgumentHelp("A file that larder backup created.", valueName: "file"))
+    @Argument(help: ArgumentHelp("A file that larder backup created.", valueName: "file"), completion: .file())
     var file: String
 
     @Option(
@@ -117,7 +118,7 @@ struct RestoreCommand: ParsableCommand {
             "The state directory to restore to.",
             discussion:
                 "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder. Required if the backup is from another directory.",
-            valueName: "path"))
+            valueName: "path"), completion: .directory)
     var stateDirectory: String?
 
     @Flag(help: "Print the result as one line of JSON.")

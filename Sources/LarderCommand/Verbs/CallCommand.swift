@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder call METHOD [PARAMS]`
 struct CallCommand: AsyncParsableCommand {
@@ -16,7 +17,7 @@ struct CallCommand: AsyncParsableCommand {
               larder call rpc.discover --json
             """)
 
-    @Argument(help: "The name of the method.")
+    @Argument(help: "The name of the method.", completion: .list(AllMethods.types.map { $0.name }))
     var method: String
 
     @Argument(help: "A JSON object or array.")

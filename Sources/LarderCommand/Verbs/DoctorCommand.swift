@@ -26,10 +26,11 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The settings file to check.",
-            discussion: "Default: the file that the agent uses, else the default file.", valueName: "file"))
+            discussion: "Default: the file that the agent uses, else the default file.", valueName: "file"),
+        completion: .file())
     var settings: String?
 
-    @Option(help: .agentSocket)
+    @Option(help: .agentSocket, completion: .file())
     var socket: String?
 
     @Option(

@@ -25,7 +25,8 @@ struct RenderCommand: AsyncParsableCommand {
             JSON, and nothing is escaped. {{#name}}…{{/name}} is repeated for each element of an array, and omitted if \
             the value is false, null, an empty array or missing. {{^name}}…{{/name}} is the opposite. {{! text }} is a \
             comment. {{.}} is the innermost value, and {{.name}} is looked up only in it. Printing a name without a \
-            value is an error unless the name ends with a question mark: {{name?}}. {{=<% %>=}} changes the \
+            value is an error unless the name ends with a question mark: {{name?}}. A JSON Pointer in quotation marks \
+            names members with dots or spaces: {{"/hosts/a.example.org"}}, optional as {{"/hosts/a"?}}. {{=<% %>=}} changes the \
             delimiters, and {{%CONTENT_TYPE:HTML}} escapes values for HTML; in a section, both apply until its end.
 
             Functions: json(name) prints any value as JSON, with strings in quotes. enumerated(object) and \
@@ -53,7 +54,8 @@ struct RenderCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "The template and the output, or with --json or --env only the output.", valueName: "template> <output"))
+            "The template and the output, or with --json or --env only the output.", valueName: "template> <output"),
+        completion: .file())
     var files: [String] = []
 
     @Flag(help: "Write the configuration as JSON, without a template.")
@@ -80,7 +82,9 @@ struct RenderCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The permissions of the output, in octal.", valueName: "mode"))
     var mode: FileMode?
 
-    @Option(help: ArgumentHelp("The user and group of the output, as names or numbers.", valueName: "user:group"))
+    @Option(
+        help: ArgumentHelp("The user and group of the output, as names or numbers.", valueName: "user:group"),
+        completion: .user)
     var owner: FileOwner?
 
     @OptionGroup var source: SelectionOptions

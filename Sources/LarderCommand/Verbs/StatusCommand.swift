@@ -23,7 +23,8 @@ struct StatusCommand: AsyncParsableCommand {
               larder status --json | jq -r '.namespaces[] | select(.state != "fresh") | .namespace'
             """)
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("Show only this namespace.", valueName: "name"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("Show only this namespace.", valueName: "name"), completion: .namespace)
     var namespace: String?
 
     @Flag(help: "Set the exit status: 0 without problems and warnings, 12 with warnings only, 1 with problems.")

@@ -1,5 +1,7 @@
+import Foundation
 import LarderJSON
 import LarderProtocol
+import TestSupport
 import Testing
 
 @testable import LarderCommand
@@ -52,9 +54,20 @@ struct ChangeFileTests {
             ])
     }
 
+    @Test(
+        "a byte order mark at the beginning is skipped",
+        arguments: ["a=1", "{a: 1}", "[{op: 'set', path: 'a', value: 1}]"])
+    func byteOrderMark(text: String) throws {
+        try withTemporaryDirectory { directory in
+            try ("\u{FEFF}" + text).write(toFile: directory + "/f", atomically: true, encoding: .utf8)
+            let changes = try ChangeFile.parse(Input.text(of: directory + "/f"), name: "f")
+            #expect(changes == [ConfigApply.Change(.set(1), at: JSONPath(["a"]))])
+        }
+    }
+
     @Test("errors name the file, and the line or the index of the change")
     func errors() {
-        #expect(message("a=1\nb")?.hasPrefix("f:2: \"b\" is neither") == true)
+        #expect(message("a=1\nb")?.hasPrefix("f:2: this line is neither") == true)
         #expect(message("=1")?.hasPrefix("f:1: the path is empty") == true)
         #expect(message("a={\"x\"")?.hasPrefix("f:1: VALUE begins like JSON") == true)
         #expect(message("{a: }")?.hasPrefix("f:1:5: ") == true)

@@ -11,7 +11,7 @@ import Testing
 @Suite("Parsing of the command line")
 struct CommandParsingTests {
     @Test("shared options can precede or follow the verb")
-    func leadingOptions() throws {
+    func leadingOptions() async throws {
         #expect(
             Arguments.normalized(["--socket", "/s", "--json", "get", "a", "--raw"])
                 == ["get", "--socket", "/s", "--json", "a", "--raw"])
@@ -32,42 +32,42 @@ struct CommandParsingTests {
             ])
         #expect(Arguments.normalized(["--json", "image", "--help"]) == ["image", "--json", "--help"])
         let command = try #require(
-            try Larder.parseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
+            try await Larder.asyncParseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
         #expect(command.namespace.namespace == "web")
         #expect(command.agent.connection.timeout.duration == .seconds(2))
     }
 
     @Test("verbs accept their arguments and options")
-    func verbs() throws {
+    func verbs() async throws {
         let set = try #require(
-            try Larder.parseAsRoot(["set", "a.b", "-n", "web", "--ttl", "10m", "--", "-5"]) as? SetCommand)
+            try await Larder.asyncParseAsRoot(["set", "a.b", "-n", "web", "--ttl", "10m", "--", "-5"]) as? SetCommand)
         #expect(set.path == "a.b")
         #expect(set.value == "-5")
         #expect(set.ttl?.duration == .seconds(600))
-        let watch = try #require(try Larder.parseAsRoot(["watch", "--count", "3", "--patch"]) as? WatchCommand)
+        let watch = try #require(try await Larder.asyncParseAsRoot(["watch", "--count", "3", "--patch"]) as? WatchCommand)
         #expect(watch.count == 3)
         #expect(watch.patch)
         #expect(watch.path.text == "")
-        let push = try #require(try Larder.parseAsRoot(["push", "-", "--version", "7", "--force"]) as? PushCommand)
+        let push = try #require(try await Larder.asyncParseAsRoot(["push", "-", "--version", "7", "--force"]) as? PushCommand)
         #expect(push.file == "-")
         #expect(push.version == "7")
-        let call = try #require(try Larder.parseAsRoot(["call", "agent.ping"]) as? CallCommand)
+        let call = try #require(try await Larder.asyncParseAsRoot(["call", "agent.ping"]) as? CallCommand)
         #expect(call.params == nil)
         let exec = try #require(
-            try Larder.parseAsRoot(
+            try await Larder.asyncParseAsRoot(
                 ["exec", "--watch", "--signal", "SIGHUP", "--splay", "5s", "--", "env", "-u", "--watch"])
                 as? ExecCommand)
         #expect(exec.command == ["env", "-u", "--watch"])
         #expect(exec.signal?.number == SIGHUP)
         let render = try #require(
-            try Larder.parseAsRoot(["render", "t", "o", "--mode", "0640", "--owner", "u:g"]) as? RenderCommand)
+            try await Larder.asyncParseAsRoot(["render", "t", "o", "--mode", "0640", "--owner", "u:g"]) as? RenderCommand)
         #expect(render.output == "o")
         #expect(render.mode?.bits == 0o640)
         #expect(render.owner == FileOwner(argument: "u:g"))
-        #expect(try (Larder.parseAsRoot(["render", "--json"]) as? RenderCommand)?.output == "-")
+        #expect(try await (Larder.asyncParseAsRoot(["render", "--json"]) as? RenderCommand)?.output == "-")
         let digest = String(repeating: "Ab", count: 32)
         let image = try #require(
-            try Larder.parseAsRoot(
+            try await Larder.asyncParseAsRoot(
                 [
                     "image", "get", "https://a/b", "-o", "-", "--policy", "networkFirst", "--max-age", "90s",
                     "--digest",
@@ -78,7 +78,7 @@ struct CommandParsingTests {
         #expect(image.policy.policy == .networkFirst && image.policy.maximumAgeSeconds == 90)
         #expect(image.digest == WireDigest(digest.lowercased()))
         #expect(image.deadline?.duration == .seconds(5))
-        let status = try #require(try Larder.parseAsRoot(["status"]) as? StatusCommand)
+        let status = try #require(try await Larder.asyncParseAsRoot(["status"]) as? StatusCommand)
         #expect(status.namespace == nil)
     }
 
@@ -103,8 +103,8 @@ struct CommandParsingTests {
             ["image", "prefetch", "f", "--concurrency", "65"], ["image", "why"], ["image", "rm"],
             ["image", "put", "f"], ["image", "put", "--url", "u"],
         ])
-    func usageErrors(arguments: [String]) {
-        let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }
+    func usageErrors(arguments: [String]) async {
+        let error = await #expect(throws: (any Error).self) { try await Larder.asyncParseAsRoot(Arguments.normalized(arguments)) }
         guard let error else { return }
         #expect(!Larder.exitCode(for: error).isSuccess)
         #expect(!Larder.message(for: error).contains("\n"))

@@ -72,14 +72,54 @@ struct ConditionalCommandTests {
     }
 
     /// Runs `larder edit` with a shell script as the editor. `$1` is the file, and `$STEP` counts the calls from 1.
-    private func edit(_ home: AgentHome, _ script: String, _ arguments: String...) throws -> Command {
+    private func edit(
+        _ home: AgentHome, _ script: String, _ arguments: String..., onTerminal: Bool = false
+    ) throws -> Command {
         try home.write(
             "editor", "#!/bin/sh\nSTEP=$(($(cat $0.step 2>/dev/null || echo 0) + 1))\necho $STEP > $0.step\n" + script)
         let path = home.directory + "/editor"
         chmod(path, 0o700)
         unlink(path + ".step")
         let environment = home.clientEnvironment.merging(["EDITOR": path, "VISUAL": ""]) { $1 }
-        return try Command.run(Products.commandLine, ["edit"] + arguments, environment: environment)
+        let command = [try Products.commandLine, "edit"] + arguments
+        return onTerminal
+            ? try Command.run(
+                "script", ["-qec", "exec " + command.joined(separator: " "), "/dev/null"], environment: environment)
+            : try Command.run(command[0], Array(command[1...]), environment: environment)
+    }
+
+    /// How often the editor of the last call of `edit` was opened.
+    private func openings(_ home: AgentHome) throws -> Int? {
+        Int(try String(contentsOfFile: home.directory + "/editor.step", encoding: .utf8).dropLast())
+    }
+
+    @Test("without a terminal, edit opens the editor once, and reports why the text was refused")
+    func editWithoutTerminal() throws {
+        try AgentHome.with(settings: "{ namespaces: { default: { schema: { path: '@/schema.json' } } } }") { home in
+            try home.write("schema.json", #"{"properties": {"limit": {"maximum": 100}}}"#)
+            _ = try home.start()
+            try home.larder("set", "limit", "55")
+            for (script, status) in [
+                (#"sed -i s/5/55/ "$1""#, 14), (#"sed -i s/5/5,,/ "$1""#, 2),
+                ("\(try Products.commandLine) set limit $STEP >&2; sed -i s/5/6/ \"$1\"", 13),
+            ] {
+                let end = try edit(home, script)
+                #expect(end.status == CInt(status), "\(script): \(end)")
+                #expect(try openings(home) == 1)
+            }
+        }
+    }
+
+    @Test("on a terminal, edit ends with the reason if the text is unchanged since it was refused")
+    func editGivesUp() throws {
+        try AgentHome.with(settings: "{ namespaces: { default: { schema: { path: '@/schema.json' } } } }") { home in
+            try home.write("schema.json", #"{"properties": {"limit": {"maximum": 100}}}"#)
+            _ = try home.start()
+            try home.larder("set", "limit", "55")
+            let end = try edit(home, #"[ $STEP = 2 ] || sed -i 's/: 55/: 555/' "$1""#, onTerminal: true)
+            #expect(end.status == 14, "\(end)")
+            #expect(try openings(home) == 2)
+        }
     }
 
     @Test("edit applies only the difference, and an unchanged or empty text changes nothing")
@@ -114,8 +154,8 @@ struct ConditionalCommandTests {
                 *) exit 9 ;;
                 esac
                 """
-            let edited = try edit(home, script)
-            #expect(edited.status == 0, "\(edited.log)")
+            let edited = try edit(home, script, onTerminal: true)
+            #expect(edited.status == 0, "\(edited)")
             #expect(try agent.call("config.get")["value"] == ["a": 2, "b": 5])
         }
     }

@@ -56,9 +56,9 @@ struct PathCompletionTests {
     @Test("values are offered if larder set parses them as the same value")
     func values() {
         let values: [JSONValue] = ["fast", "full", true, 5, "1.10", .null, "a b", "-x", "$(reboot)"]
-        #expect(PathCompletion.candidates(values, typed: "", isString: false) == ["fast", "full", "true", "5"])
-        #expect(PathCompletion.candidates(values, typed: "", isString: true) == ["fast", "full", "1.10"])
-        #expect(PathCompletion.candidates(values, typed: "fu", isString: false) == ["full"])
+        #expect(AgentCompletion.candidates(values, typed: "", isString: false) == ["fast", "full", "true", "5"])
+        #expect(AgentCompletion.candidates(values, typed: "", isString: true) == ["fast", "full", "1.10"])
+        #expect(AgentCompletion.candidates(values, typed: "fu", isString: false) == ["full"])
     }
 
     @Test("the options before the completed word apply, also quoted or split at the equals sign")

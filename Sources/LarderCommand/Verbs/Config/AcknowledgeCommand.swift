@@ -16,7 +16,7 @@ struct AcknowledgeCommand: AsyncParsableCommand {
               larder acknowledge 41 --refuse 'port 80 is taken' --stay
             """)
 
-    @Argument(help: "The revision of the snapshot.")
+    @Argument(help: "The revision of the snapshot.", completion: .revision)
     var revision: Int
 
     @Option(help: ArgumentHelp("Report that the snapshot is not used, for this reason.", valueName: "reason"))

@@ -30,7 +30,9 @@ struct ApplyCommand: AsyncParsableCommand {
               echo '{"search.limit": 25, "search.hosts": ["a", "b"]}' | larder apply - --if-revision 41
             """)
 
-    @Argument(help: ArgumentHelp("The file that contains the changes; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file that contains the changes; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @OptionGroup var change: ChangeOptions
@@ -39,7 +41,7 @@ struct ApplyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let changes = try ChangeFile.parse(
-            Input.contents(of: file), name: file == "-" ? "standard input" : file)
+            Input.text(of: file), name: Input.displayName(file))
         if changes.count > ConfigApply.Parameters.maxChanges { return try await apply(long: changes) }
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace.namespace, ifRevision: change.condition, reason: change.reason,

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import LarderClientCore
 
 /// `larder edit [PATH]`
@@ -10,7 +11,7 @@ struct EditCommand: AsyncParsableCommand {
             Opens $VISUAL, $EDITOR or vi with the resolved value at the path. Only what you change becomes an \
             override; all of it is applied as one change. If the agent refuses it, or if the configuration was changed \
             in the meantime, the editor opens again with the reason and your changes. Save an empty text, or leave the \
-            text unchanged, to give up.
+            text unchanged, to give up. If standard input is not a terminal, the editor opens only once.
 
             EXAMPLES:
               larder edit search
@@ -30,18 +31,21 @@ struct EditCommand: AsyncParsableCommand {
     func run() async throws {
         let path = try path.path
         let editor = try Editor()
+        // Without a terminal, the editor is a program that could make the same mistake indefinitely.
+        let canReopen = isatty(STDIN_FILENO) == 1
         try await agent.connection.withClient { client in
             var base = try await current(path, client)
             var text = EditText.text(base.value, notes: notes(path, base, []))
             var lastFailure: Failure?
             while true {
                 let edited = try editor.edit(text)
-                if edited == text, let lastFailure { throw lastFailure }
+                if let lastFailure, edited.utf8.elementsEqual(text.utf8) { throw lastFailure }
                 let value: JSONValue?
                 do throws(Failure) {
                     // The editor opens again with one more note, the error.
                     value = try EditText.value(of: edited, noteLines: notes(path, base, []).count + 1)
                 } catch {
+                    if !canReopen { throw error }
                     lastFailure = error
                     text = EditText.replacingNotes(of: edited, by: notes(path, base, [error.message]))
                     continue
@@ -56,6 +60,7 @@ struct EditCommand: AsyncParsableCommand {
                 } catch let error as LarderClientError {
                     guard let remote = error.remoteError, Self.asksAgain(remote.code) else { throw error }
                     let failure = Failure(error, agent.connection.hints)
+                    if !canReopen { throw failure }
                     if remote.code == .conflict {
                         lastFailure = nil
                         base = try await current(path, client)

@@ -17,7 +17,9 @@ struct PushCommand: AsyncParsableCommand {
               generate-config | larder push - --version 2026-01-31.1
             """)
 
-    @Argument(help: ArgumentHelp("The file that contains the document; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file that contains the document; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @Option(help: ArgumentHelp("The version that the author of the document gives it.", valueName: "text"))
@@ -32,7 +34,7 @@ struct PushCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConfigPush.Parameters(
-            document: try Self.document(Input.contents(of: file), name: file), namespace: namespace.namespace,
+            document: try Self.document(Input.text(of: file), name: file), namespace: namespace.namespace,
             version: version, force: force, ifRevision: change.condition, reason: change.reason,
             isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigPush.self, parameters) {
@@ -41,7 +43,7 @@ struct PushCommand: AsyncParsableCommand {
     }
 
     static func document(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {
-        let name = name == "-" ? "standard input" : name
+        let name = Input.displayName(name)
         let document: JSONValue
         do {
             document = try JSONValue(parsing: bytes)

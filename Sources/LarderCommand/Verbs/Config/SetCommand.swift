@@ -11,8 +11,11 @@ struct SetCommand: AsyncParsableCommand {
             VALUE is parsed as JSON; if it is not JSON, it is used as a string. With --string it is always a string. \
             An object is merged with the values of the lower layers, and null hides those values. The override lasts \
             until larder unset or, with --ttl, until that time has passed. If the path is set again without --ttl, the \
-            override no longer expires. A string that begins with a dash must follow --. With --all, VALUE is an \
-            object that replaces all overrides.
+            override no longer expires. Write -- before a word such as -x; a negative number needs none. With --all, \
+            VALUE is an object that replaces all overrides.
+
+            With --value-from, VALUE is read from a file or, for -, from standard input, so that it does not appear in \
+            the list of processes. One line end at the end of the text is not part of the value.
 
             The conditions --if-revision, --if-value and --if-absent are checked in the same step as the change, so \
             that no other change can come between. If one of them does not hold, the exit status is 13.
@@ -25,6 +28,8 @@ struct SetCommand: AsyncParsableCommand {
               larder set log.level debug --ttl 10m
               larder set search.offset -5
               larder set shell.options -- -eu
+              larder set tls.key --value-from /etc/ssl/private/app.pem
+              pass show api | larder set api.token --string --value-from -
               larder set --all '{"search": {"limit": 25}}'
               larder set search.limit 30 --if-value 25 --reason "more results per page"
               larder set jobs.owner host-7 --if-absent
@@ -34,10 +39,14 @@ struct SetCommand: AsyncParsableCommand {
     @Argument(
         help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.",
         completion: .configurationPath)
-    var path: String
+    var path: String?
 
     @Argument(help: "JSON, or a string.", completion: .configurationValue)
     var value: String?
+
+    @Option(
+        help: ArgumentHelp("Read VALUE from this file; - is standard input.", valueName: "file"), completion: .file())
+    var valueFrom: String?
 
     @Option(
         help: ArgumentHelp("Remove the override after this time, such as 90s, 10m, 1h30m or 7d.", valueName: "time"),
@@ -59,16 +68,24 @@ struct SetCommand: AsyncParsableCommand {
         if all {
             if value != nil { throw ValidationError("--all takes no path; write larder set --all VALUE") }
         } else {
+            guard let path else { throw ValidationError("Missing expected argument '<path>'") }
             try PathArgument.rejectEmpty(path, "larder set --all VALUE replaces all overrides")
-            if value == nil { throw ValidationError("Missing expected argument '<value>'") }
+        }
+        if valueFrom != nil {
+            if text != nil { throw ValidationError("--value-from replaces VALUE; leave out one of them") }
+        } else if text == nil {
+            throw ValidationError("Missing expected argument '<value>'")
         }
     }
 
+    /// The argument VALUE.
+    private var text: String? { all ? path : value }
+
     func run() async throws {
-        let text = value ?? path
+        let path = all ? JSONPath([]) : try PathArgument.parse(path ?? "")
+        let text = try valueFrom.map(ValueArgument.text(inFile:)) ?? text ?? ""
         let parameters = ConfigSet.Parameters(
-            path: all ? JSONPath([]) : try PathArgument.parse(path),
-            value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
+            path: path, value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
             ttlMilliseconds: ttl?.milliseconds, replaceAll: all, ifRevision: change.condition,
             ifValue: try condition.condition(isString: string), reason: change.reason, isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigSet.self, parameters) {

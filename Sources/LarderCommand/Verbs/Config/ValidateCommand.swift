@@ -24,10 +24,12 @@ struct ValidateCommand: AsyncParsableCommand {
               larder validate config.json --schema schema.json   in CI, without an agent
             """)
 
-    @Argument(help: ArgumentHelp("The file that contains the document; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file that contains the document; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
-    @Option(help: ArgumentHelp("Validate with this schema, without an agent.", valueName: "file"))
+    @Option(help: ArgumentHelp("Validate with this schema, without an agent.", valueName: "file"), completion: .file())
     var schema: String?
 
     @Option(name: .customLong("as"), help: ArgumentHelp("The layer that the file would replace.", valueName: "layer"))
@@ -37,8 +39,8 @@ struct ValidateCommand: AsyncParsableCommand {
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
-        let name = file == "-" ? "standard input" : file
-        let document = try LenientJSON.parse(Input.contents(of: file), name: name)
+        let name = Input.displayName(file)
+        let document = try LenientJSON.parse(Input.text(of: file), name: name)
         guard document.kind == .object else {
             throw Failure(
                 .usage, "\(name) contains JSON of the type \(document.kind); a configuration must be an object")

@@ -24,7 +24,7 @@ struct WaitCommand: AsyncParsableCommand {
         completion: .configurationPath)
     var condition: String?
 
-    @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"))
+    @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"), completion: .revision)
     var revision: Int?
 
     @Flag(help: "Use VALUE as a string even if it is JSON.")
@@ -72,7 +72,7 @@ struct WaitCommand: AsyncParsableCommand {
         if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
             throw Failure(
                 .usage,
-                "\"\(text)\" is not a valid condition; write PATH=VALUE or PATH!=VALUE without spaces around the "
+                "the condition for \"\(name)\" is invalid; write PATH=VALUE or PATH!=VALUE without spaces around the "
                     + "operator; if VALUE itself begins with \"=\" or a space, write it as a JSON string, such as "
                     + "'path=\"=x\"'")
         }

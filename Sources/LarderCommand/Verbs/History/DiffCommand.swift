@@ -17,13 +17,16 @@ struct DiffCommand: AsyncParsableCommand {
               larder diff 40 --json | jq .patch
             """)
 
-    @Argument(help: ArgumentHelp("The revision to compare from.", valueName: "from"))
+    @Argument(help: ArgumentHelp("The revision to compare from.", valueName: "from"), completion: .revision)
     var from: Int
 
-    @Argument(help: ArgumentHelp("The revision to compare with. Default: the current one.", valueName: "to"))
+    @Argument(
+        help: ArgumentHelp("The revision to compare with. Default: the current one.", valueName: "to"),
+        completion: .revision)
     var to: Int?
 
-    @Option(help: ArgumentHelp("Compare only the values at this path.", valueName: "path"))
+    @Option(
+        help: ArgumentHelp("Compare only the values at this path.", valueName: "path"), completion: .configurationPath)
     var path = ""
 
     @OptionGroup var namespace: NamespaceOption

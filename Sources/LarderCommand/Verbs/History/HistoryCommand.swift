@@ -22,10 +22,14 @@ struct HistoryCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("List at most this many snapshots.", valueName: "number"))
     var limit: Int?
 
-    @Option(help: ArgumentHelp("Pin this snapshot: retain it until it is unpinned.", valueName: "revision"))
+    @Option(
+        help: ArgumentHelp("Pin this snapshot: retain it until it is unpinned.", valueName: "revision"),
+        completion: .revision)
     var pin: Int?
 
-    @Option(help: ArgumentHelp("Unpin this snapshot: the limits apply to it again.", valueName: "revision"))
+    @Option(
+        help: ArgumentHelp("Unpin this snapshot: the limits apply to it again.", valueName: "revision"),
+        completion: .revision)
     var unpin: Int?
 
     @OptionGroup var namespace: NamespaceOption

@@ -20,7 +20,7 @@ struct RollbackCommand: AsyncParsableCommand {
               larder rollback --release          use the content of the sources again
             """)
 
-    @Argument(help: ArgumentHelp("A revision that larder history lists.", valueName: "revision"))
+    @Argument(help: ArgumentHelp("A revision that larder history lists.", valueName: "revision"), completion: .revision)
     var revision: Int?
 
     @Flag(help: "End the hold of an earlier rollback.")
@@ -28,6 +28,7 @@ struct RollbackCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("When the hold ends: untilNewer or untilReleased.", valueName: "rule"),
+        completion: .list(ConfigRollback.Hold.allCases.map(\.rawValue)),
         transform: Self.holdRule)
     var hold: ConfigRollback.Hold?
 

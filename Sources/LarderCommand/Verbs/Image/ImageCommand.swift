@@ -46,6 +46,7 @@ private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ",
 struct ImagePolicyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("How to use the cache and the network: \(policies).", valueName: "policy"),
+        completion: .list(ImagePolicy.allCases.map(\.rawValue)),
         transform: { text in
             guard let policy = ImagePolicy(rawValue: text) else {
                 throw ValidationError("write one of \(policies)")

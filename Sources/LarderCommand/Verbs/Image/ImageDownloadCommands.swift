@@ -35,9 +35,9 @@ struct ImageDownloadsCommand: AsyncParsableCommand {
             while true {
                 let downloads = try await client.call(ImageDownloads.self, NoParameters()).downloads
                 let size = Output.terminalSize
-                // Begin at the top left, and erase the previous list.
                 let list = DownloadReport.text(downloads, columns: size.columns, rows: size.rows - 1)
-                try Output.line("\u{1B}[H\u{1B}[J\(list)")
+                Output.clearScreen()
+                try Output.line(list)
                 try await Task.sleep(for: Self.interval)
             }
         }

@@ -32,7 +32,8 @@ struct ImageGetCommand: AsyncParsableCommand {
     @OptionGroup var image: ImageArgument
 
     @Option(
-        name: .shortAndLong, help: ArgumentHelp("Copy the image to this file; - is standard output.", valueName: "file")
+        name: .shortAndLong,
+        help: ArgumentHelp("Copy the image to this file; - is standard output.", valueName: "file"), completion: .file()
     )
     var output: String?
 

@@ -31,7 +31,9 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
               larder image prefetch wallpapers.txt --json | jq -r '.failures[].url' > again.txt
             """)
 
-    @Argument(help: ArgumentHelp("The file that contains the list; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file that contains the list; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @Option(help: ArgumentHelp("The maximum number of simultaneous downloads, from 1 to 64.", valueName: "number"))
@@ -46,7 +48,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let list = try PrefetchList.parse(Input.contents(of: file), name: file)
+        let list = try PrefetchList.parse(Input.text(of: file), name: file)
         report(list.refusals, of: list.unit)
         var end: CInt?
         try await agent.connection.withClient { client in
@@ -64,7 +66,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     /// Writes the refused lines or elements of the list to standard error, at most as many as the agent would list in a
     /// result. If there are more, then writes the number of the remaining ones.
     private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
-        let (name, limit) = (PrefetchList.displayName(file), ImagePrefetch.Result.maxFailures)
+        let (name, limit) = (Input.displayName(file), ImagePrefetch.Result.maxFailures)
         for refusal in refusals.prefix(limit) {
             Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
         }

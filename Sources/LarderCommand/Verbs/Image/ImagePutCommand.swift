@@ -16,7 +16,9 @@ struct ImagePutCommand: AsyncParsableCommand {
               plot | larder image put - --url https://app.internal/charts/today.png --json
             """)
 
-    @Argument(help: ArgumentHelp("The file that contains the image; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file that contains the image; - is standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @Option(help: ArgumentHelp("Store the image under this URL: http:// or https://.", valueName: "url"))

@@ -6,21 +6,47 @@ import LarderSchema
 extension CompletionKind {
     /// Completes a path with the member names in the schema and in the current configuration.
     static var configurationPath: CompletionKind {
-        .custom { words, index, prefix in await PathCompletion.paths(CompletionLine(words, index, prefix)) }
+        .custom { words, index, prefix in await AgentCompletion.paths(CompletionLine(words, index, prefix)) }
+    }
+
+    /// Completes the name of a namespace that the user may read.
+    static var namespace: CompletionKind {
+        .custom { words, index, prefix in await AgentCompletion.namespaces(CompletionLine(words, index, prefix)) }
+    }
+
+    /// Completes a revision with those that `larder history` lists.
+    static var revision: CompletionKind {
+        .custom { words, index, prefix in await AgentCompletion.revisions(CompletionLine(words, index, prefix)) }
     }
 
     /// Completes the value of `larder set` with the values that the schema permits.
     static var configurationValue: CompletionKind {
-        .custom { words, index, prefix in await PathCompletion.values(CompletionLine(words, index, prefix)) }
+        .custom { words, index, prefix in await AgentCompletion.values(CompletionLine(words, index, prefix)) }
     }
 }
 
 /// Requests the candidates for shell completion from the agent. There are no candidates if a request fails.
-enum PathCompletion {
+enum AgentCompletion {
     private static let timeout = Duration.seconds(1)
 
+    static func namespaces(_ line: CompletionLine) async -> [String] {
+        let info = await request(await line.options?.connection.socket) { client in
+            try await client.call(AgentInfo.self, NoParameters())
+        }
+        return info?.namespaces.filter(\.isCandidate) ?? []
+    }
+
+    static func revisions(_ line: CompletionLine) async -> [String] {
+        guard let options = await line.options else { return [] }
+        let history = await request(options.connection.socket) { client in
+            try await client.call(
+                ConfigHistory.self, ConfigHistory.Parameters(namespace: options.namespace.namespace))
+        }
+        return history?.generations.map { "\($0.revision)" } ?? []
+    }
+
     static func paths(_ line: CompletionLine) async -> [String] {
-        guard let options = line.options, !options.isAll, let path = IncompletePath(line.typed) else { return [] }
+        guard let options = await line.options, !options.isAll, let path = IncompletePath(line.typed) else { return [] }
         let (namespace, parent) = (options.namespace.namespace, path.parent)
         let found = await request(options.connection.socket) { client in
             async let schema = schemaInForce(namespace, client)
@@ -31,7 +57,9 @@ enum PathCompletion {
     }
 
     static func values(_ line: CompletionLine) async -> [String] {
-        guard let command = line.setCommand, let path = try? JSONPath(parsing: command.path) else { return [] }
+        guard let command = await line.setCommand, let text = command.path, let path = try? JSONPath(parsing: text) else {
+            return []
+        }
         let namespace = command.namespace.namespace
         let schema = await request(command.agent.connection.socket) { client in
             await schemaInForce(namespace, client)
@@ -136,7 +164,7 @@ extension String {
     ///
     /// The completion script for bash expands candidates. A name such as `$(reboot)` would therefore run a command. In
     /// the script for zsh, a colon separates a candidate from its description.
-    fileprivate var isCandidate: Bool {
+    var isCandidate: Bool {
         shellWord == self && !hasPrefix("-") && !contains(":")
     }
 }
