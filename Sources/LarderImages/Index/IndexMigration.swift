@@ -7,7 +7,8 @@ internal import LarderUpstream
 /// it. Migrated rows therefore have no validator, and are fetched unconditionally once they are stale. Version 3 does
 /// not record how long the redirects to `url` may be used either, so an image is stale if its URL may be a redirect. Its
 /// key text has no path if the request had a cache key, and otherwise contains the URL as the client wrote it, and not as
-/// it is requested.
+/// it is requested. An agent of version 3 requested the path `/` if the percent-encoded bytes of a path are not UTF-8, so
+/// such an image is stale, too.
 struct IndexMigration {
     /// The version that is migrated.
     static let version = 3
@@ -30,12 +31,14 @@ struct IndexMigration {
                 var found: IndexRows.Found?
                 try oneRow.run([.blob(key.bytes)]) { row in found = IndexRows.read(row, key) }
                 guard let row = found?.row, let migrated = Self.migrated(row) else { continue }
-                // If two rows get the same key, the first one keeps it. No request finds the other one, but it stays.
-                var isTaken = false
-                if migrated.key != key { try oneRow.run([.blob(migrated.key.bytes)]) { _ in isTaken = true } }
-                if isTaken { continue }
+                var other: ImageRow?
+                if migrated.key != key {
+                    try oneRow.run([.blob(migrated.key.bytes)]) { row in
+                        other = IndexRows.read(row, migrated.key).row
+                    }
+                }
                 try rows.remove(key)
-                try rows.put(migrated)
+                try rows.put(other.map { Self.merged(migrated, $0) } ?? migrated)
             }
         }
         // ``IndexFormat`` reads the version from the header of the file.
@@ -63,7 +66,8 @@ struct IndexMigration {
         let (url, cacheKey) = row.lookup
         let address = try? FetchURL(parsing: row.url)
         let lookup = try? FetchURL(parsing: url)
-        if cacheKey == nil, address == lookup, lookup == nil || lookup?.text == url { return nil }
+        let isOfOtherPath = address?.path.hasEscapesOutsideUTF8 ?? false
+        if cacheKey == nil, address == lookup, !isOfOtherPath, lookup == nil || lookup?.text == url { return nil }
         var row = row
         let isSameOrigin = address?.origin == lookup?.origin
         if let cacheKey {
@@ -74,15 +78,41 @@ struct IndexMigration {
         } else if let lookup {
             row.keyText = "\(row.credential ?? "")\n\(lookup.text)"
             // The URL is only written in another way.
-            if address == lookup { return row }
+            if address == lookup, !isOfOtherPath { return row }
         }
         // An image from a client stays fresh, because its origin may not exist.
         if !isSameOrigin || !isFromClient(row.response) { row.response.redirectEnd = row.response.responseTime }
         return row
     }
 
+    /// The row to keep of two rows whose URLs are requested in the same way: the newer one, pinned if one of them is.
+    private static func merged(_ one: ImageRow, _ other: ImageRow) -> ImageRow {
+        var kept = one.response.responseTime > other.response.responseTime ? one : other
+        kept.isPinned = one.isPinned || other.isPinned
+        return kept
+    }
+
     /// Whether a response has the only field of a response that a client stored (`image.put`).
     private static func isFromClient(_ response: StoredResponse) -> Bool {
         response.fields.lines.map(\.name) == ["cache-control"] && response.requestTime == response.responseTime
+    }
+}
+
+extension Substring {
+    /// Whether the text contains percent-encoded bytes that are not UTF-8.
+    fileprivate var hasEscapesOutsideUTF8: Bool {
+        guard utf8.contains(UInt8(ascii: "%")) else { return false }
+        var bytes: [UInt8] = []
+        var rest = utf8
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2, let escaped = UInt8(Substring(digits), radix: 16) {
+                bytes.append(escaped)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self) == nil
     }
 }

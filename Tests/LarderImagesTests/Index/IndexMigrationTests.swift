@@ -103,6 +103,72 @@ struct IndexMigrationTests {
         }
     }
 
+    /// Runs a body with a migrated cache to which `add` has added images.
+    private func withMigratedCache(
+        adding add: (String) throws -> Void, _ body: (CacheFixture) async throws -> Void
+    ) async throws {
+        try await withPath { path in
+            try IndexVersion3.make(path)
+            try add(path)
+            let fixture = try await CacheFixture.open(path)
+            fixture.origin.answer(picture(1))
+            try await body(fixture)
+            await fixture.cache.stop()
+        }
+    }
+
+    @Test(
+        "an image whose URL was escaped before its request is found under the URL as it is requested",
+        arguments: ["https://img.example/a%5B1%5D.png", "https://img.example/a[1].png"])
+    func escapedURL(_ recorded: String) async throws {
+        let written = "https://img.example/a[1].png"
+        try await withMigratedCache {
+            try IndexVersion3.add($0, written, from: recorded, isPinned: true)
+        } _: { fixture in
+            for url in [written, "https://img.example/a%5B1%5D.png"] {
+                let image = try await fixture.get(url)
+                #expect(image.source == .hit && image.freshness == .fresh && image.bytes == IndexVersion3.image.count)
+            }
+            #expect(fixture.origin.requests.isEmpty)
+            let row = try await fixture.rows().first { $0.lookup.url == "https://img.example/a%5B1%5D.png" }
+            #expect(row?.isPinned == true)
+            #expect(try await fixture.rows().count == 7)
+        }
+    }
+
+    @Test("of two images whose URLs are requested in the same way, the newer one stays, with the pin of the other one")
+    func sameRequest() async throws {
+        let escaped = "https://img.example/a%5B1%5D.png"
+        try await withMigratedCache { path in
+            try IndexVersion3.add(path, "https://img.example/a[1].png", from: escaped, isPinned: true, at: 999_980)
+            try IndexVersion3.add(path, escaped, from: escaped, at: 999_990)
+        } _: { fixture in
+            let rows = try await fixture.rows().filter { $0.lookup.url.contains("a%5B1%5D") || $0.isPinned }
+            #expect(rows.count == 4)
+            #expect(rows.first { $0.lookup.url == escaped }?.isPinned == true)
+            #expect(rows.first { $0.lookup.url == escaped }?.response.responseTime == 999_990)
+        }
+    }
+
+    @Test(
+        "an image that may be that of another URL is stale",
+        arguments: [
+            ("https://img.example/img/%B1.jpg", "https://img.example/img/%B1.jpg"),
+            ("https://img.example/a[1]%20b.png", "https://img.example/a%5B1%5D%2520b.png"),
+        ])
+    func otherURL(_ written: String, _ recorded: String) async throws {
+        try await withMigratedCache {
+            try IndexVersion3.add($0, written, from: recorded, isPinned: true)
+        } _: { fixture in
+            let image = try await fixture.get(written)
+            #expect(image.source == .miss)
+            #expect(fixture.origin.requests.last?.cached?.validator == nil)
+            let rows = try await fixture.rows()
+            #expect(rows.count == 7)
+            #expect(rows.count(where: \.isPinned) == 4)
+        }
+    }
+
     @Test("an unfinished migration is repeated by the next start")
     func killed() throws {
         try withDirectory { path in

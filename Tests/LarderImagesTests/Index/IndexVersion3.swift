@@ -1,4 +1,6 @@
 import Foundation
+import LarderHTTPSemantics
+import LarderImageFormats
 import TestSupport
 
 @testable import LarderImages
@@ -77,5 +79,41 @@ enum IndexVersion3 {
         }
         try Data(image).write(to: URL(filePath: directory + "/" + digest))
         try SQLiteDatabase(path: path + "/" + name).run(sql)
+    }
+
+    /// Adds an image without a credential, as an agent of version 3 stores it.
+    ///
+    /// - Parameters:
+    ///   - written: the URL as the client wrote it
+    ///   - url: the URL that the agent recorded as the one that sent the image
+    ///   - lifetime: `max-age` in seconds
+    ///   - time: when the response arrived, in seconds since 1970
+    static func add(
+        _ path: String, _ written: String, from url: String, isPinned: Bool = false, lifetime: Int = 31_536_000,
+        at time: Int = 999_990
+    ) throws {
+        guard let digest = BlobDigest(hex: digest) else { return }
+        let header = ImageHeader(.png, width: 3, height: 2, frameCount: 1, orientation: nil)
+        let fields = ResponseFields(text: "cache-control: max-age=\(lifetime)\netag: \"a\"\n")
+        let response = StoredResponse(
+            status: 200, fields: fields, url: url, request: [], requestTime: time, responseTime: time)
+        let row = ImageRow(
+            keyText: "\n" + written, url: url,
+            blob: PublishedBlob(digest: digest, size: image.count, header: header), response: response, lastUse: time,
+            isPinned: isPinned)
+        let entry = row.entry
+        let database = try SQLiteDatabase(path: path + "/" + IndexFormat.index)
+        try database.prepare("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run([
+            .blob(entry.key.bytes), .blob(digest.bytes), .integer(row.size), .blob(entry.freshness.bytes),
+            .integer(time), .integer(isPinned ? 1 : 0), .integer(Int(bitPattern: UInt(entry.variant))), .text("png"),
+            .integer(3), .integer(2), .integer(RowChecksum.of(entry)),
+        ])
+        let proof = RowChecksum.of(
+            texts: [row.keyText, url, fields.text, ""], numbers: [1, nil, 200, time, time, nil, nil, nil],
+            added: [nil, nil])
+        try database.prepare("INSERT INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run([
+            .blob(entry.key.bytes), .text(row.keyText), .text(url), .integer(1), .null, .integer(200),
+            .text(fields.text), .text(""), .integer(time), .integer(time), .null, .null, .null, .integer(proof),
+        ])
     }
 }
