@@ -1,7 +1,7 @@
 /// Reads the type and size of an image from its first bytes as they arrive, before any part of the image is published.
 ///
 /// The input may be split into pieces of any size; the result is the same. The reader buffers only the bytes that its
-/// parser requires: up to 1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the other formats.
+/// parser requires: up to 512 KiB for AVIF and HEIC, 64 KiB for JPEG, far less for the other formats.
 ///
 /// The reader rejects an image whose header does not end within a limit. The limit is 16 MiB for PNG, JPEG, JPEG XL,
 /// AVIF, HEIC and icons, in which other data may precede the size; it is 1 MiB for GIF and SVG, 128 bytes for bitmaps,

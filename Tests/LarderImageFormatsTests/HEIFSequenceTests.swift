@@ -41,6 +41,27 @@ struct HEIFSequenceTests {
         #expect(summary(Made.brands("avis") + meta + Self.movie) == "avif 5×6")
     }
 
+    @Test("boxes that are parsed in one step have at most 512 KiB, and longer ones are rejected before they arrive")
+    func longBoxes() {
+        let limit = 512 << 10
+        /// A box of `size` bytes: the contents of a box, and a free box.
+        func extended(_ box: [UInt8], _ type: String, _ size: Int) -> [UInt8] {
+            let contents = box.dropFirst(8)
+            return Made.box(type, contents + Made.box("free", [UInt8](repeating: 0, count: size - contents.count - 16)))
+        }
+        let properties = Made.iprp([Made.ispe(5, 6)], [(1, [1])])
+        func image(_ size: Int) -> [UInt8] {
+            Made.brands("avif") + Made.meta(Made.pitm(1), extended(properties, "iprp", size))
+        }
+        func sequence(_ size: Int) -> [UInt8] { Made.brands("avis") + extended(Self.movie, "moov", size) }
+        #expect(summary(image(limit)) == "avif 5×6 frames 1")
+        #expect(summary(sequence(limit)) == "avif 30×20")
+        for size in [limit + 1, 1 << 20] {
+            #expect(summary(image(size).prefix(200) + []) == "damagedImage")
+            #expect(summary(sequence(size).prefix(200) + []) == "damagedImage")
+        }
+    }
+
     @Test("a sequence without a valid picture track is rejected")
     func badSequences() {
         let start = Made.brands("avis")
