@@ -83,6 +83,8 @@ struct AddressGuardClientsTests {
         }
         // Some libraries treat a name with a trailing dot as a different name.
         #expect(try await get("http://example.invalid.:\(server.port)/", clients) == 200)
+        let last = try #require(server.requests.last)
+        #expect(last.lowercased().contains("host: example.invalid.:\(server.port)\r\n"))
         #expect(server.requests.count == 4)
         await clients.shutdown()
         let refusing = try self.clients(ScriptedResolver(["127.0.0.2"]))

@@ -25,7 +25,8 @@ struct ClientRoute: Sendable {
     ) async throws -> HTTPClientResponse {
         var message = message
         // The client gets only the origin, because it does not keep the bytes of a path.
-        message.url = url.origin + "/"
+        message.url = url.connectionOrigin + "/"
+        if !message.headers.contains(name: "Host") { message.headers.add(name: "Host", value: String(url.authority)) }
         message.headers.replaceOrAdd(name: RequestHandler.targetField, value: url.target)
         message.headers.remove(name: RequestHandler.newConnectionField)
         var reuses = 0

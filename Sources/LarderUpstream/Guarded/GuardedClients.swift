@@ -73,7 +73,7 @@ final class GuardedClients: Sendable {
     ) async throws(UpstreamError) -> Value {
         var failure: UpstreamError?
         for address in try await allowedAddresses(of: url).prefix(Self.attempts) {
-            let pin = Pin(host: url.host.text, address: address)
+            let pin = Pin(host: url.host.name, address: address)
             let client = try enter(pin)
             do throws(UpstreamError) {
                 let value = try await body(ClientRoute(client: client, address: address))

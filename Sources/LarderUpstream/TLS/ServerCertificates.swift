@@ -35,7 +35,7 @@ struct ServerCertificates: Sendable {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let handler = try NIOSSLClientHandler(
-                        context: context, serverHostname: url.host.address == nil ? url.host.text : nil,
+                        context: context, serverHostname: url.host.address == nil ? url.host.name : nil,
                         customVerificationCallback: { certificates, verdict in
                             result.succeed(certificates.map(Validity.init))
                             verdict.succeed(.failed)

@@ -55,6 +55,15 @@ package struct FetchURL: Sendable, Hashable {
     /// The path and the query, as the request line of HTTP/1.1 and the `:path` of HTTP/2 contain them.
     var target: String { query.map { "\(path)?\($0)" } ?? String(path) }
 
+    /// The origin to connect to. Its host has no trailing dot, because the name of a TLS server has none (RFC 6066,
+    /// section 3). `Host` has the original name.
+    var connectionOrigin: String {
+        host.name == host.text ? origin : (isSecure ? "https://" : "http://") + host.name + ":\(port)"
+    }
+
+    /// The host and the port, unless it is the default port of the scheme, as `Host` contains them.
+    var authority: Substring { origin.dropFirst(isSecure ? 8 : 7) }
+
     /// The complete URL.
     package var text: String { origin + target }
 

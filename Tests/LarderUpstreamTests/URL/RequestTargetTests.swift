@@ -47,6 +47,24 @@ struct RequestTargetTests {
         }
     }
 
+    @Test("the name of a TLS server has no trailing dot, and Host has the name of the URL")
+    func trailingDot() async throws {
+        let nginx = try Nginx("location / { return 200 \"$ssl_server_name $http_host\"; }", tls: true) { directory in
+            try Certificates(directory: directory).makeSelfSigned("server", "localhost", alternative: "DNS:localhost")
+        }
+        let path = nginx.directory + "/server.pem"
+        let tls = try TLSOptions(
+            authorities: TLSOptions.PEM(path: path, bytes: Array(try Data(contentsOf: URL(filePath: path)))),
+            certificate: nil, privateKey: nil)
+        try await withFetcher { fetcher in
+            let url = "https://localhost.:\(nginx.port)/"
+            let document = try await fetcher.fetch(FetchRequest(url: url, tls: tls, timeouts: .long)).requireDocument()
+            #expect(
+                String(decoding: document.body, as: UTF8.self) == "localhost localhost.:\(nginx.port)")
+            #expect(document.metadata.url == url)
+        }
+    }
+
     @Test("a POST has the bytes of the URL and its body")
     func post() async throws {
         let server = try RawOrigin.listening([.send(ok("{}"))])
