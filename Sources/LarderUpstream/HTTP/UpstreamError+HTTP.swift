@@ -2,6 +2,7 @@ internal import AsyncHTTPClient
 import Glibc
 internal import NIOCore
 internal import NIOHTTP1
+internal import NIOHTTP2
 internal import NIOHTTPCompression
 internal import NIOPosix
 internal import NIOSSL
@@ -102,7 +103,35 @@ extension UpstreamError {
         case let error as HTTPClientError:
             return ofClient(error, url)
         default:
-            return ofHandler(error, url)
+            return ofHTTP2(error, url) ?? ofHandler(error, url)
+        }
+    }
+
+    /// Translates errors of the HTTP/2 handlers, whose descriptions contain source locations; nil for other errors.
+    private static func ofHTTP2(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
+        switch error {
+        case let error as NIOHTTP2Errors.StreamError:
+            return ofHTTP2(error.baseError, url)
+        case is NIOHTTP2Errors.ContentLengthViolated:
+            return UpstreamError(
+                .truncated,
+                "\(url.display) sent a body of another length than its Content-Length; check the server and any proxies"
+            )
+        case is NIOHTTP2Errors.ContentLengthHeadersMismatch:
+            return UpstreamError(
+                .malformedAnswer,
+                "\(url.display) sent Content-Length fields with different values; check the server and any proxies")
+        case let error as NIOHTTP2Errors.StreamClosed:
+            return UpstreamError(
+                .truncated, "\(url.display) aborted its response (HTTP/2 error \(error.errorCode.networkCode)); \(kept)"
+            )
+        case let error as any NIOHTTP2Error:
+            let name = String(describing: type(of: error))
+            return UpstreamError(
+                .malformedAnswer,
+                "\(url.display) did not respond with HTTP/2 (\(name)); check the server and any proxies")
+        default:
+            return nil
         }
     }
 
