@@ -164,8 +164,11 @@ package final class BlobStore: Sendable {
 
     /// Whether a blob has references other than those of rows.
     func isLeased(_ digest: BlobDigest) -> Bool {
-        blobs.withTable { $0.entries[digest].map { $0.references > $0.rows } ?? false }
+        blobs.withTable { $0.entries[digest]?.isLeased ?? false }
     }
+
+    /// Changes whenever an image may be evicted that had to stay before; see ``BlobTable/releases``.
+    var releases: Int { blobs.withTable { $0.releases } }
 
     /// The number of rows that refer to a blob.
     func rowCount(of digest: BlobDigest) -> Int { blobs.withTable { $0.entries[digest]?.rows ?? 0 } }

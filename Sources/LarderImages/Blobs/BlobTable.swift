@@ -39,9 +39,11 @@ struct BlobTable: Sendable {
             set { shortPins = UInt32(clamping: newValue) }
         }
         /// Whether the blob is leased or pinned and so must not be evicted.
-        fileprivate var isRetained: Bool { references > rows || pins > 0 }
+        fileprivate var isRetained: Bool { isLeased || pins > 0 }
+        /// Whether there are references other than those of rows.
+        var isLeased: Bool { references > rows }
         /// The disk space of the blob if it is leased, otherwise 0.
-        fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
+        fileprivate var leasedBytes: Int { isLeased ? bytes : 0 }
         /// The disk space of the blob if it has leases and no rows, otherwise 0.
         fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? bytes : 0 }
     }
@@ -57,6 +59,9 @@ struct BlobTable: Sendable {
     private(set) var leftoverBytes = 0
     /// The number and the disk space of the leased or pinned blobs. A blob that is both counts once.
     private(set) var retained = (bytes: 0, count: 0)
+    /// Increases whenever an image of a blob may be evicted that had to stay before: at the end of the last lease of the
+    /// blob, and when one of its rows is unpinned.
+    private(set) var releases = 0
 
     init(ledger: SpaceLedger, imageLimits: ImageLimits) {
         self.ledger = ledger
@@ -65,9 +70,12 @@ struct BlobTable: Sendable {
 
     /// Changes, adds or removes the entry of a blob, and updates the totals.
     mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
-        count(digest, entries[digest], -1)
+        let old = entries[digest]
+        count(digest, old, -1)
         let result = body(&entries[digest])
-        count(digest, entries[digest], 1)
+        let new = entries[digest]
+        count(digest, new, 1)
+        if let old, let new, old.isLeased && !new.isLeased || old.pins > new.pins { releases += 1 }
         return result
     }
 
@@ -209,5 +217,23 @@ struct BlobTable: Sendable {
 
     mutating func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
         change(digest) { $0?.isVerified = isVerified }
+    }
+}
+
+// MARK: Invariants, which tests check
+
+extension BlobTable {
+    /// What is inconsistent while no file is being removed; nil if nothing is.
+    var inconsistency: String? {
+        let entries = entries.values
+        let held = entries.filter(\.isRetained)
+        if leasedBytes != entries.reduce(0, { $0 + $1.leasedBytes }) { return "the leased bytes" }
+        if leftoverBytes != entries.reduce(0, { $0 + $1.leftoverBytes }) { return "the bytes of blobs without a row" }
+        if retained.count != held.count { return "the number of retained blobs" }
+        if retained.bytes != held.reduce(0, { $0 + $1.bytes }) { return "the bytes of retained blobs" }
+        if entries.contains(where: { $0.rows > $0.references || $0.pins > $0.rows }) { return "the references" }
+        if ledger.count != entries.count { return "the number of blobs" }
+        if ledger.bytes != entries.reduce(0, { $0 + $1.bytes }) { return "the bytes of blobs" }
+        return ledger.inconsistency
     }
 }

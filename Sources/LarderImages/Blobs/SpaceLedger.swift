@@ -110,4 +110,13 @@ struct SpaceLedger: Sendable {
         self.bytes -= bytes
         count -= 1
     }
+
+    /// What is inconsistent; nil if nothing is. For tests.
+    var inconsistency: String? {
+        if [bytes, count, directoryBytes, writers].contains(where: { $0 < 0 }) {
+            return "the ledger has a negative sum"
+        }
+        if writers == 0, reservedBytes != 0 || writtenBytes != 0 { return "bytes are reserved without a writer" }
+        return writtenBytes >= 0 && writtenBytes <= reservedBytes ? nil : "more bytes are written than reserved"
+    }
 }

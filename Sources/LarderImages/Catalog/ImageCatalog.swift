@@ -221,7 +221,7 @@ final class ImageCatalog: Sendable {
     private static func victims(
         _ order: inout S3FIFO, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
     ) -> EvictionBatch {
-        order.nextVictims(limit: limit, bytes: bytes) { slot in
+        order.nextVictims(limit: limit, bytes: bytes, releases: store.releases) { slot in
             guard let entry = table[slot] else { return false }
             return entry.isPinned || store.isLeased(entry.digest)
         }

@@ -49,4 +49,11 @@ package struct ImageTable: Sendable {
         free.append(slot)
         return entry
     }
+
+    /// What is inconsistent; nil if nothing is. For tests.
+    var inconsistency: String? {
+        if slots.contains(where: { self[$0.value]?.key != $0.key }) { return "a key has the slot of another one" }
+        if Set(free).count != free.count || free.contains(where: { self[$0] != nil }) { return "a used slot is free" }
+        return entries.count == slots.count + free.count ? nil : "a slot is lost"
+    }
 }

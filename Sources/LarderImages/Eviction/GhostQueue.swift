@@ -50,4 +50,14 @@ struct GhostQueue: Sendable {
         ghosts[place].size = 0
         return true
     }
+
+    /// What is inconsistent; nil if nothing is. For tests.
+    var inconsistency: String? {
+        let kept = ghosts.indices.filter { ghosts[$0].size > 0 }
+        if kept.count != places.count { return "there are \(kept.count) ghosts and \(places.count) places" }
+        if kept.contains(where: { $0 < start || places[ghosts[$0].fingerprint] != $0 }) {
+            return "a ghost is at another place"
+        }
+        return kept.reduce(0) { $0 + Int(ghosts[$1].size) } == bytes ? nil : "the ghosts have other bytes"
+    }
 }

@@ -19,6 +19,12 @@ package struct S3FIFO: Sendable {
     /// queues, no image can be evicted.
     private var retainedInSmall = 0
     private var retainedInMain = 0
+    /// The value of `releases` when both counts were last 0.
+    private var countedReleases = 0
+    /// Whether the last call used all its steps without a victim, so that the next call continues its search.
+    private var isSearching = false
+    /// Whether the current search has started over.
+    private var hasRestarted = false
 
     /// The maximum of an image's use counter, which has two bits in section 4.1 of the paper.
     private static let maxUses: UInt8 = 3
@@ -71,16 +77,31 @@ package struct S3FIFO: Sendable {
     /// - Parameters:
     ///   - limit: the maximum number of images. It also bounds the work of one call
     ///   - bytes: stops when the chosen images have this many bytes together
+    ///   - releases: a number that changes whenever an image that had to stay may be evicted again
     ///   - isRetained: whether an image must stay because it is pinned or leased
-    package mutating func nextVictims(limit: Int, bytes: Int, isRetained: (UInt32) -> Bool) -> EvictionBatch {
+    package mutating func nextVictims(
+        limit: Int, bytes: Int, releases: Int = 0, isRetained: (UInt32) -> Bool
+    ) -> EvictionBatch {
         var slice = EvictionBatch()
         // In the main queue, many images may lose a use before one can be evicted, so the steps of a call are limited.
         var steps = 8 * max(limit, 16)
+        if releases != countedReleases, !isSearching { resetCounts(releases) }
+        defer {
+            isSearching = slice.victims.isEmpty && !slice.isExhausted && steps == 0
+            if !isSearching { hasRestarted = false }
+        }
         while slice.victims.count < limit, slice.bytes < bytes, steps > 0 {
             let isSmallRetained = retainedInSmall >= small.count
             let isMainRetained = retainedInMain >= main.count
             guard !isSmallRetained || !isMainRetained else {
-                (retainedInSmall, retainedInMain) = (0, 0)
+                // An image may have become evictable after the search had passed it. The search starts over only once,
+                // so that it ends although images are released all the time.
+                let mayRestart = releases != countedReleases && !hasRestarted
+                resetCounts(releases)
+                if mayRestart {
+                    hasRestarted = true
+                    continue
+                }
                 slice.isExhausted = true
                 break
             }
@@ -103,6 +124,10 @@ package struct S3FIFO: Sendable {
             }
         }
         return slice
+    }
+
+    private mutating func resetCounts(_ releases: Int) {
+        (retainedInSmall, retainedInMain, countedReleases) = (0, 0, releases)
     }
 
     /// Removes the image at the head of the small queue. Returns whether to evict it; otherwise it moves to the main
@@ -133,7 +158,25 @@ package struct S3FIFO: Sendable {
     }
 }
 
-/// The result of ``S3FIFO/nextVictims(limit:bytes:isRetained:)``.
+// MARK: Invariants, which tests check
+
+extension S3FIFO {
+    /// The slots of all images.
+    var slots: Set<UInt32> { Set(lists.slots(of: small) + lists.slots(of: main)) }
+
+    /// What is inconsistent; nil if nothing is.
+    var inconsistency: String? {
+        if let found = lists.inconsistency(of: small) ?? lists.inconsistency(of: main) ?? ghosts.inconsistency {
+            return found
+        }
+        if lists.nodes.count(where: { $0.list != 0 }) != count { return "a slot is in no queue" }
+        if lists.nodes.contains(where: { $0.uses > Self.maxUses }) { return "an image has too many uses" }
+        if retainedInSmall > small.count || retainedInMain > main.count { return "more images are retained than exist" }
+        return nil
+    }
+}
+
+/// The result of ``S3FIFO/nextVictims(limit:bytes:releases:isRetained:)``.
 package struct EvictionBatch: Sendable, Hashable {
     /// The slots of the images to evict, in order.
     package var victims: [UInt32] = []

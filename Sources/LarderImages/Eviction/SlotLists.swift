@@ -71,4 +71,31 @@ struct SlotLists: Sendable {
         unlink(slot, from: &list)
         append(slot, to: &list)
     }
+
+    // MARK: Invariants, which tests check
+
+    /// The slots of a list, in order; at most as many as there are nodes.
+    func slots(of list: List) -> [UInt32] {
+        var (slots, slot): ([UInt32], UInt32) = ([], list.first)
+        while slot != Self.none, slots.count <= nodes.count {
+            slots.append(slot)
+            slot = nodes[Int(slot)].next
+        }
+        return slots
+    }
+
+    /// What is inconsistent in a list; nil if nothing is.
+    func inconsistency(of list: List) -> String? {
+        let slots = slots(of: list)
+        var previous = Self.none
+        for slot in slots {
+            let node = nodes[Int(slot)]
+            if node.previous != previous || node.list != list.number { return "slot \(slot) is linked wrongly" }
+            previous = slot
+        }
+        if list.last != previous { return "list \(list.number) ends elsewhere" }
+        if list.count != slots.count { return "list \(list.number) has \(slots.count) slots, not \(list.count)" }
+        let bytes = slots.reduce(0) { $0 + Int(nodes[Int($1)].size) }
+        return list.bytes == bytes ? nil : "list \(list.number) has \(bytes) bytes, not \(list.bytes)"
+    }
 }

@@ -5,6 +5,7 @@ import LarderPlatform
 import LarderUpstream
 import Logging
 import NIOPosix
+import Synchronization
 import TestSupport
 import Testing
 
@@ -90,6 +91,19 @@ struct CacheFixture {
         }
     }
 
+    /// What is inconsistent between the tables, the queues and the ledgers; nil if nothing is. No request may run.
+    func inconsistency() async throws -> String? {
+        try await settle()
+        let catalog = cache.catalog.state.withLock { state -> String? in
+            let slots = (0..<state.table.slotCount).filter { state.table[$0] != nil }
+            if state.order.slots != Set(slots) { return "the queues have other images than the table" }
+            let pins = slots.compactMap { state.table[$0] }.filter(\.isPinned)
+            if state.pinned.count != Set(pins.map(\.digest)).count { return "the pinned blobs" }
+            return state.table.inconsistency ?? state.order.inconsistency
+        }
+        return catalog ?? cache.disk.blobs.blobs.withTable { $0.inconsistency }
+    }
+
     /// The sizes of the image files, by digest.
     var blobs: [String: Int] {
         let named = filesBelow(path + "/blobs").map { (String($0.key.suffix(64)), $0.value) }
@@ -142,6 +156,7 @@ func withCache(
         let fixture = try await CacheFixture.open(path, change)
         try await body(fixture)
         await fixture.cache.stop()
+        #expect(try await fixture.inconsistency() == nil)
     }
 }
 

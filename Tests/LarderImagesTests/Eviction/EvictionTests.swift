@@ -55,6 +55,39 @@ struct EvictionTests {
         #expect(Set(drain(&queues)) == Set(stride(from: 0, to: 1000, by: 10)))
     }
 
+    @Test("an image that was in use when it was last checked is found after its release")
+    func releasedImages() {
+        var queues = S3FIFO()
+        func insert(_ slot: UInt32) { queues.insert(slot, fingerprint: slot, size: 10) }
+        // Images that return enter the main queue.
+        for slot in [10, 11] as [UInt32] { insert(slot) }
+        #expect(drain(&queues) == [10, 11])
+        for slot in [10, 11, 0, 1, 2] as [UInt32] { insert(slot) }
+        #expect(queues.nextVictims(limit: 1, bytes: .max) { $0 < 10 }.victims == [10])
+        // The images of the small queue have been released, and the last one of the main queue is in use now.
+        let batch = queues.nextVictims(limit: 3, bytes: .max, releases: 1) { $0 == 11 }
+        #expect(batch.victims == [0, 1, 2])
+        #expect(queues.inconsistency == nil)
+    }
+
+    @Test("an image that is released behind the search for evictable images is found, and the search ends")
+    func releasedBehindSearch() {
+        var queues = filled(1000)
+        var checks = 0
+        #expect(queues.nextVictims(limit: 1, bytes: .max) { _ in true } == EvictionBatch())
+        var batch = EvictionBatch()
+        while batch == EvictionBatch() { batch = queues.nextVictims(limit: 1, bytes: .max, releases: 1) { $0 != 0 } }
+        #expect(batch.victims == [0])
+        // Other images are released all the time.
+        batch = EvictionBatch()
+        while !batch.isExhausted {
+            checks += 1
+            batch = queues.nextVictims(limit: 1, bytes: .max, releases: 1 + checks) { _ in true }
+        }
+        #expect(checks <= 2 * 1000 / 128 + 2)
+        #expect(queues.inconsistency == nil)
+    }
+
     @Test("images in use at the front of the queue cost each batch a bounded number of checks")
     func bounded() {
         var queues = filled(10_000)
@@ -95,13 +128,17 @@ struct EvictionTests {
                 queues.remove(slot)
             default:
                 let isRetained: (UInt32) -> Bool = { $0 % 7 == UInt32(step % 7) }
-                let batch = queues.nextVictims(limit: 20, bytes: 3000, isRetained: isRetained)
+                let batch = queues.nextVictims(limit: 20, bytes: 3000, releases: step, isRetained: isRetained)
                 #expect(batch.bytes == batch.victims.reduce(0) { $0 + (sizes[$1] ?? -1) })
                 #expect(!batch.victims.contains(where: isRetained))
                 for victim in batch.victims { sizes[victim] = nil }
             }
             #expect(queues.count == sizes.count)
             #expect(queues.bytes == sizes.values.reduce(0, +))
+            if step.isMultiple(of: 100) {
+                #expect(queues.inconsistency == nil)
+                #expect(queues.slots == Set(sizes.keys))
+            }
         }
         #expect(Set(drain(&queues)) == Set(sizes.keys))
     }
@@ -201,6 +238,7 @@ struct EvictionTests {
                 if known.count > 100 { known.removeFirst() }
             }
             #expect(ghosts.count <= 101)
+            #expect(ghosts.inconsistency == nil)
         }
     }
 
