@@ -1,3 +1,5 @@
+import Glibc
+
 /// Finds files without a reference, and references without a file.
 package struct BlobSweeper: Sendable {
     /// The progress of a sweep.
@@ -16,6 +18,8 @@ package struct BlobSweeper: Sendable {
         package let removed: Int
         /// The size of the removed files in bytes.
         package let removedBytes: Int
+        /// The first error, if a file could not be removed. The other files of the directory were removed.
+        package let failure: ImageError?
     }
 
     let blobs: BlobFiles
@@ -24,42 +28,55 @@ package struct BlobSweeper: Sendable {
     /// whole sweep after each start, once all rows of the index have been adopted, and again after a removal failed.
     ///
     /// In `tmp/`, this method removes all files that this process did not create. In `blobs/`, it ignores files whose
-    /// names are not digests, because another program put them there.
+    /// names are not digests. It ignores directories in both. Another program put these there.
     ///
-    /// - Throws: ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/storageFailed`` if the directory cannot be read
     package func sweep(_ position: Position) throws(ImageError) -> Slice {
-        var (removed, bytes) = (0, 0)
+        let shard = position.step == 0 ? nil : UInt8(position.step - 1)
+        let names: [String]
         do throws(CacheFileError) {
-            if position.step == 0 {
-                for name in try blobs.files.list("tmp") where !name.hasPrefix(blobs.session + "-") {
-                    bytes += try blobs.files.open("tmp/" + name)?.size() ?? 0
-                    if try blobs.files.remove("tmp/" + name) { removed += 1 }
-                }
-            } else {
-                let shard = UInt8(position.step - 1)
-                let names = try blobs.files.list(BlobFiles.shard(shard))
-                for name in names {
-                    guard let digest = BlobDigest(hex: name), digest.shard == shard else { continue }
-                    if let size = try blobs.removeOrphan(digest) { (removed, bytes) = (removed + 1, bytes + size) }
-                }
-                if names.isEmpty { blobs.removeDirectoryIfEmpty(shard) }
-            }
+            names = try blobs.files.list(shard.map(BlobFiles.shard) ?? "tmp")
         } catch {
             throw error.asImageError
         }
+        var (removed, bytes) = (0, 0)
+        var failure: ImageError?
+        for name in names {
+            do throws(CacheFileError) {
+                let size = if let shard { try removeOrphan(name, in: shard) } else { try removeTemporary(name) }
+                if let size { (removed, bytes) = (removed + 1, bytes + size) }
+            } catch {
+                if error.errno != EISDIR { failure = failure ?? error.asImageError }
+            }
+        }
+        if let shard, names.isEmpty { blobs.removeDirectoryIfEmpty(shard) }
         let next = position.step < 256 ? Position(step: position.step + 1) : nil
-        return Slice(next: next, removed: removed, removedBytes: bytes)
+        return Slice(next: next, removed: removed, removedBytes: bytes, failure: failure)
+    }
+
+    /// Removes a file of an earlier process from `tmp/`. Returns its size; nil if it was not removed.
+    private func removeTemporary(_ name: String) throws(CacheFileError) -> Int? {
+        guard !name.hasPrefix(blobs.session + "-") else { return nil }
+        // The size is only for the log. A file that cannot be opened is removed, too.
+        let size = try? blobs.files.open("tmp/" + name)?.size()
+        return try blobs.files.remove("tmp/" + name) ? size ?? 0 : nil
+    }
+
+    private func removeOrphan(_ name: String, in shard: UInt8) throws(CacheFileError) -> Int? {
+        guard let digest = BlobDigest(hex: name), digest.shard == shard else { return nil }
+        return try blobs.removeOrphan(digest)
     }
 
     /// Returns the blobs whose files another program removed, and corrects the disk space of the other blobs. Marks
     /// missing blobs as unverified, so that they are not served before they have been opened again. The caller deletes
     /// the rows of missing blobs, unless a blob has been published again in the meantime.
     ///
-    /// - Throws: ``ImageError/Code/storageFailed``
-    func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {
+    /// - Returns: the blobs, and the first error if a file could not be checked
+    func missing(among digests: [BlobDigest]) -> (missing: Set<BlobDigest>, failure: ImageError?) {
         var missing: Set<BlobDigest> = []
-        do throws(CacheFileError) {
-            for digest in digests {
+        var failure: ImageError?
+        for digest in digests {
+            do throws(CacheFileError) {
                 if let file = try blobs.openFile(digest) {
                     // The disk space of blobs from an earlier process is an estimate at first.
                     let bytes = try file.allocatedBytes()
@@ -67,10 +84,10 @@ package struct BlobSweeper: Sendable {
                 } else if try blobs.markMissing(digest) {
                     missing.insert(digest)
                 }
+            } catch {
+                failure = failure ?? error.asImageError
             }
-        } catch {
-            throw error.asImageError
         }
-        return missing
+        return (missing, failure)
     }
 }

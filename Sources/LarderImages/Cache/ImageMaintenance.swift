@@ -104,8 +104,8 @@ final class ImageMaintenance {
                 do throws(ImageError) {
                     try await cache.verifier.verify(digest, on: cache)
                 } catch {
-                    log.logger.warning("cannot read an image on disk", metadata: ["error": "\(error)"])
-                    return
+                    // A damaged sector concerns one file. The other files are verified.
+                    log.warn("cannot read an image on disk", error)
                 }
             }
         }
@@ -165,20 +165,23 @@ final class ImageMaintenance {
     func sweep() async {
         plan.needsSweep = false
         var (removed, bytes) = (0, 0)
+        var failure: ImageError?
         do throws(ImageError) {
             var position: BlobSweeper.Position? = .start
             while let next = position {
                 if Task.isCancelled { return plan.needsSweep = true }
                 let slice = try await disk.sweep(next)
                 (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
+                failure = failure ?? slice.failure
                 position = slice.next
             }
-            try await removeRowsWithoutFiles()
+            failure = try await removeRowsWithoutFiles() ?? failure
         } catch {
+            failure = error
             plan.needsSweep = true
-            log.logger.warning(
-                "cannot search the image cache for orphaned files", metadata: ["error": "\(error)"])
         }
+        // A file that cannot be read may stay so. The next regular sweep tries again.
+        if let failure { log.warn("cannot search the image cache for orphaned files", failure) }
         if removed > 0 {
             log.logger.info(
                 "removed orphaned files of the image cache", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
@@ -187,14 +190,22 @@ final class ImageMaintenance {
 
     /// Removes the rows of images whose files another program removed. Otherwise clients would be given paths of
     /// missing files.
-    private func removeRowsWithoutFiles() async throws(ImageError) {
+    ///
+    /// - Returns: the first error if a file could not be checked
+    /// - Throws: ``ImageError`` if the rows cannot be removed
+    private func removeRowsWithoutFiles() async throws(ImageError) -> ImageError? {
         let blobs = disk.blobs
+        var failure: ImageError?
         var (slot, count): (UInt32?, Int) = (0, 0)
         while let next = slot {
-            if Task.isCancelled { return plan.needsSweep = true }
+            if Task.isCancelled {
+                plan.needsSweep = true
+                break
+            }
             let slice = catalog.digests(from: next)
             slot = slice.next
-            let missing = try await disk.missing(among: slice.digests)
+            let (missing, failed) = await disk.missing(among: slice.digests)
+            failure = failure ?? failed
             if missing.isEmpty { continue }
             // Images that were downloaded again in the meantime stay.
             let images = catalog.take(from: next) { entry, _ in
@@ -208,5 +219,6 @@ final class ImageMaintenance {
                 "files of the image cache are missing; their images are downloaded again on request",
                 metadata: ["images": "\(count)"])
         }
+        return failure
     }
 }

@@ -150,9 +150,9 @@ final class ImageDiskCache: Sendable {
         try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(position) }
     }
 
-    /// Returns the blobs whose files another program removed.
-    func missing(among digests: [BlobDigest]) async throws(ImageError) -> Set<BlobDigest> {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.missing(among: digests) }
+    /// Returns the blobs whose files another program removed, and the first error if a file could not be checked.
+    func missing(among digests: [BlobDigest]) async -> (missing: Set<BlobDigest>, failure: ImageError?) {
+        await blocking.run { [blobs] in blobs.sweeper.missing(among: digests) }
     }
 
     // MARK: Start and stop

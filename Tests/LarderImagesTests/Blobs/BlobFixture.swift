@@ -57,6 +57,7 @@ extension BlobStore {
         while let next = position {
             let slice = try sweeper.sweep(next)
             removed += slice.removed
+            if let failure = slice.failure { throw failure }
             position = slice.next
         }
         return removed
@@ -92,6 +93,8 @@ final class FaultyCacheFiles: CacheFiles {
     private struct State {
         var calls = 0
         var fault: Fault?
+        /// Names whose operations fail.
+        var failing: [String: CInt] = [:]
         var free: Int?
         var observer: (@Sendable (_ operation: String, _ name: String) -> Void)?
     }
@@ -115,6 +118,8 @@ final class FaultyCacheFiles: CacheFiles {
 
     /// Sets the fault, and counts calls from 0 again.
     func arm(_ fault: Fault?) { state.withLock { ($0.calls, $0.fault) = (0, fault) } }
+    /// Lets all operations on a name fail.
+    func fail(_ name: String, _ errno: CInt) { state.withLock { $0.failing[name] = errno } }
     /// Sets the reported free space of the disk; nil for the real value.
     func setFree(_ bytes: Int?) { state.withLock { $0.free = bytes } }
     var calls: Int { state.withLock { $0.calls } }
@@ -127,6 +132,7 @@ final class FaultyCacheFiles: CacheFiles {
         state.withLock { $0.observer }?(operation, name)
         let number: CInt? = state.withLock { state in
             defer { state.calls += 1 }
+            if let number = state.failing[name] { return number }
             guard let fault = state.fault else { return nil }
             return state.calls == fault.call || (fault.isLast && state.calls > fault.call) ? fault.errno : nil
         }

@@ -41,6 +41,31 @@ struct CacheRecoveryTests {
         }
     }
 
+    @Test("after an unclean stop, a file that cannot be read does not end the verification of the others")
+    func unreadableFile() async throws {
+        try await withPath { path in
+            do {
+                let fixture = try await CacheFixture.open(path)
+                fixture.serveMany()
+                for number in 1...5 { try await fixture.get(url(number)) }
+                try await fixture.settle()
+            }
+            let files = try FaultyCacheFiles(path)
+            let fixture = try await CacheFixture.open(path, files: files)
+            let rows = try await fixture.rows()
+            let digests = rows.map(\.digest)
+            let first = try #require(fixture.cache.catalog.digests(from: 0).digests.first)
+            files.fail(BlobFiles.name(first), EIO)
+            let running = Task { await fixture.cache.run() }
+            await fixture.until { digests.allSatisfy { fixture.cache.disk.blobs.isVerified($0) || $0 == first } }
+            running.cancel()
+            await running.value
+            #expect(!fixture.cache.disk.blobs.isVerified(first))
+            #expect(try await fixture.rows().count == 5)
+            await fixture.cache.stop()
+        }
+    }
+
     @Test("a file that is removed while the cache runs is detected when opened, and downloaded again")
     func removedFile() async throws {
         try await withCache { fixture in
