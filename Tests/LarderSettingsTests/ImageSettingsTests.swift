@@ -26,7 +26,7 @@ struct ImageSettingsTests {
             enabled: false, maximumBytes: 1e9, maximumImages: 10, maximumAgeSeconds: 3600, minimumFreeBytes: 0,
             imageBytes: 1048576, imagePixels: 1000000, excludedTypes: ['svg', 'ico'],
             allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, concurrencyPerUser: 3,
-            minimumBytesPerSecond: 100, minimumBytesPerSecondWhileAwaited: 200,
+            minimumBytesPerSecond: 100, minimumBytesPerSecondWhileAwaited: 200, maximumSilenceSeconds: 30,
             failures: {notFoundSeconds: 0, refusedSeconds: 1, serverErrorSeconds: 2, networkSeconds: 3}, leaseSeconds: 60,
             origins: {'https://img.example.org': {ignoreQuery: ['sig', 'X-Amz-*']}}
             """)
@@ -35,7 +35,7 @@ struct ImageSettingsTests {
         #expect(images.limits.maximumPixels == 1_000_000 && images.limits.excludedTypes == [.svg, .ico])
         #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
         let flights = DownloadLimits(
-            total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200)
+            total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200, maxSilenceSeconds: 30)
         #expect(images.flights == flights && images.leaseSeconds == 60)
         #expect(images.failures == FailureLifetimes(notFound: 0, refused: 1, serverError: 2, network: 3))
         #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])

@@ -68,6 +68,7 @@ struct DownloadAttempt: Sendable {
         timeouts.whole = max(.zero, end - .now)
         if let limits = order.limits {
             (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)
+            timeouts.idle = .seconds(limits.maxSilenceSeconds)
         }
         var request = FetchRequest(
             url: order.url, headers: order.headers, validator: part == nil ? condition?.validator : nil,

@@ -1,6 +1,6 @@
 internal import LarderUpstream
 
-/// Limits on the number of simultaneous downloads and on their minimum speed.
+/// Limits on the number of simultaneous downloads, on their minimum speed, and on the silence of their origins.
 package struct DownloadLimits: Sendable, Hashable {
     /// The maximum number of downloads, at least 1.
     package let total: Int
@@ -12,6 +12,8 @@ package struct DownloadLimits: Sendable, Hashable {
     package let minimumRate: Int
     /// The minimum rate in bytes per second of a download while another user waits for its slot.
     package let minimumRateWhileAwaited: Int
+    /// The longest time in seconds for which an origin may send nothing. Downloads with a longer silence are aborted.
+    package let maxSilenceSeconds: Int
 
     /// Creates limits. Values below 1 count as 1.
     ///
@@ -21,15 +23,17 @@ package struct DownloadLimits: Sendable, Hashable {
     ///   - perUser: by default half of `total`, rounded up
     ///   - minimumRate: 1,000 by default
     ///   - minimumRateWhileAwaited: 16,000 by default
+    ///   - maxSilenceSeconds: 10 by default
     package init(
         total: Int = 16, perOrigin: Int = 6, perUser: Int? = nil, minimumRate: Int = 1000,
-        minimumRateWhileAwaited: Int = 16_000
+        minimumRateWhileAwaited: Int = 16_000, maxSilenceSeconds: Int = 10
     ) {
         self.total = max(1, total)
         self.perOrigin = max(1, perOrigin)
         self.perUser = max(1, perUser ?? (self.total + 1) / 2)
         self.minimumRate = max(1, minimumRate)
         self.minimumRateWhileAwaited = max(1, minimumRateWhileAwaited)
+        self.maxSilenceSeconds = max(1, maxSilenceSeconds)
     }
 
     var slowest: TransferRate { TransferRate(bytes: minimumRate * 10, in: .seconds(10)) }

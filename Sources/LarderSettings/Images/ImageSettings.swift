@@ -27,7 +27,8 @@ package struct ImageSettings: Sendable, Equatable {
     /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: the maximum number of concurrent downloads in
     /// total, from one origin and for one user, each from 1 to 256. `minimumBytesPerSecond` and
     /// `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in bytes per second, at any time and while
-    /// another user waits for the slot of this download, each from 1 to 1,000,000,000.
+    /// another user waits for the slot of this download, each from 1 to 1,000,000,000. `maximumSilenceSeconds`: how long
+    /// the origin of a download may send nothing, 1 s to ten minutes.
     package var flights = DownloadLimits()
     /// `failures`: how long the cache remembers that a download failed, by kind of failure, 0 s (not at all) to a day.
     package var failures = FailureLifetimes()
@@ -47,8 +48,8 @@ extension ImageSettings {
             knowing: [
                 "enabled", "maximumBytes", "maximumImages", "maximumAgeSeconds", "minimumFreeBytes", "imageBytes",
                 "imagePixels", "excludedTypes", "allowNetworks", "concurrency", "concurrencyPerOrigin",
-                "concurrencyPerUser", "minimumBytesPerSecond", "minimumBytesPerSecondWhileAwaited", "failures",
-                "leaseSeconds", "origins",
+                "concurrencyPerUser", "minimumBytesPerSecond", "minimumBytesPerSecondWhileAwaited",
+                "maximumSilenceSeconds", "failures", "leaseSeconds", "origins",
             ])
         isEnabled = try reader.truth("enabled") ?? isEnabled
         space = try Self.space(reader)
@@ -71,7 +72,8 @@ extension ImageSettings {
             total: total, perOrigin: min(total, perOrigin), perUser: perUser.map { min(total, $0) },
             minimumRate: try reader.integer("minimumBytesPerSecond", in: rates) ?? flights.minimumRate,
             minimumRateWhileAwaited: try reader.integer("minimumBytesPerSecondWhileAwaited", in: rates)
-                ?? flights.minimumRateWhileAwaited)
+                ?? flights.minimumRateWhileAwaited,
+            maxSilenceSeconds: try reader.integer("maximumSilenceSeconds", in: 1...600) ?? flights.maxSilenceSeconds)
         failures = try reader.section("failures", Self.failures) ?? failures
         leaseSeconds = try reader.integer("leaseSeconds", in: 1...86400) ?? leaseSeconds
         origins = try reader.section("origins", ImageOriginSettings.all) ?? origins

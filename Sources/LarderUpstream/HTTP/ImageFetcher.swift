@@ -20,8 +20,8 @@ package final class ImageFetcher: Sendable {
         package var idleConnectionTimeout = Duration.seconds(15)
         /// The maximum number of redirects of one request.
         package var maximumRedirects = 5
-        /// The idle limit of a request, and the maximum time for one image over all attempts. The minimum transfer
-        /// rates are set by the caller.
+        /// The idle limit of a request, unless the caller sets one, and the maximum time for one image over all attempts.
+        /// The minimum transfer rates are set by the caller.
         package var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`

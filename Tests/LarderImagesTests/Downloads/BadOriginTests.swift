@@ -213,6 +213,20 @@ struct BadOriginTests {
         }
     }
 
+    @Test("the longest silence of an origin is a setting")
+    func silence() async throws {
+        let script: RawOrigin.Script = { _, _ in .hang }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                let limits = DownloadLimits(maxSilenceSeconds: 1)
+                let error = await #expect(throws: ImageError.self) {
+                    try await fixture.download(server.url, limits: limits).run()
+                }
+                #expect(error?.cause?.code == .timeout)
+            }
+        }
+    }
+
     @Test("a retry waits for Retry-After plus jitter")
     func retryAfter() async throws {
         let script: RawOrigin.Script = { number, _ in

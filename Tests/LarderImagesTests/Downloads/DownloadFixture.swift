@@ -71,7 +71,8 @@ final class DownloadFixture: Sendable {
 
     func download(
         _ url: String, headers: [(name: String, value: String)] = [], cached: StoredResponse? = nil,
-        expectedDigest: BlobDigest? = nil, reclaim: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
+        expectedDigest: BlobDigest? = nil, limits: DownloadLimits? = nil,
+        reclaim: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
         sleep: (@Sendable (Duration) async throws -> Void)? = nil
     ) -> TestDownload {
         let clock = ImageClock(
@@ -81,7 +82,7 @@ final class DownloadFixture: Sendable {
                 fetcher: fetcher, blobs: store, blocking: CacheFixture.blocking, clock: clock),
             order: DownloadOrder(
                 id: TransferID(number: 1), url: url, headers: headers, cached: cached, expectedDigest: expectedDigest,
-                limits: nil),
+                limits: limits),
             progress: DownloadProgress(total: received), owner: TestOwner(makeRoom: reclaim))
     }
 
