@@ -82,6 +82,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
@@ -97,7 +98,10 @@ let package = Package(
         larder("LarderProtocol", ["LarderJSON", "LarderEncoding"]),
         larder(
             "LarderUpstream",
-            ["LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", httpClient, nioCore, nioHTTP, nioPosix]),
+            [
+                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CZlib", httpClient, nioCore, nioHTTP,
+                nioPosix,
+            ]),
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
         larder(

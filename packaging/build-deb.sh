@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libpcre2-dev libsqlite3-dev libsystemd-dev \
+contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libpcre2-dev zlib1g-dev libsqlite3-dev libsystemd-dev \
   pkg-config python3
 
 checkout=$PWD

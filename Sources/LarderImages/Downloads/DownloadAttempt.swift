@@ -96,9 +96,16 @@ struct DownloadAttempt: Sendable {
     private func begin(
         _ head: StreamHead, _ body: inout StreamBody, _ response: StoredResponse
     ) async throws(UpstreamError) -> Step {
-        try Self.checkEncoding(head)
         await partial.replace(with: nil, blocking)
-        let length = Self.declaredLength(head)
+        let codings = ContentCodings(head.fields)
+        var start: [UInt8] = []
+        if codings.mayBeDecoded {
+            guard let bytes = try await body.next(atLeast: ContentCodings.sniffedBytes) else { throw Self.empty(head) }
+            start = bytes
+        }
+        let decoder = codings.decoder(for: start)
+        // The declared length is that of the encoded body.
+        let length = decoder == nil ? Self.declaredLength(head) : nil
         if length == 0 { throw Self.empty(head) }
         let writer: BlobWriter
         do throws(ImageError) {
@@ -106,25 +113,28 @@ struct DownloadAttempt: Sendable {
         } catch {
             return .refused(error)
         }
-        let part = PartialDownload.Part(writer: writer, response: response, url: head.metadata.url, total: length)
+        let part = PartialDownload.Part(
+            writer: writer, response: response, url: head.metadata.url, isResumable: !codings.mayBeDecoded,
+            total: length)
         await partial.replace(with: part, blocking)
         progress.begin(total: length)
-        return try await write(head, &body, writer)
+        if let step = try await write(start, decoder, head, writer) { return step }
+        return try await write(head, &body, writer, decoder)
     }
 
     private func resume(
         _ head: StreamHead, _ body: inout StreamBody, _ part: PartialDownload.Part
     ) async throws(UpstreamError) -> Step {
-        try Self.checkEncoding(head)
         let lines = head.fields.filter { $0.name.lowercased() == "content-range" }
         guard lines.count == 1, let range = ContentRange(lines[0].value), range.start == part.writer.written,
-            range.total == (part.total ?? range.total), head.metadata.validator?.etag == part.tag
+            range.total == (part.total ?? range.total), head.metadata.validator?.etag == part.tag,
+            !ContentCodings(head.fields).mayBeDecoded
         else {
             return .restart(Self.failure(head, "sent another part of the image than the requested one"))
         }
         partial.expect(range.total)
         progress.expect(range.total)
-        return try await write(head, &body, part.writer)
+        return try await write(head, &body, part.writer, nil)
     }
 
     private func response(
@@ -138,36 +148,69 @@ struct DownloadAttempt: Sendable {
     /// Writes the body. Each block is written before the next one is read from the connection. The first block may be
     /// as short as one byte, so that a body that is not an image is rejected at once.
     private func write(
-        _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
+        _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter, _ decoder: Inflater?
     ) async throws(UpstreamError) -> Step {
         func nextCount() -> Int {
             // Reading one byte more than the limit permits is enough to reject the image.
             writer.written == 0 ? 1 : max(1, min(Self.block, blobs.limits.bytesPerImage + 1 - writer.written))
         }
         while let piece = try await body.next(atLeast: nextCount()) {
-            progress.add(piece.count)
-            do throws(ImageError) {
-                try await space.run { () throws(ImageError) in try writer.append(piece) }
-            } catch {
-                return .refused(error)
-            }
+            if let step = try await write(piece, decoder, head, writer) { return step }
+        }
+        if let decoder, !decoder.isComplete {
+            throw Self.failure(.truncated, head, "sent an incomplete compressed body; check the server and any proxies")
         }
         guard writer.written > 0 else { throw Self.empty(head) }
         return .complete
     }
 
-    // MARK: The head
+    /// Writes the next bytes of a body, decoded if there is a decoder.
+    ///
+    /// - Returns: nil if the body may continue
+    private func write(
+        _ piece: [UInt8], _ decoder: Inflater?, _ head: StreamHead, _ writer: BlobWriter
+    ) async throws(UpstreamError) -> Step? {
+        progress.add(piece.count)
+        var next: [UInt8]? = piece
+        if let decoder {
+            decoder.receive(piece)
+            next = try Self.decoded(decoder, head)
+        }
+        while let block = next, !block.isEmpty {
+            do throws(ImageError) {
+                try await space.run { () throws(ImageError) in try writer.append(block) }
+            } catch {
+                if error.code == .notAnImage, let unknown = ContentCodings(head.fields).unknown {
+                    throw Self.failure(
+                        .unsupportedEncoding, head,
+                        "sent the unrequested content encoding \"\(unknown)\"; serve the image unencoded")
+                }
+                return .refused(error)
+            }
+            next = nil
+            if let decoder { next = try Self.decoded(decoder, head) }
+        }
+        return nil
+    }
 
-    /// Rejects content encodings, because the digest is that of the unencoded image.
-    private static func checkEncoding(_ head: StreamHead) throws(UpstreamError) {
-        let lines = head.fields.filter { $0.name.lowercased() == "content-encoding" }.map { $0.value.lowercased() }
-        guard lines.allSatisfy({ $0 == "identity" || $0.isEmpty }) else {
-            throw failure(
-                .unsupportedEncoding, head,
-                "sent the unrequested content encoding \"\(lines.joined(separator: ", ").prefix(40))\"; serve the image unencoded"
-            )
+    private static func decoded(_ decoder: Inflater, _ head: StreamHead) throws(UpstreamError) -> [UInt8]? {
+        do throws(Inflater.Failure) {
+            return try decoder.next()
+        } catch {
+            switch error {
+            case .invalid:
+                throw failure(
+                    .unsupportedEncoding, head, "sent an invalid compressed body; serve the image unencoded")
+            case .expandsTooMuch:
+                throw failure(
+                    .unsupportedEncoding, head,
+                    "sent a body that expands to more than \(Inflater.maxRatio) times its size; serve the image unencoded"
+                )
+            }
         }
     }
+
+    // MARK: The head
 
     /// The declared length of the body; nil if it is not declared.
     private static func declaredLength(_ head: StreamHead) -> Int? {

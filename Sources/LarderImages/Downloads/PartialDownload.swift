@@ -13,12 +13,14 @@ final class PartialDownload: Sendable {
         let response: StoredResponse
         /// The URL of that response, after redirects.
         let url: String
+        /// Whether the bytes are those of the body, so that an offset in the body is one in the image.
+        let isResumable: Bool
         /// The size of the image in bytes; nil until a response declares it.
         var total: Int?
 
         /// The entity tag for resumption; nil if the rest cannot be requested. Only a strong tag identifies the bytes
         /// (RFC 9110, section 13.1.5).
-        var tag: String? { writer.written > 0 ? response.strongTag : nil }
+        var tag: String? { isResumable && writer.written > 0 ? response.strongTag : nil }
 
         /// The rest of the image; nil if it cannot be requested.
         var missing: MissingPart? { tag.map { MissingPart(url: url, offset: writer.written, tag: $0) } }

@@ -71,7 +71,8 @@ extension Integration {
                     fault: "sends an image of 64,250 by 64,250 pixels in 59 bytes", answers: whole(bomb),
                     error: "imageRefused", reason: "tooManyPixels"),
                 Case(
-                    fault: "compresses the image against the request", answers: whole(bytes, "Content-Encoding: gzip"),
+                    fault: "compresses the image into an invalid body",
+                    answers: whole([0x1F, 0x8B, 8, 0] + bytes, "Content-Encoding: gzip"),
                     error: "upstreamFailed", reason: "unsupportedEncoding"),
                 Case(
                     fault: "compresses the image without Content-Encoding", answers: whole([0x1F, 0x8B, 8, 0] + bytes),

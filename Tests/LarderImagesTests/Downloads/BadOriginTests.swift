@@ -187,9 +187,12 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         BadOrigin(name: "sends a gzip bomb, undeclared", code: .notAnImage) { _, _ in
             [.ok([0x1F, 0x8B, 8] + [UInt8](repeating: 0, count: 999))]
         },
-        BadOrigin(name: "sends an image with Content-Encoding: br", code: .upstreamFailed, cause: .unsupportedEncoding)
-        { _, _ in
-            [.ok(image, "Content-Encoding: identity", "Content-Encoding: br")]
+        BadOrigin(name: "sends bytes with Content-Encoding: br", code: .upstreamFailed, cause: .unsupportedEncoding) {
+            _, _ in
+            [.ok([0x8B, 0x02, 0x80] + image, "Content-Encoding: identity", "Content-Encoding: br")]
+        },
+        BadOrigin(name: "sends HTML with Content-Encoding: gzip", code: .notAnImage) { _, _ in
+            [.ok(Array("<!DOCTYPE html><html><body>Sign in</body></html>".utf8), "Content-Encoding: gzip")]
         },
         BadOrigin(name: "sends a damaged header", code: .damagedImage) { _, _ in [.ok(MadeImages.png(0, 5))] },
         BadOrigin(name: "sends half an image as a complete response", code: .truncatedImage) { _, _ in [.ok(half)] },

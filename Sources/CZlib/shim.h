@@ -1,0 +1,7 @@
+/// The system's zlib (zlib.net).
+#pragma once
+
+#include <zlib.h>
+
+/// inflateInit2, which is a macro.
+static inline int larder_inflate_init(z_stream *stream, int window_bits) { return inflateInit2(stream, window_bits); }
