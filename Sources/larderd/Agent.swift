@@ -196,7 +196,8 @@ struct Agent {
         return (nil, problem)
     }
 
-    /// Opens the image cache, which takes about as long as reading its index. Returns nil if the settings disable it.
+    /// Starts the image cache, which reads its index in the background: with a million images that takes seconds, and
+    /// configuration must be served at once. Returns nil if the settings disable the cache.
     /// - Throws: an error if the directory cannot be used, another agent uses it, or a newer version wrote its index. A
     ///   damaged index is not an error.
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
@@ -205,7 +206,7 @@ struct Agent {
         try UnsafeDirectory.check(Self.directory(of: directory))
         try UnsafeDirectory.check(directory, followsLink: false)
         let settings = try plan.settings.images.cacheSettings(directory: directory, logger: logger)
-        let cache = try await ImageCache.open(settings, fetcher: fetcher, blocking: blocking, logger: logger)
+        let cache = try await ImageCache.start(settings, fetcher: fetcher, blocking: blocking, logger: logger)
         return ImageService(
             cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
     }

@@ -1,5 +1,6 @@
 package import LarderImageFormats
 internal import LarderPlatform
+internal import Synchronization
 
 /// Stores images on disk. Each file is named by the SHA-256 of its bytes, never changes, and stays as long as it is
 /// referenced.
@@ -40,6 +41,7 @@ package final class BlobStore: Sendable {
     package let sweeper: BlobSweeper
     let blobs: BlobFiles
     private let lock: FileLock
+    private let interruption = Atomic(false)
 
     /// Opens the cache directory, and creates it if it does not exist.
     ///
@@ -80,6 +82,12 @@ package final class BlobStore: Sendable {
 
     /// A random prefix that distinguishes the temporary files of this process from those of an earlier one.
     var session: String { blobs.session }
+
+    /// Whether work that takes long, on the index or its copy, must end, because the agent stops.
+    var isInterrupted: Bool {
+        get { interruption.load(ordering: .relaxed) }
+        set { interruption.store(newValue, ordering: .relaxed) }
+    }
 
     /// The space in use now.
     package var usage: Usage {
@@ -128,15 +136,10 @@ package final class BlobStore: Sendable {
     // MARK: References
 
     /// Adds a reference for an index row that an earlier process wrote.
-    package func adopt(_ digest: BlobDigest, size: Int) { adopt(CollectionOfOne((digest: digest, size: size))) }
-
-    func adopt(_ rows: some Collection<(digest: BlobDigest, size: Int)>) {
-        blobs.withTable { table in
-            table.reserveCapacity(table.entries.count + rows.count)
-            // The disk space is estimated, because a stat(2) of each file would delay the start.
-            // ``BlobSweeper/missing(among:)`` corrects it.
-            for (digest, size) in rows { table.adopt(digest, bytes: blobs.space(of: size)) }
-        }
+    package func adopt(_ digest: BlobDigest, size: Int) {
+        // The disk space is estimated, because a stat(2) of each file would delay the start.
+        // ``BlobSweeper/missing(among:)`` corrects it.
+        blobs.withTable { $0.adopt(digest, bytes: blobs.space(of: size)) }
     }
 
     /// Adds a reference (a lease). Returns false if there is no such blob.

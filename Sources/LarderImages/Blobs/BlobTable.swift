@@ -88,8 +88,6 @@ struct BlobTable: Sendable {
         directories.countRetained(sign, in: digest.shard)
     }
 
-    mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
-
     /// Changes the disk space of a shard directory.
     mutating func setDirectoryBytes(_ bytes: Int, of shard: UInt8) {
         directories.setBytes(bytes, of: shard)

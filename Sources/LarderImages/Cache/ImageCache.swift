@@ -1,7 +1,7 @@
 internal import LarderHTTPSemantics
-package import LarderPlatform
-package import LarderUpstream
-package import Logging
+internal import LarderPlatform
+internal import LarderUpstream
+internal import Logging
 
 /// The image cache of this machine. It has one verified copy of each image, which all clients share.
 ///
@@ -14,9 +14,11 @@ package import Logging
 package actor ImageCache {
     nonisolated let catalog: ImageCatalog
     nonisolated let disk: ImageDiskCache
-    private nonisolated let blobs: BlobStore
+    nonisolated let blobs: BlobStore
     private nonisolated let log: ImageCacheLog
     private nonisolated let spaceDemand = SpaceDemand()
+    /// Ends when the index has been read, with the error if it cannot be read.
+    nonisolated let opening: Task<ImageError?, Never>
     private let origin: any ImageOriginClient
     private let clock: ImageClock
     let rows: ImageRows
@@ -25,46 +27,11 @@ package actor ImageCache {
     let downloads: ImageDownloads
     let maintenance: ImageMaintenance
 
-    /// Opens the cache: its lock, its index and its catalog. ``run()`` does all other work.
-    ///
-    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
-    ///   ``ImageError/Code/noRoom``
-    package static func open(
-        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
-        logger: Logger
-    ) async throws(ImageError) -> ImageCache {
-        let blobs = try await blocking.run { () throws(ImageError) -> BlobStore in
-            try IndexFormat.refuseNewer(in: settings.directory)
-            return try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
-        }
-        let downloader = ImageDownloader(fetcher: fetcher, blobs: blobs, blocking: blocking, clock: clock)
-        downloader.update(allowedNetworks: settings.allowedNetworks)
-        return try await open(
-            settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
-    }
-
-    /// Opens the cache with a given store and origin client.
-    static func open(
-        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
-        clock: ImageClock, logger: Logger
-    ) async throws(ImageError) -> ImageCache {
-        let log = ImageCacheLog(logger)
-        let (index, catalog) = try await blocking.run { () throws(ImageError) in
-            let opened = try ImageIndex.open(in: blobs, now: clock.now)
-            log.indexOpened(opened.condition)
-            let catalog = ImageCatalog(
-                opened.entries, store: blobs, settings: settings,
-                fingerprint: Variant.fingerprint(of: origin.requestFields))
-            return (opened.index, catalog)
-        }
-        let disk = ImageDiskCache(blobs: blobs, index: index, blocking: blocking)
-        return ImageCache(settings, catalog: catalog, disk: disk, origin: origin, clock: clock, log: log)
-    }
-
-    private init(
-        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache, origin: any ImageOriginClient,
-        clock: ImageClock, log: ImageCacheLog
+    init(
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache,
+        opening: Task<ImageError?, Never>, origin: any ImageOriginClient, clock: ImageClock, log: ImageCacheLog
     ) {
+        self.opening = opening
         (self.catalog, self.disk, self.log, self.origin, self.clock) = (catalog, disk, log, origin, clock)
         blobs = disk.blobs
         reclaimer = SpaceReclaimer(catalog: catalog, disk: disk, clock: clock, demand: spaceDemand)
@@ -167,6 +134,8 @@ package actor ImageCache {
         blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
         downloads.update(settings, on: self)
+        // Otherwise the first maintenance period applies the settings, once the index has been read.
+        guard isOpen else { return }
         await maintenance.removeUnreachable()
         await maintenance.enforceLimits(on: self)
         // The new limits may be higher, so a waiting transfer may fit now.
@@ -181,10 +150,24 @@ package actor ImageCache {
 
     /// Runs the background work of the cache until the task is cancelled.
     package func run() async {
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.verifyAll() }
-            group.addTask { await self.maintain() }
+        await withTaskCancellationHandler {
+            if let problem = await opening.value {
+                if Task.isCancelled { return }
+                log.logger.error(
+                    "the image cache cannot be used; the agent runs without it until the next restart",
+                    metadata: ["error": "\(problem)"])
+                while (try? await Task.sleep(for: .seconds(86_400))) != nil {}
+                return
+            }
+            await withDiscardingTaskGroup { group in
+                group.addTask { await self.verifyAll() }
+                group.addTask { await self.maintain() }
+            }
+        } onCancel: {
+            // Reading, restoring or copying a large index takes many seconds.
+            blobs.isInterrupted = true
         }
+        blobs.isInterrupted = false
     }
 
     private func verifyAll() async { await maintenance.verifyAll(on: self) }
@@ -194,7 +177,10 @@ package actor ImageCache {
     /// Ends all downloads, writes pending changes, and records an orderly stop. Call it last, after ``run()`` has
     /// returned. Later requests fail.
     package func stop() async {
+        blobs.isInterrupted = true
         await downloads.stop()
+        _ = await opening.value
+        blobs.isInterrupted = false
         await maintenance.stop()
     }
 
@@ -210,6 +196,7 @@ package actor ImageCache {
     package func image(
         _ request: ImageRequest, reporting report: ProgressReport? = nil
     ) async throws(ImageError) -> CachedImage {
+        try await opened()
         let location = try catalog.keys.location(of: request)
         // Whether the `Vary` of an image matches the request fields of the agent, by blob. Contains only images whose
         // complete rows had to be read to decide this.
@@ -264,6 +251,7 @@ package actor ImageCache {
     ///
     /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
     package func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
+        try await opened()
         let location = try catalog.keys.location(of: request)
         var row = try await disk.row(location.key)
         if let digest = row?.digest, !blobs.blobs.hasFile(digest) {
@@ -290,6 +278,7 @@ package actor ImageCache {
     package func put(
         _ request: ImageRequest, _ content: PutContent, lifetime: Int
     ) async throws(ImageError) -> CachedImage {
+        try await opened()
         let location = try catalog.keys.location(of: request)
         let id = downloads.makeTransferID()
         defer { reclaimer.transferEnded(id) }
@@ -329,7 +318,8 @@ package actor ImageCache {
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
     ///   index cannot be written, in which case the image stays
     package func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
-        try await rows.remove(catalog.keys.location(of: request).key)
+        try await opened()
+        return try await rows.remove(catalog.keys.location(of: request).key)
     }
 
     /// Removes the images under a prefix, pinned or not. Their files stay on disk as long as they have references.
@@ -339,7 +329,8 @@ package actor ImageCache {
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
     ///   that have not been removed by then stay
     package func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
-        try await rows.remove(prefix, isTrial: isTrial)
+        try await opened()
+        return try await rows.remove(prefix, isTrial: isTrial)
     }
 
     /// Removes all images, or all that are not pinned.
@@ -353,7 +344,8 @@ package actor ImageCache {
     package func clear(
         includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
-        try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
+        try await opened()
+        return try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
     }
 
     /// Pins or unpins an image. If this method throws, the image is unchanged.
@@ -362,7 +354,8 @@ package actor ImageCache {
     /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too many bytes would be pinned;
     ///   ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written
     package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
-        try await rows.pin(catalog.keys.location(of: request).key, pinned)
+        try await opened()
+        return try await rows.pin(catalog.keys.location(of: request).key, pinned)
     }
 
     /// Returns a page of cached images in the order of their keys. A page may have fewer than `limit` images.
@@ -380,6 +373,7 @@ package actor ImageCache {
         guard after == nil || key != nil else {
             throw ImageError(.invalidURL, "\"after\" is not the \"next\" of an earlier page; start without it")
         }
+        try await opened()
         return try await rows.list(after: key, limit: limit, prefix: prefix)
     }
 

@@ -15,7 +15,7 @@ final class ImageMaintenance {
 
     init(catalog: ImageCatalog, disk: ImageDiskCache, rows: ImageRows, clock: ImageClock, log: ImageCacheLog) {
         (self.catalog, self.disk, self.rows, self.clock, self.log) = (catalog, disk, rows, clock, log)
-        plan = MaintenancePlan(lastCopy: disk.index.copyTime)
+        plan = MaintenancePlan(lastCopy: IndexCopy(disk.blobs).time)
     }
 
     /// Runs until the task is cancelled.
@@ -36,9 +36,12 @@ final class ImageMaintenance {
 
     /// Writes the last changes to disk and records an orderly stop.
     func stop() async {
-        await writeTouches()
+        await writeTouches(maxSlices: 100)
         await disk.settle()
-        if disk.index.unsavedChanges.hasRows { await copyIndex() }
+        if let index = disk.openIndex, index.unsavedChanges.hasRows {
+            if index.isCopiedAtStop { await copyIndex() }
+            if index.unsavedChanges.hasRows { await disk.deferCopy() }
+        }
         do throws(ImageError) {
             try await disk.markClean()
         } catch {
@@ -114,8 +117,11 @@ final class ImageMaintenance {
     // MARK: The index
 
     /// Writes the times of last use to the index.
-    func writeTouches() async {
-        while true {
+    ///
+    /// - Parameter maxSlices: the maximum number of slices of 1,000 images. The times of other images are lost if the
+    ///   agent then stops
+    func writeTouches(maxSlices: Int = .max) async {
+        for _ in 0..<maxSlices {
             let touches = catalog.takeTouches(limit: 1000)
             if touches.isEmpty { return }
             do throws(ImageError) {
@@ -127,7 +133,7 @@ final class ImageMaintenance {
     }
 
     func copyIndexIfDue() async {
-        guard plan.copies.isDue(disk.index.unsavedChanges, at: clock.now) else { return }
+        guard let index = disk.openIndex, plan.copies.isDue(index.unsavedChanges, at: clock.now) else { return }
         await copyIndex()
     }
 
@@ -137,6 +143,7 @@ final class ImageMaintenance {
             try await disk.copyIndex()
             plan.copies.succeed(at: clock.now)
         } catch {
+            if error.code == .shuttingDown { return }
             log.warn("cannot copy the index of the image cache", error)
         }
     }

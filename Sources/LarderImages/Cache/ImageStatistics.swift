@@ -42,7 +42,7 @@ package struct ImageStatistics: Sendable, Hashable {
         self = catalog.statistics
         let usage = disk.blobs.usage
         bytes = usage.bytes
-        indexBytes = disk.index.diskBytes
+        indexBytes = disk.openIndex?.diskBytes ?? 0
         files = usage.count
         reservedBytes = usage.reservedBytes
         (leasedBytes, leftoverBytes) = disk.blobs.leases

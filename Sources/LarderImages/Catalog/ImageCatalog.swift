@@ -13,8 +13,7 @@ final class ImageCatalog: Sendable {
         var pinned: PinnedBlobs
         /// Slots of images that were used after their rows were last written.
         var touched: Set<UInt32> = []
-        /// The details of each image, by slot; nil until the image in that slot is first used.
-        var details: [ImageDetails?] = []
+        var details = DetailsPool()
         var keys: ImageKeyResolver
         var maximumAge: Int?
         var statistics = ImageStatistics()
@@ -28,21 +27,31 @@ final class ImageCatalog: Sendable {
     let receivedBytes = ByteCounter()
     private let versions = Atomic(0)
 
-    /// Creates a catalog from the rows of the index, and adds their references to the store.
-    init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
+    /// Creates an empty catalog.
+    init(store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
-        store.adopt(entries.lazy.map { (digest: $0.digest, size: $0.size) })
-        var state = State(
-            table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
-            keys: ImageKeyResolver(settings.origins),
-            maximumAge: settings.maximumAge)
-        // Insert in the order of use, so that the most recently used image is evicted last. Indices are sorted instead
-        // of entries because they are smaller.
-        for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
-            _ = state.put(entries[position])
+        state = Mutex(
+            State(
+                table: ImageTable(), store: store, pinned: PinnedBlobs(store),
+                keys: ImageKeyResolver(settings.origins), maximumAge: settings.maximumAge))
+    }
+
+    /// Adds the rows of the index to the empty catalog, and their references to the store. The lock is held only at the
+    /// end, so that lookups do not wait.
+    func adopt(_ table: ImageTable) {
+        // In the order of use, so that the most recently used image is evicted last. Slots are sorted instead of entries
+        // because they are smaller.
+        let slots = (0..<table.slotCount).sorted { (table[$0]?.lastUse ?? 0) < (table[$1]?.lastUse ?? 0) }
+        let entries = slots.lazy.compactMap { slot in table[slot].map { (slot, $0) } }
+        var (order, pinned) = (S3FIFO(), PinnedBlobs(store))
+        for (slot, entry) in entries {
+            store.adopt(entry.digest, size: entry.size)
+            if entry.isPinned { store.countPin(entry.digest, 1) }
+            pinned.add(entry)
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.blobs.space(of: entry.size))
         }
-        self.state = Mutex(state)
+        state.withLock { ($0.table, $0.order, $0.pinned) = (table, order, pinned) }
     }
 
     func update(_ settings: ImageCacheSettings) {
@@ -105,7 +114,7 @@ final class ImageCatalog: Sendable {
     }
 
     private func take(_ slot: UInt32, _ state: inout State, source: CachedImage.Source, now: Int) -> CachedImage? {
-        guard let entry = state.table[slot], let details = state.details(of: slot),
+        guard let entry = state.table[slot], let details = state.details[slot],
             store.retain(entry.digest, ifVerified: true)
         else { return nil }
         state.use(slot, now: now)
@@ -136,7 +145,7 @@ final class ImageCatalog: Sendable {
     func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
         state.withLock { state in
             let old = state.put(entry)
-            if let slot = state.table.slot(of: entry.key) { state.setDetails(details, of: slot) }
+            if let slot = state.table.slot(of: entry.key) { state.details[slot] = details }
             return old
         }
     }
@@ -147,7 +156,7 @@ final class ImageCatalog: Sendable {
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
                 return nil
             }
-            return state.details(of: slot)
+            return state.details[slot]
         }
     }
 
@@ -155,7 +164,7 @@ final class ImageCatalog: Sendable {
     func setDetails(_ details: ImageDetails, of entry: ImageEntry) {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot] == entry else { return }
-            state.setDetails(details, of: slot)
+            state.details[slot] = details
         }
     }
 
@@ -283,16 +292,6 @@ extension ImageCatalog.State {
         return now - entry.freshness.responseTime > maximumAge
     }
 
-    func details(of slot: UInt32) -> ImageDetails? { Int(slot) < details.count ? details[Int(slot)] : nil }
-
-    fileprivate mutating func setDetails(_ new: ImageDetails?, of slot: UInt32) {
-        if Int(slot) >= details.count {
-            guard new != nil else { return }
-            details += Array(repeating: nil, count: Int(slot) + 1 - details.count)
-        }
-        details[Int(slot)] = new
-    }
-
     fileprivate mutating func use(_ slot: UInt32, now: Int) {
         order.touch(slot)
         guard let entry = table[slot], entry.lastUse != now else { return }
@@ -325,7 +324,7 @@ extension ImageCatalog.State {
         order.remove(slot)
         pinned.remove(entry)
         touched.remove(slot)
-        setDetails(nil, of: slot)
+        details[slot] = nil
         return entry
     }
 }

@@ -2,21 +2,23 @@
 /// is reused.
 package struct ImageTable: Sendable {
     private var entries: [ImageEntry?] = []
-    private var slots: [ImageKey: UInt32] = [:]
+    private var index: SlotIndex
     private var free: [UInt32] = []
 
     /// Creates an empty table with space for `capacity` images.
     package init(capacity: Int = 0) {
         entries.reserveCapacity(capacity)
-        slots.reserveCapacity(capacity)
+        index = SlotIndex(capacity: capacity)
     }
 
     /// One more than the highest slot ever used.
     var slotCount: UInt32 { UInt32(entries.count) }
 
-    package var count: Int { slots.count }
+    package var count: Int { index.count }
 
-    package func slot(of key: ImageKey) -> UInt32? { slots[key] }
+    package func slot(of key: ImageKey) -> UInt32? {
+        index.slot(key.high) { slot in entries[Int(slot)]?.key == key }
+    }
 
     package subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
 
@@ -24,14 +26,14 @@ package struct ImageTable: Sendable {
     ///
     /// - Returns: the slot, and the previous image
     package mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
-        if let slot = slots[entry.key] {
+        if let slot = slot(of: entry.key) {
             let old = entries[Int(slot)]
             entries[Int(slot)] = entry
             return (slot, old)
         }
         let slot = free.popLast() ?? UInt32(entries.count)
         if Int(slot) == entries.count { entries.append(entry) } else { entries[Int(slot)] = entry }
-        slots[entry.key] = slot
+        index.insert(slot, in: entries)
         return (slot, nil)
     }
 
@@ -44,16 +46,18 @@ package struct ImageTable: Sendable {
 
     package mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = self[slot] else { return nil }
+        index.remove(slot, in: entries)
         entries[Int(slot)] = nil
-        slots[entry.key] = nil
         free.append(slot)
         return entry
     }
 
     /// What is inconsistent; nil if nothing is. For tests.
     var inconsistency: String? {
-        if slots.contains(where: { self[$0.value]?.key != $0.key }) { return "a key has the slot of another one" }
+        if index.slots.contains(where: { slot in self[slot].flatMap { self.slot(of: $0.key) } != slot }) {
+            return "a key has the slot of another one"
+        }
         if Set(free).count != free.count || free.contains(where: { self[$0] != nil }) { return "a used slot is free" }
-        return entries.count == slots.count + free.count ? nil : "a slot is lost"
+        return entries.count == count + free.count ? nil : "a slot is lost"
     }
 }

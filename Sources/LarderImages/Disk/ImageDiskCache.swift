@@ -9,24 +9,60 @@ internal import Synchronization
 /// after its file was published, and removes a file after its last row was removed.
 final class ImageDiskCache: Sendable {
     let blobs: BlobStore
-    let index: ImageIndex
     let blocking: BlockingWork
     let indexQueue: SerialDiskQueue
     /// Runs the removals of files whose last reference was released.
     private let removals: SerialDiskQueue
     private let hasLeftovers = Atomic(false)
 
-    init(blobs: BlobStore, index: ImageIndex, blocking: BlockingWork) {
-        (self.blobs, self.index, self.blocking) = (blobs, index, blocking)
+    private let opening = Mutex(Opening.pending)
+
+    private enum Opening {
+        case pending
+        case open(ImageIndex)
+        case failed(ImageError)
+    }
+
+    init(blobs: BlobStore, blocking: BlockingWork) {
+        (self.blobs, self.blocking) = (blobs, blocking)
         indexQueue = SerialDiskQueue(blocking)
         removals = SerialDiskQueue(blocking)
+    }
+
+    /// Opens the index. All work on the index that is submitted later follows, and fails if the index cannot be opened.
+    func open(_ body: @escaping @Sendable () throws(ImageError) -> ImageIndex) -> DiskFuture<Void> {
+        indexQueue.submit { [self] () throws(ImageError) in
+            do throws(ImageError) {
+                let index = try body()
+                opening.withLock { $0 = .open(index) }
+            } catch {
+                opening.withLock { $0 = .failed(error) }
+                throw error
+            }
+        }
+    }
+
+    /// The index; nil while it is being opened, and if it cannot be opened.
+    var openIndex: ImageIndex? { opening.withLock { if case .open(let index) = $0 { index } else { nil } } }
+
+    /// Why the index cannot be opened; nil if it is open or being opened.
+    var openingFailure: ImageError? { opening.withLock { if case .failed(let error) = $0 { error } else { nil } } }
+
+    /// Submits work on the index.
+    private func use<Value: Sendable>(
+        _ body: @escaping @Sendable (ImageIndex) throws(ImageError) -> Value
+    ) -> DiskFuture<Value> {
+        indexQueue.submit { [self] () throws(ImageError) in
+            guard let index = openIndex else { throw openingFailure ?? ImageCache.shuttingDown }
+            return try body(index)
+        }
     }
 
     // MARK: Rows
 
     /// Adds a row, or replaces the row with the same key.
     func store(_ row: ImageRow) -> DiskFuture<Void> {
-        indexQueue.submit { [index] () throws(ImageError) in try index.put([row]) }
+        use { index throws(ImageError) in try index.put([row]) }
     }
 
     /// Removes rows.
@@ -34,26 +70,26 @@ final class ImageDiskCache: Sendable {
     /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
     ///   copied within a minute
     func removeRows(_ keys: [ImageKey], hasPins: Bool) -> DiskFuture<Void> {
-        indexQueue.submit { [index] () throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
+        use { index throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
 
     func pin(_ key: ImageKey, _ isPinned: Bool) -> DiskFuture<Void> {
-        indexQueue.submit { [index] () throws(ImageError) in try index.pin(key, isPinned) }
+        use { index throws(ImageError) in try index.pin(key, isPinned) }
     }
 
     /// Records when images were last used.
     func touch(_ uses: [(key: ImageKey, time: Int)]) -> DiskFuture<Void> {
-        indexQueue.submit { [index] () throws(ImageError) in try index.touch(uses) }
+        use { index throws(ImageError) in try index.touch(uses) }
     }
 
     /// Returns the row of an image; nil if it does not exist or is damaged.
     func row(_ key: ImageKey) async throws(ImageError) -> ImageRow? {
-        try await indexQueue.submit { [index] () throws(ImageError) in try index.row(key) }.value()
+        try await use { index throws(ImageError) in try index.row(key) }.value()
     }
 
     /// Returns up to `limit` rows in the order of their keys.
     func rows(after key: ImageKey?, limit: Int) async throws(ImageError) -> [ImageRow] {
-        try await indexQueue.submit { [index] () throws(ImageError) in try index.rows(after: key, limit: limit) }
+        try await use { index throws(ImageError) in try index.rows(after: key, limit: limit) }
             .value()
     }
 
@@ -61,7 +97,7 @@ final class ImageDiskCache: Sendable {
     ///
     /// - Parameter isIncluded: whether to include the credential of this name
     func keys(ofCredentials isIncluded: @escaping @Sendable (String) -> Bool) async throws(ImageError) -> [ImageKey] {
-        try await indexQueue.submit { [index] () throws(ImageError) in try index.keys(ofCredentials: isIncluded) }
+        try await use { index throws(ImageError) in try index.keys(ofCredentials: isIncluded) }
             .value()
     }
 
@@ -69,26 +105,34 @@ final class ImageDiskCache: Sendable {
 
     /// Reserves disk space that allows rows to be removed when the disk is full.
     func keepReserve() async {
-        try? await indexQueue.submit { [index] () throws(ImageError) in index.keepReserve() }.value()
+        try? await use { index throws(ImageError) in index.keepReserve() }.value()
     }
 
     /// Copies the index in slices. Other work on the index runs between them.
+    ///
+    /// - Throws: ``ImageError/Code/shuttingDown`` if the agent stops, and the errors of the disk
     func copyIndex() async throws(ImageError) {
-        let changes = try await indexQueue.submit { [index] () throws(ImageError) in try index.beginCopy() }.value()
+        guard let index = openIndex else { return }
+        let changes = try await use { index throws(ImageError) in try index.beginCopy() }.value()
         do throws(ImageError) {
-            while try await !indexQueue.submit({ [index] () throws(ImageError) in try index.continueCopy(pages: 256) })
-                .value()
-            {}
-            try await blocking.run { [index] () throws(ImageError) in try index.publishCopy() }
+            while try await !use({ index throws(ImageError) in try index.continueCopy(pages: 256) }).value() {
+                if blobs.isInterrupted { throw ImageCache.shuttingDown }
+            }
+            try await blocking.run { () throws(ImageError) in try index.publishCopy() }
         } catch {
-            await blocking.run { [index] in index.abandonCopy(changes) }
-            throw error
+            await blocking.run { index.abandonCopy(changes) }
+            throw blobs.isInterrupted ? ImageCache.shuttingDown : error
         }
+    }
+
+    /// Leaves the copy of the last changes to the next start.
+    func deferCopy() async {
+        try? await use { index throws(ImageError) in index.deferCopy() }.value()
     }
 
     /// Compacts the index if removed rows take most of its disk space.
     func compactIndex() async throws(ImageError) {
-        try await indexQueue.submit { [index] () throws(ImageError) in try index.compact() }.value()
+        try await use { index throws(ImageError) in try index.compact() }.value()
     }
 
     // MARK: Files
@@ -178,6 +222,8 @@ final class ImageDiskCache: Sendable {
 
     /// Records on disk that the cache was stopped in an orderly way. Call this method last.
     func markClean() async throws(ImageError) {
+        // Without the rows it is unknown which files were verified.
+        if openIndex == nil, blobs.isUnclean { return }
         try await indexQueue.submit { [blobs] () throws(ImageError) in try blobs.markClean() }.value()
     }
 }

@@ -26,8 +26,8 @@ package final class ImageIndex: Sendable {
     package struct Opened: Sendable {
         package let index: ImageIndex
         package let condition: Condition
-        /// All entries, in no particular order.
-        package let entries: [ImageEntry]
+        /// All entries.
+        let table: ImageTable
     }
 
     let database: Mutex<IndexDatabase>
@@ -44,6 +44,10 @@ package final class ImageIndex: Sendable {
     /// The file that marks an index in which damage was found during use. Without the mark the next start could miss
     /// the damage, because a start reads only one of the two tables.
     private static let damageMark = "index-damaged"
+    /// The file that marks an index whose last changes are not in its copy, because a copy at the stop takes too long.
+    private static let copyMark = "index-copy-due"
+    /// An index of at most this disk space is copied at the stop, which takes less than a second.
+    private static let maxBytesToCopyAtStop = 16 << 20
 
     /// Changes that the copy does not contain yet.
     struct Unsaved: Sendable, Hashable {
@@ -59,7 +63,9 @@ package final class ImageIndex: Sendable {
         files = store.files
         self.store = store
         // If the previous process was killed, the copy may lack changes of that process.
-        if store.isUnclean || copyTime == nil { noteChange(ofPins: true) }
+        if store.isUnclean || copyTime == nil || access(store.path + "/" + Self.copyMark, F_OK) == 0 {
+            noteChange(ofPins: true)
+        }
     }
 
     /// Opens the index of a store. Restores a damaged or missing index from its copy, and sets aside one of an older
@@ -118,9 +124,9 @@ package final class ImageIndex: Sendable {
 
     private static func opened(_ store: BlobStore, _ condition: Condition) throws(SQLiteError) -> Opened {
         let database = try IndexDatabase(path: path(store))
-        let entries = try database.load()
+        let table = try database.load { store.isInterrupted }
         _ = try? store.files.remove(damageMark)
-        return Opened(index: ImageIndex(database, store), condition: condition, entries: entries)
+        return Opened(index: ImageIndex(database, store), condition: condition, table: table)
     }
 
     private static func hasDamageMark(_ store: BlobStore) -> Bool {
@@ -313,6 +319,7 @@ package final class ImageIndex: Sendable {
     func publishCopy() throws(ImageError) {
         do throws(ImageError) {
             try IndexCopy(store).publish()
+            _ = try? files.remove(Self.copyMark)
         } catch {
             markDamage(error)
             throw error
@@ -330,6 +337,12 @@ package final class ImageIndex: Sendable {
             unsaved.hasPins = unsaved.hasPins || changes.hasPins
         }
     }
+
+    /// Whether the index is small enough to be copied at the stop of the agent.
+    var isCopiedAtStop: Bool { ((try? files.allocatedBytes(IndexFormat.index)) ?? 0) <= Self.maxBytesToCopyAtStop }
+
+    /// Leaves the copy of the last changes to the next start.
+    func deferCopy() { _ = try? files.create(Self.copyMark) }
 
     private func noteChange(ofPins hasPins: Bool) {
         unsaved.withLock { unsaved in

@@ -33,12 +33,18 @@ struct IndexCopy {
             // found here.
             var (count, last) = (0, ImageKey?.none)
             while true {
+                if store.isInterrupted { throw SQLiteError.interrupted }
                 let found = try database.rows(after: last, limit: Self.slice)
                 guard let end = found.last else { break }
                 last = end.key
                 count += found.count { $0.row != nil }
             }
-            guard try database.load().count == count else { throw SQLiteError.damage("the copy has damaged rows") }
+            var entries = 0
+            try database.forEachEntry { _ throws(SQLiteError) in
+                entries += 1
+                if entries.isMultiple(of: 1024), store.isInterrupted { throw SQLiteError.interrupted }
+            }
+            guard entries == count else { throw SQLiteError.damage("the copy has damaged rows") }
             try database.checkpoint()
         } catch {
             discard()
@@ -69,6 +75,7 @@ struct IndexCopy {
         var restored = (rows: 0, pins: 0)
         var last: ImageKey?
         while let found = try page(of: copy, after: last), let end = found.last {
+            if store.isInterrupted { throw SQLiteError.interrupted.asImageError }
             last = end.key
             var rows: [ImageRow] = []
             for var row in found.compactMap(\.row) where try size(of: row.digest) == row.size {
@@ -113,7 +120,12 @@ struct IndexCopy {
         do throws(SQLiteError) {
             let copy = try IndexDatabase(path: path(IndexFormat.copy))
             if copy.isNew { return nil }
-            return try copy.load().isEmpty ? nil : copy
+            var entries = 0
+            try copy.forEachEntry { _ throws(SQLiteError) in
+                entries += 1
+                if entries.isMultiple(of: 1024), store.isInterrupted { throw SQLiteError.interrupted }
+            }
+            return entries == 0 ? nil : copy
         } catch {
             guard error.isDamage else { throw error.asImageError }
             return nil

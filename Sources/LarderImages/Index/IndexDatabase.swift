@@ -131,8 +131,19 @@ final class IndexDatabase {
     }
 
     /// All entries, in the order of their keys.
-    func load() throws(SQLiteError) -> [ImageEntry] {
-        var entries: [ImageEntry] = []
+    ///
+    /// - Parameter isInterrupted: called now and then. If it returns true, this method throws
+    func load(isInterrupted: () -> Bool) throws(SQLiteError) -> ImageTable {
+        var table = ImageTable()
+        try forEachEntry { entry throws(SQLiteError) in
+            if table.count.isMultiple(of: 1024), isInterrupted() { throw .interrupted }
+            _ = table.put(entry)
+        }
+        return table
+    }
+
+    /// Calls `body` with each entry, in the order of the keys.
+    func forEachEntry(_ body: (ImageEntry) throws(SQLiteError) -> Void) throws(SQLiteError) {
         try allEntries.run { row throws(SQLiteError) in
             guard let key = row.withBlob(0, { ImageKey($0) }), let digest = row.withBlob(1, { BlobDigest($0) }),
                 let freshness = row.withBlob(3, { ResponseFreshness($0) }), let type = ImageType(rawValue: row.text(7))
@@ -144,9 +155,8 @@ final class IndexDatabase {
             guard row.integer(10) == RowChecksum.of(entry) else {
                 throw SQLiteError.damage("the index has a row with a wrong checksum")
             }
-            entries.append(entry)
+            try body(entry)
         }
-        return entries
     }
 
     func put(_ rows: [ImageRow]) throws(SQLiteError) {
@@ -195,4 +205,7 @@ final class IndexDatabase {
 extension SQLiteError {
     /// An error for a database that is not an image index, or is damaged. 11 is `SQLITE_CORRUPT`.
     static func damage(_ message: String) -> SQLiteError { SQLiteError(code: 11, message: message) }
+
+    /// The error for work that ends because the agent stops. 9 is `SQLITE_INTERRUPT`.
+    static var interrupted: SQLiteError { SQLiteError(code: 9, message: "interrupted by the stop of the agent") }
 }

@@ -40,8 +40,7 @@ package final class ServerContext: Sendable {
     package let copies: SnapshotExporter?
     /// The image cache; nil if the settings switch it off, or if it cannot be used.
     package let images: ImageService?
-    /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
-    let imageProblem: String?
+    private let imageStartProblem: String?
     /// The current snapshots as files, for clients that map them.
     let snapshotFiles = SnapshotFiles()
     let authorizer: Authorizer
@@ -54,6 +53,9 @@ package final class ServerContext: Sendable {
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
+    /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
+    var imageProblem: String? { imageStartProblem ?? images?.problem }
+
     package init(
         namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
         access: AccessRules = AccessRules(), copies: SnapshotExporter? = nil, images: ImageService? = nil,
@@ -63,7 +65,7 @@ package final class ServerContext: Sendable {
         self.copies = copies
         self.images = images
         authorizer = Authorizer(namespaces: namespaces, images: images)
-        self.imageProblem = imageProblem
+        imageStartProblem = imageProblem
         self.identity = identity
         self.logger = logger
         refusals = RefusalLogs(logger)

@@ -84,7 +84,7 @@ extension RequestContext {
             startedAt: server.startedAt, uptimeMilliseconds: server.uptimeMilliseconds,
             epoch: server.namespaces.epoch, socket: server.identity.socketPath,
             activated: server.identity.isActivated, stateDirectory: server.identity.stateDirectory,
-            imageDirectory: server.images?.directory, settings: source.path,
+            imageDirectory: server.imageProblem == nil ? server.images?.directory : nil, settings: source.path,
             settingsReadAt: source.readAt, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,

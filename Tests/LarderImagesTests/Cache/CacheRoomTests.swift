@@ -19,9 +19,9 @@ struct CacheRoomTests {
     /// this, because the index is opened with an exclusive lock.
     private func withReadOnlyIndex(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
-        try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
+        try fixture.cache.disk.openIndex?.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
         try await body()
-        try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
+        try fixture.cache.disk.openIndex?.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
     }
 
     @Test("with a read-only index nothing is evicted, and requests that need space fail")

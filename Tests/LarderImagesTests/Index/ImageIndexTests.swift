@@ -186,12 +186,12 @@ struct ImageIndexTests {
         var table = ImageTable(capacity: 10)
         var model: [ImageKey: ImageEntry] = [:]
         for step in 0..<3_000 {
-            var entry = Self.row(Int.random(in: 0..<50, using: &generator), Self.blob).entry
+            var entry = Self.row(Int.random(in: 0..<200, using: &generator), Self.blob).entry
             entry.lastUse = step
             if Bool.random(using: &generator) {
                 let (slot, old) = table.put(entry)
                 #expect(old == model.updateValue(entry, forKey: entry.key))
-                #expect(slot < 50)
+                #expect(slot < 200)
                 #expect(table[slot] == entry)
             } else if let slot = table.slot(of: entry.key) {
                 #expect(table.remove(slot) == model.removeValue(forKey: entry.key))
@@ -199,11 +199,16 @@ struct ImageIndexTests {
                 #expect(table.remove(slot) == nil)
             }
             #expect(table.count == model.count)
+            #expect(table.inconsistency == nil)
         }
         for (key, entry) in model { #expect(table.slot(of: key).flatMap { table[$0] } == entry) }
         #expect(MemoryLayout<ImageEntry?>.stride <= 104)
         #expect(table[999] == nil)
     }
+}
+
+extension ImageIndex.Opened {
+    var entries: [ImageEntry] { (0..<table.slotCount).compactMap { table[$0] } }
 }
 
 extension ImageEntry {

@@ -138,6 +138,7 @@ extension ImageService {
         switch parameters.selection {
         case .image(let reference):
             let request = ImageRequest(reference)
+            try await cache.opened()
             let cached = cache.peek(request, now: clock.now)
             let isRemoved = isDryRun ? false : try await cache.remove(request)
             let isSelected = isDryRun ? cached != nil : isRemoved

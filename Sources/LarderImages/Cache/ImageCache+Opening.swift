@@ -1,0 +1,86 @@
+internal import LarderHTTPSemantics
+package import LarderPlatform
+package import LarderUpstream
+package import Logging
+
+extension ImageCache {
+    /// Opens the cache: its lock, its index and its catalog. ``run()`` does all other work.
+    ///
+    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
+    ///   ``ImageError/Code/noRoom``
+    package static func open(
+        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
+        logger: Logger
+    ) async throws(ImageError) -> ImageCache {
+        let cache = try await start(settings, fetcher: fetcher, blocking: blocking, clock: clock, logger: logger)
+        try await cache.opened()
+        return cache
+    }
+
+    /// Locks the directory of the cache, and reads the index in the background. Until the index has been read,
+    /// ``hit(_:now:)`` and ``peek(_:now:)`` find no image, and all other requests wait. If it cannot be read, they throw
+    /// ``problem``.
+    ///
+    /// - Throws: as ``open(_:fetcher:blocking:clock:logger:)``, except for errors of a damaged or unreadable index
+    package static func start(
+        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
+        logger: Logger
+    ) async throws(ImageError) -> ImageCache {
+        let blobs = try await blocking.run { () throws(ImageError) -> BlobStore in
+            try IndexFormat.refuseNewer(in: settings.directory)
+            return try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
+        }
+        let downloader = ImageDownloader(fetcher: fetcher, blobs: blobs, blocking: blocking, clock: clock)
+        downloader.update(allowedNetworks: settings.allowedNetworks)
+        return start(settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
+    }
+
+    /// Opens the cache with a given store and origin client.
+    static func open(
+        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
+        clock: ImageClock, logger: Logger
+    ) async throws(ImageError) -> ImageCache {
+        let cache = start(settings, blobs: blobs, origin: origin, blocking: blocking, clock: clock, logger: logger)
+        try await cache.opened()
+        return cache
+    }
+
+    /// Reads the index of a given store in the background.
+    static func start(
+        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
+        clock: ImageClock, logger: Logger
+    ) -> ImageCache {
+        let log = ImageCacheLog(logger)
+        let catalog = ImageCatalog(
+            store: blobs, settings: settings, fingerprint: Variant.fingerprint(of: origin.requestFields))
+        let disk = ImageDiskCache(blobs: blobs, blocking: blocking)
+        let opened = disk.open { () throws(ImageError) in
+            let opened = try ImageIndex.open(in: blobs, now: clock.now)
+            log.indexOpened(opened.condition)
+            catalog.adopt(opened.table)
+            return opened.index
+        }
+        let opening = Task { () -> ImageError? in
+            do throws(ImageError) { try await opened.value() } catch { return error }
+            return nil
+        }
+        return ImageCache(
+            settings, catalog: catalog, disk: disk, opening: opening, origin: origin, clock: clock, log: log)
+    }
+
+    /// Whether the index has been read, so that ``hit(_:now:)`` and ``peek(_:now:)`` find all images.
+    package nonisolated var isOpen: Bool { disk.openIndex != nil }
+
+    /// Why the index cannot be read; nil if it was read or is being read.
+    package nonisolated var problem: ImageError? {
+        disk.openingFailure.flatMap { blobs.isInterrupted ? nil : $0 }
+    }
+
+    /// Waits until the index has been read.
+    ///
+    /// - Throws: the error if it cannot be read
+    package nonisolated func opened() async throws(ImageError) {
+        if isOpen { return }
+        if let error = await opening.value { throw error }
+    }
+}
