@@ -84,7 +84,9 @@ struct ContentCodingTests {
         let large = Self.svg.dropLast(6) + [UInt8](repeating: 0x20, count: 3 << 20) + Array("</svg>".utf8)
         let form = try Self.compressed(Array(large)).gzip
         let script: RawOrigin.Script = { _, _ in [.ok(form, "Content-Encoding: gzip")] }
-        let small = await #expect(throws: ImageError.self) { try await body(of: script) }
+        let small = await #expect(throws: ImageError.self) {
+            try await body(of: script, limits: SpaceLimits(freeBytes: 0, bytesPerImage: 1 << 19))
+        }
         #expect(small?.code == .tooLarge)
         let error = await #expect(throws: ImageError.self) {
             try await body(of: script, limits: SpaceLimits(freeBytes: 0, bytesPerImage: 8 << 20))
