@@ -29,7 +29,7 @@ maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
-maps+=(-Xcc -fmodule-map-file=Sources/CPCRE2/module.modulemap)
+maps+=(-Xcc -fmodule-map-file=Sources/CPCRE2/module.modulemap -Xcc -fmodule-map-file=Sources/CZlib/module.modulemap)
 # shellcheck disable=SC2054
 flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -package-name larder -sanitize=address,fuzzer
   -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances

@@ -7,6 +7,8 @@ struct SlotIndex: Sendable {
     /// A power of two, at most three quarters full.
     private var places: [UInt32]
     private(set) var count = 0
+    /// Random and odd, so that a client cannot choose URLs whose images have the same place.
+    private let multiplier = UInt64.random(in: .min ... .max) | 1
 
     /// - Parameter capacity: the number of slots for which to allocate memory
     init(capacity: Int = 0) {
@@ -20,6 +22,11 @@ struct SlotIndex: Sendable {
 
     private var mask: Int { places.count - 1 }
 
+    /// The first place for a hash: the highest bits of a product, as many as an index of ``places`` has.
+    private func home(_ hash: UInt64) -> Int {
+        Int((hash &* multiplier) >> UInt64(places.count.leadingZeroBitCount + 1))
+    }
+
     /// The slot for a hash; nil if there is none.
     ///
     /// - Parameter isMatch: whether a slot has the key
@@ -28,7 +35,7 @@ struct SlotIndex: Sendable {
     }
 
     private func place(_ hash: UInt64, where isMatch: (UInt32) -> Bool) -> Int? {
-        var place = Int(truncatingIfNeeded: hash) & mask
+        var place = home(hash)
         while places[place] != Self.none {
             if isMatch(places[place]) { return place }
             place = (place + 1) & mask
@@ -50,7 +57,7 @@ struct SlotIndex: Sendable {
     }
 
     private mutating func put(_ slot: UInt32, _ hash: UInt64) {
-        var place = Int(truncatingIfNeeded: hash) & mask
+        var place = home(hash)
         while places[place] != Self.none { place = (place + 1) & mask }
         places[place] = slot
     }
@@ -61,7 +68,7 @@ struct SlotIndex: Sendable {
         // Moves each later slot of the run into the hole, unless its place would then precede its hash.
         var next = (hole + 1) & mask
         while places[next] != Self.none {
-            let home = Int(truncatingIfNeeded: Self.hash(places[next], entries)) & mask
+            let home = home(Self.hash(places[next], entries))
             if (next - home) & mask >= (next - hole) & mask {
                 places[hole] = places[next]
                 hole = next
