@@ -63,6 +63,25 @@ struct CommitCoreTests {
         }
     }
 
+    @Test("a replay of an expiry keeps other overrides that have expired, because the schema may have kept them")
+    func replayedExpiry() throws {
+        let core = core()
+        for (name, end) in [("kept", 1), ("ended", 2), ("later", 9)] {
+            _ = try commit(
+                [.set(path: [name], value: 1, timeToLive: .milliseconds(end), by: nil)], to: core)
+        }
+        var replayed = core.layers
+        var batch = core.batch(limits: Self.limits, now: 20, recordsOperations: true)
+        let ended = core.layers.override.expiringEntries.filter { $0.path != ["kept"] }
+            .compactMap { entry in entry.expiresAt.map { ExpiringOverride(path: entry.path, expiresAt: $0) } }
+        _ = try batch.apply(.expireOverrides(ended))
+        _ = try batch.apply(set(["a"], 1))
+        batch.finish()
+        for operation in batch.operations { operation.apply(to: &replayed) }
+        #expect(batch.layers.resolved() == ["kept": 1, "a": 1])
+        #expect(replayed.override.entries == batch.layers.override.entries)
+    }
+
     @Test(
         "the current generation is the object in the history; after reservations are settled, it has the settled bound"
     )

@@ -87,6 +87,23 @@ struct DiskFormatTests {
         #expect(decoded.layers.remote?.reason == "new cluster")
     }
 
+    @Test("a journal record names the overrides that have expired")
+    func expiredOverrides() throws {
+        let expired = [
+            ExpiringOverride(path: ["search", "limit"], expiresAt: 5), ExpiringOverride(path: ["é"], expiresAt: 6),
+        ]
+        let digest = String(repeating: "cd", count: 32)
+        let written = JournalRecord(
+            sequence: 1, revision: 2, digest: digest, publishedAt: 3, released: 4,
+            operations: [.expireOverrides(expired)])
+        let text = String(decoding: written.encoded(), as: UTF8.self)
+        let operation = #"{"expired":[{"path":["search","limit"],"expiresAt":5},{"path":["é"],"expiresAt":6}]}"#
+        #expect(text.contains(operation))
+        let record = try #require(JournalRecord(written.encoded().dropLast()))
+        guard case .expireOverrides(let read) = record.operations[0] else { return #expect(Bool(false)) }
+        #expect(read == expired)
+    }
+
     @Test("the journal file contains the records, and then zeros up to 262,144 bytes")
     func journalFile() throws {
         try Self.withArchive { (archive, directory) throws in

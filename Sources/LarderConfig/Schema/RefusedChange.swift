@@ -29,6 +29,17 @@ package struct RefusedChange: Sendable {
             case .rules: nil
             }
         }
+
+        /// The position in the order in which refused changes are tried again.
+        var position: Int {
+            switch self {
+            case .files(.defaults): 0
+            case .files(.host): 1
+            case .remote: 2
+            case .rules: 3
+            case .expiry: 4
+            }
+        }
     }
 
     let subject: Subject

@@ -33,13 +33,14 @@ struct SchemaGate: Sendable {
     /// Whether the locks and experiments of new settings have been refused.
     var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 
-    /// The groups of refused changes with which an invalid change may be valid: first all refused changes, then each
-    /// one alone. Refused changes that the change replaces are in none of the groups.
-    func companions(of change: LayerChange) -> [[LayerChange]] {
+    /// The refused changes in the order in which they are tried again: that of their layers.
+    var inLayerOrder: [RefusedChange] { refused.sorted { $0.subject.position < $1.subject.position } }
+
+    /// The refused changes that a change does not replace, in the order of their layers.
+    func others(than change: LayerChange) -> [LayerChange] {
         if refused.isEmpty { return [] }
         let replaced = RefusedChange.Subject.all(of: change)
-        let others = refused.filter { !replaced.contains($0.subject) }.map(\.change)
-        return others.count < 2 ? others.map { [$0] } : [others] + others.map { [$0] }
+        return inLayerOrder.filter { !replaced.contains($0.subject) }.map(\.change)
     }
 
     /// Retains a refused change, unless a client requested it. A change of several overrides that have expired is not
@@ -90,8 +91,8 @@ struct SchemaGate: Sendable {
 
     // MARK: Start
 
-    /// Checks the first configuration of a store. If it violates the schema, refuses changes since the last known good
-    /// state: a single one if the rest is valid without it, otherwise all of them.
+    /// Checks the first configuration of a store. If it violates the schema, the changes since the last known good state
+    /// are applied one by one, in the order of their layers. Those that leave the configuration invalid are refused.
     /// - Parameters:
     ///   - layers: the layers of the last known good state with all changes; refused changes are undone
     ///   - lastGood: the layers of the last known good state
@@ -99,24 +100,34 @@ struct SchemaGate: Sendable {
     /// - Returns: the violations by the remaining layers; empty if these are valid
     mutating func open(_ layers: inout Layers, lastGood: Layers, now: Int) -> [SchemaProblem] {
         guard let schema else { return [] }
-        let problems = schema.problems(of: layers.resolved(), in: layers)
-        isCurrentValid = problems.isEmpty
-        if problems.isEmpty || !schema.refuses { return problems }
-        let changes = StartChange.all(since: lastGood, in: layers)
-        let choices = changes.count < 2 ? changes.map { [$0] } : changes.map { [$0] } + [changes]
-        for choice in choices {
-            var kept = layers
-            for change in choice { change.undo(in: &kept, lastGood) }
-            let remaining = schema.problems(of: kept.resolved(), in: kept)
-            guard remaining.isEmpty || choice.count == changes.count else { continue }
-            for change in choice {
-                for refused in change.changes(in: layers, lastGood) { _ = refuse(refused, problems, now: now) }
+        var remaining = schema.problems(of: layers.resolved(), in: layers)
+        isCurrentValid = remaining.isEmpty
+        if remaining.isEmpty || !schema.refuses { return remaining }
+        let new = layers
+        let changes = StartChange.all(since: lastGood, in: new)
+        for change in changes { change.undo(in: &layers, lastGood) }
+        remaining = schema.problems(of: layers.resolved(), in: layers)
+        var waiting = changes.map { (change: $0, problems: [SchemaProblem]()) }
+        var index = 0
+        while index < waiting.count {
+            var next = layers
+            waiting[index].change.apply(to: &next, from: new, now: now)
+            let problems = schema.problems(of: next.resolved(), in: next)
+            if problems.isEmpty {
+                (layers, remaining) = (next, [])
+                waiting.remove(at: index)
+                // The changes before this one may be valid now.
+                index = 0
+            } else if let parts = waiting[index].change.parts {
+                waiting.replaceSubrange(index...index, with: parts.map { (change: $0, problems: []) })
+            } else {
+                waiting[index].problems = problems
+                index += 1
             }
-            layers = kept
-            isCurrentValid = remaining.isEmpty
-            return remaining
         }
-        return problems
+        for (change, problems) in waiting { _ = refuse(change.change(in: new), problems, now: now) }
+        isCurrentValid = remaining.isEmpty
+        return remaining
     }
 
     /// Adds the file and line of each violation to the refused changes.

@@ -8,19 +8,18 @@ enum StartChange: Equatable {
     case rules
     /// The settings no longer have the source of the remote document.
     case remote
-    /// Overrides have expired.
-    case overrides
+    /// These overrides have expired.
+    case overrides([ExpiringOverride])
 
-    /// All differences.
+    /// All differences, in the order of their layers.
     static func all(since lastGood: Layers, in layers: Layers) -> [StartChange] {
-        var changes = FileLayer.allCases.reversed().filter {
-            layers[$0]?.content != lastGood[$0]?.content
-        }.map(StartChange.files)
+        var changes = FileLayer.allCases.filter { layers[$0]?.content != lastGood[$0]?.content }.map(StartChange.files)
+        if layers.remote == nil, lastGood.remote != nil { changes.append(.remote) }
         if layers.locks != lastGood.locks || layers.experiment.overlays != lastGood.experiment.overlays {
             changes.append(.rules)
         }
-        if layers.remote == nil, lastGood.remote != nil { changes.append(.remote) }
-        if !expired(since: lastGood, in: layers).isEmpty { changes.append(.overrides) }
+        let expired = expired(since: lastGood, in: layers)
+        if !expired.isEmpty { changes.append(.overrides(expired)) }
         return changes
     }
 
@@ -34,13 +33,35 @@ enum StartChange: Equatable {
         }
     }
 
-    /// The changes that replace this part of the last known good state by the new one.
-    func changes(in layers: Layers, _ lastGood: Layers) -> [LayerChange] {
+    /// Makes this change in layers that contain this part of the last known good state.
+    /// - Parameters:
+    ///   - new: the layers with all changes
+    ///   - now: in milliseconds since 1970
+    func apply(to layers: inout Layers, from new: Layers, now: Int) {
         switch self {
-        case .files(let layer): [.files(layer, layers[layer]?.content ?? .empty)]
-        case .rules: [.rules(layers.rules)]
-        case .remote: [.dropRemote]
-        case .overrides: Self.expired(since: lastGood, in: layers).map { .expireOverrides([$0]) }
+        case .files(let layer): layers[layer] = new[layer]
+        case .remote:
+            layers.dropRemote()
+            layers.applyRulesLeniently(layers.rules, now: now)
+        case .rules: layers.applyRulesLeniently(new.rules, now: now)
+        case .overrides(let expired):
+            for override in expired { _ = layers.override.expire(override.path, expiringAt: override.expiresAt) }
+        }
+    }
+
+    /// The changes to try one by one if this change is invalid; nil if it has no parts.
+    var parts: [StartChange]? {
+        guard case .overrides(let expired) = self, expired.count > 1 else { return nil }
+        return expired.map { .overrides([$0]) }
+    }
+
+    /// The change to retain if the schema refuses this one.
+    func change(in new: Layers) -> LayerChange {
+        switch self {
+        case .files(let layer): .files(layer, new[layer]?.content ?? .empty)
+        case .rules: .rules(new.rules)
+        case .remote: .dropRemote
+        case .overrides(let expired): .expireOverrides(expired)
         }
     }
 

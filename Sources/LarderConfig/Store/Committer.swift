@@ -56,7 +56,8 @@ final class Committer {
         await commitOnce(pending)
         while mayAcceptRefused {
             mayAcceptRefused = false
-            for refused in gate.refused where gate.contains(refused) {
+            // An accepted change sets `mayAcceptRefused`, and the loop then begins again with the lowest layer.
+            for refused in gate.inLayerOrder where !mayAcceptRefused && gate.contains(refused) {
                 await commitOnce([ChangeQueue.Pending(retrying: refused.change)])
             }
         }
@@ -69,7 +70,21 @@ final class Committer {
         if pending.count > 1, gate.schema?.refuses ?? false { (accepted, refused) = await validated(pending) }
         let problems = accepted.isEmpty ? [] : await attempt(accepted)
         if !problems.isEmpty { refused += accepted.map { ($0, problems) } }
-        for (change, problems) in refused { await tryWithRefused(change, problems) }
+        for (change, problems) in refused where !(await commitFirst(change)) { await refuse(change, problems) }
+    }
+
+    /// Before the first publication no layer has valid content to keep, and the layers may be valid only together. This
+    /// method therefore commits a change that is invalid alone together with all refused changes.
+    /// - Returns: false if nothing was changed
+    private func commitFirst(_ change: ChangeQueue.Pending) async -> Bool {
+        let others = companions(of: change.change)
+        return others.isEmpty
+            ? false : await attempt(others.map(ChangeQueue.Pending.init(retrying:)) + [change]).isEmpty
+    }
+
+    /// The refused changes with which a change can make the first publication; empty after the first publication.
+    func companions(of change: LayerChange) -> [LayerChange] {
+        core.snapshot.revision == 0 ? gate.others(than: change) : []
     }
 
     /// Validates changes one after another, so that whether a change is valid does not depend on later changes of the
@@ -97,15 +112,6 @@ final class Committer {
             accepted.append(change)
         }
         return (accepted, refused)
-    }
-
-    /// Commits a change that is invalid alone, together with changes that were refused before. If no such combination
-    /// is valid, the change fails.
-    private func tryWithRefused(_ change: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
-        for others in gate.companions(of: change.change) {
-            if await attempt([change] + others.map(ChangeQueue.Pending.init(retrying:))).isEmpty { return }
-        }
-        await refuse(change, problems)
     }
 
     /// Commits changes as one batch.

@@ -31,7 +31,26 @@ package final class ConfigPublication: Sendable {
         var slots: [SnapshotSlot] = []
         /// The signal that is raised at each publication, and when the namespace ends; nil before ``raise(_:)``.
         var changes: Signal?
-        var freshnessObservers: [@Sendable (Freshness) -> Void] = []
+        var freshnessObservers: [FreshnessObserver] = []
+        /// Whether a thread reports the freshness to the observers.
+        var isReportingFreshness = false
+
+        /// The next observer that does not have the current freshness; nil if all of them have it.
+        mutating func nextReport() -> (report: @Sendable (Freshness) -> Void, freshness: Freshness)? {
+            let freshness = current.freshness
+            guard let index = freshnessObservers.firstIndex(where: { $0.reported != freshness }) else {
+                isReportingFreshness = false
+                return nil
+            }
+            freshnessObservers[index].reported = freshness
+            return (freshnessObservers[index].report, freshness)
+        }
+    }
+
+    private struct FreshnessObserver {
+        let report: @Sendable (Freshness) -> Void
+        /// The last reported freshness; nil for none.
+        var reported: Freshness?
     }
 
     /// Removes the slot of a stream when the stream is no longer used.
@@ -98,49 +117,62 @@ package final class ConfigPublication: Sendable {
         changes.raise()
     }
 
-    /// Reports the freshness of the namespace now, and again after every change until the namespace ends.
-    /// - Parameter report: called now on the current thread, later on the publishing thread, one call at a time; must
-    ///   return within microseconds
+    /// Reports the freshness of the namespace now, and again after changes until the namespace ends. The last report
+    /// has the current freshness. A freshness that lasts less than one report may be skipped.
+    /// - Parameter report: called on the current thread or on a publishing one, one call at a time; must return within
+    ///   microseconds
     package func observeFreshness(_ report: @escaping @Sendable (Freshness) -> Void) {
-        let freshness = state.withLock { state in
-            if !state.current.hasEnded { state.freshnessObservers.append(report) }
-            return state.current.freshness
+        let last = state.withLock { state -> Freshness? in
+            if state.current.hasEnded { return state.current.freshness }
+            state.freshnessObservers.append(FreshnessObserver(report: report))
+            return nil
         }
-        report(freshness)
+        if let last { report(last) } else { reportFreshness() }
+    }
+
+    /// Calls the observers that do not have the current freshness, outside the lock. If another thread does this
+    /// already, that thread makes the calls, so that an older freshness never follows a newer one.
+    private func reportFreshness() {
+        let isReporting = state.withLock { state in
+            defer { state.isReportingFreshness = true }
+            return state.isReportingFreshness
+        }
+        if isReporting { return }
+        while let next = state.withLock({ $0.nextReport() }) { next.report(next.freshness) }
     }
 
     /// Replaces the snapshot. Called only by the store, for one snapshot at a time.
     func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
-        let (slots, changes, freshnessObservers) = state.withLock { state in
-            let freshnessObservers = status.freshness == state.current.freshness ? [] : state.freshnessObservers
+        let (slots, changes, hasNewFreshness) = state.withLock { state in
+            let hasNewFreshness = status.freshness != state.current.freshness
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
             state.status = status
             state.history.append(snapshot)
             changed(&state)
-            return (state.slots, state.changes, freshnessObservers)
+            return (state.slots, state.changes, hasNewFreshness)
         }
         // `put` is called outside the lock, because it may run a consumer synchronously, and the consumer takes the
         // lock.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
-        for report in freshnessObservers { report(status.freshness) }
+        if hasNewFreshness { reportFreshness() }
     }
 
     /// Replaces the status, and reports a change of the freshness to its observers. The streams of snapshots yield
     /// nothing.
     func update(_ status: StatusRecord) {
-        let observers = state.withLock { state -> [@Sendable (Freshness) -> Void] in
+        let hasNewFreshness = state.withLock { state in
             let previous = state.current.freshness
             state.status = status
-            if previous == status.freshness, state.current.awaitsSource == status.awaitsSource { return [] }
+            if previous == status.freshness, state.current.awaitsSource == status.awaitsSource { return false }
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
             changed(&state)
-            return previous == status.freshness ? [] : state.freshnessObservers
+            return previous != status.freshness
         }
-        for report in observers { report(status.freshness) }
+        if hasNewFreshness { reportFreshness() }
     }
 
     private func changed(_ state: inout State) {

@@ -157,16 +157,28 @@ package actor ConfigStore {
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
 
-    /// Resolves and validates a change of the current state as a commit would, and changes nothing. Changes that the
-    /// schema has refused before are not tried together with it.
+    /// Resolves and validates a change of the current state as a commit would, and changes nothing.
     /// - Throws: The errors of the commit, except for `schemaViolation` and those of the disk.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
+        var preview = try await preview(change, after: [])
+        if preview.schemaProblems.isEmpty { return preview }
+        let companions = committer.companions(of: change)
+        if !companions.isEmpty {
+            let first = try await self.preview(change, after: companions)
+            if first.schemaProblems.isEmpty { return first }
+        }
+        preview.schemaProblems = await committer.locator?.located(preview.schemaProblems) ?? preview.schemaProblems
+        return preview
+    }
+
+    private func preview(
+        _ change: LayerChange, after others: [LayerChange]
+    ) async throws(ConfigError) -> ChangePreview {
         var preview = try await core.preview(
-            change, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
+            change, after: others, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
             now: clocks.wallClock.now)
-        if let schema, preview.isChange {
-            let problems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
-            preview.schemaProblems = await committer.locator?.located(problems) ?? problems
+        if let schema, preview.isChange, preview.publishes {
+            preview.schemaProblems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
         }
         return preview
     }
@@ -227,19 +239,17 @@ package actor ConfigStore {
             try await expireOverrides()
         } catch {
             log.failed("cannot remove expired overrides; retrying in 60 s", error)
-            committer.expiry.postpone()
         }
         armExpiry()
     }
 
     func expireOverrides() async throws(ConfigError) {
-        let now = committer.expiry.now
-        let expired = committer.expiry.popExpired(at: now)
+        let expired = committer.expiry.popExpired(at: committer.expiry.now)
         if expired.isEmpty { return }
         do {
             try await remove(expired)
         } catch {
-            committer.expiry.restore(expired, at: now, in: core.layers.override)
+            committer.expiry.keep(expired)
             throw error
         }
     }

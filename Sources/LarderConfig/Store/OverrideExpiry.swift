@@ -10,7 +10,9 @@ struct OverrideExpiry {
     private var queue = ExpiryQueue()
     private var hasChanged = false
     private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
-    /// When to retry the removal of expired overrides; nil unless the last attempt failed.
+    /// The expired overrides that the last attempt failed to remove.
+    private var failed: [ExpiringOverride] = []
+    /// When to retry the removal of ``failed``; nil if there is none. Other overrides do not wait for this time.
     private(set) var retry: ExpiryQueue.Moment?
     let time: ExpiryTime
 
@@ -19,8 +21,8 @@ struct OverrideExpiry {
         queue.rebuild(from: overrides, now: time.now)
     }
 
-    /// The number of queued overrides.
-    var count: Int { queue.count }
+    /// The number of queued overrides and of those that could not be removed.
+    var count: Int { queue.count + failed.count }
     /// The time for which the timer is set; nil without a timer.
     var armedFor: ExpiryQueue.Moment? { timer?.next }
 
@@ -29,13 +31,19 @@ struct OverrideExpiry {
     /// Queues the overrides that a batch has added.
     mutating func note(_ batch: ChangeBatch, in overrides: OverrideLayer) {
         if batch.restoresOverrides {
-            queue.rebuild(from: overrides, now: now)
+            rebuild(from: overrides)
             hasChanged = true
         }
         if batch.newExpiries.isEmpty { return }
         for override in batch.newExpiries { queue.insert(override, now: now) }
-        if queue.count > 2 * overrides.expiring + Self.maxStale { queue.rebuild(from: overrides, now: now) }
+        if queue.count > 2 * overrides.expiring + Self.maxStale { rebuild(from: overrides) }
         hasChanged = true
+    }
+
+    /// Queues exactly the overrides of the layer, including those that could not be removed.
+    private mutating func rebuild(from overrides: OverrideLayer) {
+        queue.rebuild(from: overrides, now: now)
+        (failed, retry) = ([], nil)
     }
 
     /// Whether the timer may have to be set, because overrides were queued since the last call.
@@ -44,12 +52,14 @@ struct OverrideExpiry {
         return hasChanged
     }
 
-    /// Returns the time for which to set the timer: when the next override expires or, after a failure, the next
-    /// attempt. Cancels a timer that is set for any other time.
+    /// Returns the time for which to set the timer: when the next override expires or, if that is earlier, the next
+    /// attempt after a failure. Cancels a timer that is set for any other time.
     /// - Returns: nil if no timer is needed, or if the timer is already set for this time
     mutating func next(in overrides: OverrideLayer, isStopping: Bool) -> ExpiryQueue.Moment? {
         queue.dropStale(comparedTo: overrides)
-        let next = isStopping ? nil : queue.next.map { retry ?? $0 }
+        failed.removeAll { overrides.entry(at: $0.path)?.expiresAt != $0.expiresAt }
+        if failed.isEmpty { retry = nil }
+        let next = isStopping ? nil : queue.next?.earliest(or: retry) ?? retry
         if next == timer?.next { return nil }
         timer?.task.cancel()
         timer = nil
@@ -59,25 +69,29 @@ struct OverrideExpiry {
     mutating func set(_ task: Task<Void, Never>, for next: ExpiryQueue.Moment) { timer = (next, task) }
 
     /// Records that the timer has fired.
-    mutating func timerEnded() {
-        timer = nil
-        retry = nil
+    mutating func timerEnded() { timer = nil }
+
+    /// Removes and returns the overrides that have expired, including those that could not be removed before.
+    mutating func popExpired(at now: ExpiryQueue.Moment) -> [ExpiringOverride] {
+        defer { (failed, retry) = ([], nil) }
+        return failed + queue.popExpired(at: now)
     }
 
-    /// Removes and returns the overrides that have expired.
-    mutating func popExpired(at now: ExpiryQueue.Moment) -> [ExpiringOverride] { queue.popExpired(at: now) }
-
-    /// Queues expired overrides again, because they could not be removed.
-    mutating func restore(_ expired: [ExpiringOverride], at now: ExpiryQueue.Moment, in overrides: OverrideLayer) {
-        for override in expired { queue.insert(override, uptime: now.uptime) }
-        // An override has an entry for the time of day and one for the uptime. If it had expired by only one of these
-        // clocks, only the entry for that clock was removed, and the other entry now exists twice. The rebuild corrects
-        // this.
-        queue.rebuild(from: overrides, now: now)
+    /// Keeps expired overrides for the next attempt, because they could not be removed.
+    mutating func keep(_ expired: [ExpiringOverride]) {
+        queue.remove(expired)
+        var known: Set<ExpiringOverride> = []
+        failed = (failed + expired).filter { known.insert($0).inserted }
+        retry = now.advanced(by: Self.pauseAfterFailure)
     }
+}
 
-    /// Postpones the next attempt after a failure.
-    mutating func postpone() { retry = now.advanced(by: Self.pauseAfterFailure) }
+extension ExpiryQueue.Moment {
+    /// For each clock, the earlier one of two times.
+    fileprivate func earliest(or other: Self?) -> Self {
+        guard let other else { return self }
+        return Self(timeOfDay: min(timeOfDay, other.timeOfDay), uptime: min(uptime, other.uptime))
+    }
 }
 
 /// The two clocks by which overrides expire.

@@ -163,12 +163,7 @@ package indirect enum LayerChange: Sendable {
             return layers.override.unset(path) ? ChangeEffect(operation: .unset(path: path)) : nil
         case .expireOverrides(let overrides):
             let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
-            guard let last = ended.lazy.map(\.expiresAt).max() else { return nil }
-            if last <= now { return ChangeEffect(operation: .expire(at: last)) }
-            // A replay of `expire` would keep an override that has expired by uptime but not yet by time of day. The
-            // journal therefore records the remaining overrides.
-            return ChangeEffect(
-                operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
+            return ended.isEmpty ? nil : ChangeEffect(operation: .expireOverrides(ended))
         case .files(let layer, let content):
             if (layers[layer]?.content ?? .empty) == content { return nil }
             try Self.check(content, maximumBytes, "the \(layer) files have")

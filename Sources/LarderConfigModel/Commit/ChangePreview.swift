@@ -6,6 +6,8 @@ package struct ChangePreview: Sendable {
     package let current: ConfigSnapshot
     /// The configuration that the change would publish; that of ``current`` if the change would publish nothing.
     package let value: JSONValue
+    /// Whether the change would publish a snapshot.
+    package let publishes: Bool
     package let result: ChangeBatch.Result
     /// The layers that resolve to ``value``.
     package let layers: Layers

@@ -76,12 +76,14 @@ package final class CommitCore {
     }
 
     /// Resolves a change of the current state, and commits nothing.
+    /// - Parameter others: changes of which those that are possible precede the change in the same batch
     /// - Throws: The errors of ``ChangeBatch/apply(_:)``.
     package func preview(
-        _ change: LayerChange, limits: DocumentLimits, mayPublishEmpty: Bool, now: Int,
-        isolation: isolated (any Actor)? = #isolation
+        _ change: LayerChange, after others: [LayerChange] = [], limits: DocumentLimits, mayPublishEmpty: Bool,
+        now: Int, isolation: isolated (any Actor)? = #isolation
     ) async throws(ConfigError) -> ChangePreview {
         var batch = batch(limits: limits, now: now, recordsOperations: false)
+        for other in others { _ = try? batch.apply(other) }
         let (current, result) = (snapshot, try batch.apply(change))
         let resolution =
             if isExpensive {
@@ -89,7 +91,9 @@ package final class CommitCore {
             } else {
                 resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
             }
-        return ChangePreview(current: current, value: resolution.snapshot.value, result: result, layers: batch.layers)
+        return ChangePreview(
+            current: current, value: resolution.snapshot.value, publishes: resolution.snapshot !== current,
+            result: result, layers: batch.layers)
     }
 
     /// The resolution if the current snapshot stays.

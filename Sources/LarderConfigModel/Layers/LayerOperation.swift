@@ -3,7 +3,10 @@
 package indirect enum LayerOperation: Sendable {
     case set(OverrideEntry)
     case unset(path: [String])
-    /// Removes the overrides that expire at or before this time, in milliseconds since 1970.
+    /// Removes these overrides, which have expired. Others that have expired stay if the schema has kept them.
+    case expireOverrides([ExpiringOverride])
+    /// Removes the overrides that expire at or before this time, in milliseconds since 1970. Only earlier versions of
+    /// this program wrote this operation.
     case expire(at: Int)
     /// Replaces the remote document, and may end the hold of a rollback.
     case remote(RemoteDocument, endsHold: Bool)
@@ -22,6 +25,8 @@ package indirect enum LayerOperation: Sendable {
         switch self {
         case .set(let entry): layers.override.set(entry)
         case .unset(let path): _ = layers.override.unset(path)
+        case .expireOverrides(let expired):
+            for override in expired { _ = layers.override.expire(override.path, expiringAt: override.expiresAt) }
         case .expire(let time): _ = layers.override.expire(at: time)
         case .remote(let remote, let endsHold):
             layers.remote = remote

@@ -1,8 +1,8 @@
 import HeapModule
 import LarderEncoding
 
-/// An override that expires.
-package struct ExpiringOverride: Sendable, Equatable {
+/// An override that expires. Paths are compared as bytes.
+package struct ExpiringOverride: Sendable, Hashable {
     package var path: [String]
     /// In milliseconds since 1970.
     package var expiresAt: Int
@@ -10,6 +10,11 @@ package struct ExpiringOverride: Sendable, Equatable {
     package init(path: [String], expiresAt: Int) {
         self.path = path
         self.expiresAt = expiresAt
+    }
+
+    package static func == (left: ExpiringOverride, right: ExpiringOverride) -> Bool {
+        left.expiresAt == right.expiresAt && left.path.count == right.path.count
+            && left.path.begins(withNames: right.path)
     }
 }
 
@@ -71,6 +76,13 @@ package struct ExpiryQueue: Sendable {
     /// twice.
     package mutating func popExpired(at now: Moment) -> [ExpiringOverride] {
         Self.pop(&byTimeOfDay) { $0.time <= now.timeOfDay } + Self.pop(&byUptime) { $0.time <= now.uptime }
+    }
+
+    /// Removes overrides, by whichever clock they are still queued.
+    package mutating func remove(_ overrides: [ExpiringOverride]) {
+        let removed = Set(overrides)
+        byTimeOfDay = Heap(byTimeOfDay.unordered.filter { !removed.contains($0.override) })
+        byUptime = Heap(byUptime.unordered.filter { !removed.contains($0.override) })
     }
 
     /// Removes the overrides at the front of the queue, as long as they have been replaced or removed in `layer`.

@@ -10,6 +10,13 @@ extension LayerOperation {
             self = .set(entry)
         } else if let path = value["unset"] {
             self = .unset(path: path.elements.compactMap(\.string))
+        } else if let expired = value["expired"] {
+            var overrides: [ExpiringOverride] = []
+            for element in expired.elements {
+                guard let path = element["path"], let end = element["expiresAt"]?.int else { return nil }
+                overrides.append(ExpiringOverride(path: path.elements.compactMap(\.string), expiresAt: end))
+            }
+            self = .expireOverrides(overrides)
         } else if let time = value["expire"]?.int {
             self = .expire(at: time)
         } else if let remote = value["remote"] {
@@ -50,6 +57,19 @@ extension LayerOperation {
             writer.name("unset")
             writer.beginArray()
             for name in path { writer.string(name) }
+            writer.endArray()
+        case .expireOverrides(let overrides):
+            writer.name("expired")
+            writer.beginArray()
+            for override in overrides {
+                writer.beginObject()
+                writer.name("path")
+                writer.beginArray()
+                for name in override.path { writer.string(name) }
+                writer.endArray()
+                writer.member("expiresAt", override.expiresAt)
+                writer.endObject()
+            }
             writer.endArray()
         case .expire(let time): writer.member("expire", time)
         case .remote(let remote, let endsHold):

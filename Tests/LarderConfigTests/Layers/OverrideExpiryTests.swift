@@ -142,6 +142,25 @@ struct OverrideExpiryTests {
         }
     }
 
+    @Test("an override does not wait for the retry of another one, whose removal then is tried again, too")
+    func expiryBeforeRetry() async throws {
+        try await fixture.withStore { (store, values) async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+            await fixture.clock.waitForSleepers(2)
+            fixture.files.failReplacements(with: EIO)
+            fixture.clock.advance(by: .seconds(10))
+            while await store.expiry.retry == nil { await Task.yield() }
+            fixture.files.failReplacements(with: nil)
+            _ = try await store.set(JSONPath(["b"]), to: 1, timeToLive: .seconds(1))
+            await values.wait(for: ["a": 1, "b": 1])
+            await store.armExpiry()
+            #expect(await store.expiry.armedFor == ExpiryQueue.Moment(timeOfDay: 1_011_000, uptime: 11_000))
+            fixture.clock.advance(by: .seconds(1))
+            await values.wait(for: .emptyObject)
+            #expect(await store.expiry.count == 0)
+        }
+    }
+
     @Test("the expiry queue stays short even if one override is set repeatedly")
     func manyRenewals() async throws {
         try await fixture.withStore(durability: .relaxed) { (store, _) async throws in

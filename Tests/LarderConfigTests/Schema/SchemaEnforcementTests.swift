@@ -327,7 +327,7 @@ struct SchemaEnforcementTests {
         }
     }
 
-    @Test("files that are valid only together with refused ones are accepted with them")
+    @Test("after the first publication, files that are valid only together with refused ones are refused, too")
     func validTogether() async throws {
         var fixture = Self.fixture(host: [:])
         fixture.schema = #"{"dependentRequired": {"a": ["b"], "b": ["a"]}}"#
@@ -335,7 +335,12 @@ struct SchemaEnforcementTests {
         try await fixture.withStore { store in
             _ = try? await store.replaceFiles(.defaults, with: ["a": 1])
             #expect(store.publication.status.schema.refusal?.layer == .defaults)
-            _ = try await store.replaceFiles(.host, with: ["b": 2])
+            _ = try? await store.replaceFiles(.host, with: ["b": 2])
+            #expect(store.value == .emptyObject)
+            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(await set("b", 3, in: store)?.code == .schemaViolation)
+            await store.use(nil)
+            await store.changes.waitUntilIdle()
             #expect(store.value == ["a": 1, "b": 2])
             #expect(store.publication.status.schema.refusal == nil)
         }

@@ -66,6 +66,37 @@ struct ConfigPublicationTests {
         #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
     }
 
+    @Test("a freshness observer that registers during a change gets the old freshness before the new one")
+    func freshnessOrder() async {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        let reported = Mutex<[Freshness]>([])
+        let (begun, changed, reportedBoth) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchGroup())
+        for _ in 0..<2 { reportedBoth.enter() }
+        Thread.detachNewThread {
+            publication.observeFreshness { freshness in
+                if freshness == .fresh {
+                    begun.signal()
+                    changed.wait()
+                }
+                reported.withLock { $0.append(freshness) }
+                reportedBoth.leave()
+            }
+        }
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                begun.wait()
+                var status = NamespaceStatus(source: nil)
+                status.filesRead(.host, problem: "broken", now: 1)
+                publication.update(StatusRecord(status, holding: Layers()))
+                changed.signal()
+                reportedBoth.wait()
+                continuation.resume()
+            }
+        }
+        #expect(reported.withLock { $0 } == [.fresh, .stale])
+    }
+
     @Test("a consumer that starts while snapshots are published gets increasing revisions, including the last")
     func lateConsumer() async {
         let publication = ConfigPublication(
