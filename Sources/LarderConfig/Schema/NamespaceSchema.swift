@@ -89,6 +89,53 @@ package struct NamespaceSchema: Sendable {
         return report(violations, layers)
     }
 
+    // MARK: Hidden violations
+
+    /// Returns the violations that a change of lower layers adds and that overrides, or the hold of a rollback, hide.
+    /// They would appear when the overrides or the hold end. A violation is added if the layers before the change do not
+    /// violate the same keyword at the same path. A required member that an override supplies is not missing.
+    /// - Parameters:
+    ///   - layers: the layers after the change
+    ///   - previous: the layers before the change
+    func hiddenProblems(in layers: Layers, previous: Layers) -> [SchemaProblem] {
+        for isLive in layers.hold == nil ? [false] : [false, true] {
+            let after = isLive ? layers.live : layers
+            if !isLive, after.override.isEmpty { continue }
+            let lower = after.withoutOverrides
+            let found = compiled.validate(lower.resolved(), maxErrors: .max)
+            if found.isEmpty { continue }
+            let known = Self.places(
+                compiled.validate((isLive ? previous.live : previous).withoutOverrides.resolved(), maxErrors: .max))
+            let added = found.filter { !known.contains(Place($0)) && !isSupplied($0, byOverridesOf: after) }
+            if !added.isEmpty { return report(Array(added.prefix(settings.maximumErrors)), lower) }
+        }
+        return []
+    }
+
+    /// Does the work of ``hiddenProblems(in:previous:)`` on another thread, for large configurations.
+    @concurrent
+    func hiddenProblemsConcurrently(in layers: Layers, previous: Layers) async -> [SchemaProblem] {
+        hiddenProblems(in: layers, previous: previous)
+    }
+
+    /// Whether overrides supply the members whose absence without overrides is a violation.
+    private func isSupplied(_ violation: SchemaViolation, byOverridesOf layers: Layers) -> Bool {
+        guard ["required", "dependentRequired", "dependencies"].contains(violation.keyword) else { return false }
+        let value = layers.resolved()
+        return value.value(at: violation.path)?.kind == .object
+            && !Self.places(compiled.validate(value, maxErrors: .max)).contains(Place(violation))
+    }
+
+    /// The path and the keyword of a violation.
+    private struct Place: Hashable {
+        let path: JSONPath
+        let keyword: String
+
+        init(_ violation: SchemaViolation) { (path, keyword) = (violation.path, violation.keyword) }
+    }
+
+    private static func places(_ violations: [SchemaViolation]) -> Set<Place> { Set(violations.map(Place.init)) }
+
     private func report(_ violations: [SchemaViolation], _ layers: Layers) -> [SchemaProblem] {
         if violations.isEmpty { return [] }
         let shown = layers.shown

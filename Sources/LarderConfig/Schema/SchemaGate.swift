@@ -100,11 +100,16 @@ struct SchemaGate: Sendable {
     /// - Returns: the violations by the remaining layers; empty if these are valid
     mutating func open(_ layers: inout Layers, lastGood: Layers, now: Int) -> [SchemaProblem] {
         guard let schema else { return [] }
-        var remaining = schema.problems(of: layers.resolved(), in: layers)
-        isCurrentValid = remaining.isEmpty
-        if remaining.isEmpty || !schema.refuses { return remaining }
         let new = layers
         let changes = StartChange.all(since: lastGood, in: new)
+        var remaining = schema.problems(of: new.resolved(), in: new)
+        isCurrentValid = remaining.isEmpty
+        if !schema.refuses { return remaining }
+        if remaining.isEmpty,
+            changes.allSatisfy(\.concernsOnlyOverrides) || schema.hiddenProblems(in: new, previous: lastGood).isEmpty
+        {
+            return []
+        }
         for change in changes { change.undo(in: &layers, lastGood) }
         remaining = schema.problems(of: layers.resolved(), in: layers)
         var waiting = changes.map { (change: $0, problems: [SchemaProblem]()) }
@@ -112,7 +117,10 @@ struct SchemaGate: Sendable {
         while index < waiting.count {
             var next = layers
             waiting[index].change.apply(to: &next, from: new, now: now)
-            let problems = schema.problems(of: next.resolved(), in: next)
+            var problems = schema.problems(of: next.resolved(), in: next)
+            if problems.isEmpty, !waiting[index].change.concernsOnlyOverrides {
+                problems = schema.hiddenProblems(in: next, previous: layers)
+            }
             if problems.isEmpty {
                 (layers, remaining) = (next, [])
                 waiting.remove(at: index)

@@ -49,6 +49,9 @@ enum StartChange: Equatable {
         }
     }
 
+    /// Whether the change leaves all layers below the overrides as they are.
+    var concernsOnlyOverrides: Bool { if case .overrides = self { true } else { false } }
+
     /// The changes to try one by one if this change is invalid; nil if it has no parts.
     var parts: [StartChange]? {
         guard case .overrides(let expired) = self, expired.count > 1 else { return nil }

@@ -68,7 +68,7 @@ final class Committer {
         var refused: [(ChangeQueue.Pending, [SchemaProblem])] = []
         var accepted = pending
         if pending.count > 1, gate.schema?.refuses ?? false { (accepted, refused) = await validated(pending) }
-        let problems = accepted.isEmpty ? [] : await attempt(accepted)
+        let problems = accepted.isEmpty ? [] : await attempt(accepted, areValidated: accepted.count > 1)
         if !problems.isEmpty { refused += accepted.map { ($0, problems) } }
         for (change, problems) in refused where !(await commitFirst(change)) { await refuse(change, problems) }
     }
@@ -102,7 +102,10 @@ final class Committer {
             // A change that cannot be applied fails with the same error in the commit.
             if let result = try? next.apply(change.change), result.layerChanged {
                 let snapshot = await resolve(next, now: now).snapshot
-                let problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
+                var problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
+                if problems.isEmpty, !change.change.concernsOnlyOverrides {
+                    problems = await hiddenViolations(in: next.layers, previous: batch.layers)
+                }
                 if !problems.isEmpty {
                     refused.append((change, problems))
                     continue
@@ -115,9 +118,10 @@ final class Committer {
     }
 
     /// Commits changes as one batch.
+    /// - Parameter areValidated: whether ``validated(_:)`` has returned the changes
     /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty
     ///   if all changes were completed
-    private func attempt(_ pending: [ChangeQueue.Pending]) async -> [SchemaProblem] {
+    private func attempt(_ pending: [ChangeQueue.Pending], areValidated: Bool = false) async -> [SchemaProblem] {
         let now = clocks.wallClock.now
         let commit = PendingCommit(
             pending,
@@ -135,6 +139,10 @@ final class Committer {
             } else if !problems.isEmpty {
                 problems = await located(problems, isFromFile: !commit.comesFromClient)
             }
+        }
+        if !areValidated, commit.batch.hasChanged, pending.contains(where: { !$0.change.concernsOnlyOverrides }) {
+            let hidden = await hiddenViolations(in: commit.batch.layers, previous: core.layers)
+            if !hidden.isEmpty { return hidden }
         }
         let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
         let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
@@ -261,6 +269,15 @@ final class Committer {
         return core.isExpensive || snapshot.bytes > Self.largeBytes
             ? await schema.problemsConcurrently(of: snapshot.value, in: batch.layers)
             : schema.problems(of: snapshot.value, in: batch.layers)
+    }
+
+    /// The violations that a change of lower layers adds behind overrides; empty if the schema refuses nothing.
+    func hiddenViolations(in layers: Layers, previous: Layers) async -> [SchemaProblem] {
+        guard let schema = gate.schema, schema.refuses else { return [] }
+        if layers.override.isEmpty, layers.hold == nil { return [] }
+        return core.isExpensive || layers.remoteTextSize > Self.largeBytes
+            ? await schema.hiddenProblemsConcurrently(in: layers, previous: previous)
+            : schema.hiddenProblems(in: layers, previous: previous)
     }
 
     /// Adds the lines of published violations. With `enforce: "warn"`, every change may find the same ones again, so

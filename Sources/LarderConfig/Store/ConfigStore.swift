@@ -174,11 +174,15 @@ package actor ConfigStore {
     private func preview(
         _ change: LayerChange, after others: [LayerChange]
     ) async throws(ConfigError) -> ChangePreview {
+        let previous = core.layers
         var preview = try await core.preview(
             change, after: others, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
             now: clocks.wallClock.now)
         if let schema, preview.isChange, preview.publishes {
             preview.schemaProblems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
+        }
+        if preview.schemaProblems.isEmpty, preview.isChange, !change.concernsOnlyOverrides {
+            preview.schemaProblems = await committer.hiddenViolations(in: preview.layers, previous: previous)
         }
         return preview
     }

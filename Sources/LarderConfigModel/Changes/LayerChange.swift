@@ -45,6 +45,15 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
+    /// Whether the change leaves all layers below the overrides as they are.
+    package var concernsOnlyOverrides: Bool {
+        switch self {
+        case .set, .unset, .expireOverrides, .increment, .several, .recheck: true
+        case .files, .rules, .dropRemote, .remote, .rollback, .release: false
+        case .requested(let change, _): change.concernsOnlyOverrides
+        }
+    }
+
     /// Whether the change can turn a value above `path` into an array, or an array there into something else.
     package func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }

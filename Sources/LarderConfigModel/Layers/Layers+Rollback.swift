@@ -11,6 +11,15 @@ extension Layers {
         return shown
     }
 
+    /// The layers without the hold of a rollback.
+    package var live: Layers {
+        if hold == nil { return self }
+        var live = self
+        live.hold = nil
+        live.applyRulesLeniently(rules, now: 0)
+        return live
+    }
+
     /// Restores the overrides of earlier layers, and holds those of their documents that differ from the live ones.
     /// Overrides that have expired since then are not restored.
     /// - Parameter rule: what ends the hold; nil for ``RollbackHold/defaultRule``

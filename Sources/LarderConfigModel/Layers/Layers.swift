@@ -72,6 +72,13 @@ package struct Layers: Sendable {
         get { storage.content.override }
         _modify { yield &content.override }
     }
+    /// The layers with no overrides.
+    package var withoutOverrides: Layers {
+        if override.isEmpty { return self }
+        var lower = self
+        lower.override = OverrideLayer()
+        return lower
+    }
     /// The hold of a rollback; nil for none.
     package var hold: RollbackHold? {
         get { storage.content.hold }

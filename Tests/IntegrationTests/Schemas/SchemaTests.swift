@@ -30,11 +30,9 @@ extension Integration {
         @Test("the error for a value from a file has the file and the line")
         func fileAndLine() throws {
             try withAgent("{\n  \"limit\": 10\n}") { home, agent in
-                try agent.call("config.set", ["limit", 20])
                 try home.write("host/a.json", "{\n  \"name\": \"a\",\n  \"limit\": 1000\n}")
-                try agent.call("config.wait", ["path": "name", "equals": "a"])
                 let client = try agent.connect()
-                let refusal = try client.refusal("config.unset", ["limit"])
+                let refusal = try client.refusal("config.refresh")
                 #expect(refusal.name == "schemaViolation")
                 #expect(refusal.detail.contains("host/a.json:3"), "\(refusal.detail)")
             }

@@ -40,6 +40,13 @@ struct SchemaEnforcementTests {
         }
     }
 
+    /// Replaces the host files by invalid ones whose violation an override hides, before the schema is in force.
+    private func hide(_ document: JSONValue, in store: ConfigStore, _ fixture: StoreFixture) async throws {
+        await store.use(nil)
+        _ = try await store.replaceFiles(.host, with: document)
+        await store.use(try fixture.compiled(Self.schema))
+    }
+
     @Test("a set that would violate the schema is refused with path, keyword and layer, and changes nothing")
     func refusedSet() async throws {
         let fixture = Self.fixture()
@@ -63,11 +70,70 @@ struct SchemaEnforcementTests {
         defer { fixture.remove() }
         try await fixture.withStore { store in
             #expect(await set("limit", 20, in: store) == nil)
-            // The override hides the invalid value, so the files are accepted.
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
             let error = await refusal { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
             #expect(error?.schemaProblems.first?.layer == .host)
             #expect(store.value == ["limit": 20])
+        }
+    }
+
+    @Test("invalid content of a lower layer is refused, also if an override hides the violation", arguments: [false, true])
+    func hiddenViolation(force: Bool) async throws {
+        let fixture = Self.fixture(hasRemote: true)
+        try await fixture.withFlow { (store, refresher, _) async throws in
+            #expect(await set("limit", 20, in: store) == nil)
+            let document = SourceDocument(value: ["limit": "abc"])
+            let push = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
+            let preview = try await store.preview(push)
+            let error = await #expect(throws: ConfigError.self) {
+                try await refresher.applyPushedConfig(document, force: force)
+            }
+            #expect(error?.code == .schemaViolation)
+            let problem = try #require(error?.schemaProblems.first)
+            #expect(problem.path == JSONPath(["limit"]) && problem.keyword == "type" && problem.layer == .remote)
+            #expect(preview.schemaProblems == error?.schemaProblems)
+            #expect(store.value == ["limit": 20])
+            _ = try? await store.replaceFiles(.defaults, with: ["name": 5])
+            _ = try? await store.replaceFiles(.host, with: ["limit": 1000])
+            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(await refusal { () async throws(ConfigError) in try await store.unset(JSONPath([])) } == nil)
+            await store.changes.waitUntilIdle()
+            #expect(store.value == ["limit": 10])
+        }
+    }
+
+    @Test("a violation that the lower layers have already, or a member that only an override supplies, blocks nothing")
+    func knownHiddenViolation() async throws {
+        var fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            #expect(await set("limit", 20, in: store) == nil)
+            _ = try await store.replaceFiles(.host, with: ["name": "a"])
+            try await hide(["limit": 1000], in: store, fixture)
+            _ = try await store.replaceFiles(.host, with: ["limit": 2000, "name": "b"])
+            #expect(store.value == ["limit": 20, "name": "b"])
+        }
+        fixture.host = nil
+        try await fixture.withStore { store in
+            #expect(store.value == ["limit": 20, "name": "b"])
+            #expect(store.publication.status.schema.refusal == nil)
+        }
+    }
+
+    @Test("invalid content is refused also while a rollback holds the layer")
+    func violationBehindHold() async throws {
+        let fixture = Self.fixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            let old = store.revision
+            _ = try await store.replaceFiles(.host, with: ["limit": 11])
+            _ = try await store.rollBack(toRevision: old, hold: .untilReleased, by: nil)
+            let error = await refusal { () async throws(ConfigError) in
+                try await store.replaceFiles(.host, with: ["limit": 1000])
+            }
+            #expect(error?.code == .schemaViolation)
+            _ = try await store.release(by: nil)
+            #expect(store.value == ["limit": 11])
         }
     }
 
@@ -185,7 +251,7 @@ struct SchemaEnforcementTests {
         defer { fixture.remove() }
         try await fixture.withStore { store in
             _ = try await store.set(JSONPath(["limit"]), to: 20, timeToLive: .seconds(3600))
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
             let end = try #require(await store.layers.override.expiringEntries.first)
             let error = await refusal { () async throws(ConfigError) in
                 try await store.commit(
@@ -212,7 +278,7 @@ struct SchemaEnforcementTests {
             for (path, value) in [("limit", 20), ("other", 1)] as [(String, JSONValue)] {
                 _ = try await store.set(JSONPath([path]), to: value, timeToLive: .seconds(1))
             }
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
             clock.advance(by: .seconds(2))
             while store.publication.status.schema.refusal == nil || store.value["other"] != nil { await Task.yield() }
             #expect(store.value == ["limit": 20])
@@ -229,7 +295,7 @@ struct SchemaEnforcementTests {
         defer { fixture.remove() }
         try await fixture.withStore { store in
             _ = try await store.set(JSONPath(["limit"]), to: 20, timeToLive: .seconds(1))
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
         }
         time.withLock { $0 += 60_000 }
         fixture.host = nil
@@ -248,7 +314,7 @@ struct SchemaEnforcementTests {
         defer { fixture.remove() }
         try await fixture.withStore { store in
             #expect(await set("limit", 20, in: store) == nil)
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
         }
         fixture.host = nil
         fixture.rules.locks = LockedPaths([JSONPath(["limit"])])
@@ -269,7 +335,7 @@ struct SchemaEnforcementTests {
         defer { fixture.remove() }
         try await fixture.withStore { store in
             #expect(await set("limit", 20, in: store) == nil)
-            _ = try await store.replaceFiles(.host, with: ["limit": 1000])
+            try await hide(["limit": 1000], in: store, fixture)
             await store.follow(LayerRules(locks: LockedPaths([JSONPath(["limit"])])))
             #expect(store.value == ["limit": 20])
             _ = try await store.replaceFiles(.host, with: ["limit": 30])
@@ -430,7 +496,8 @@ struct SchemaEnforcementTests {
             #expect(await set("limit", 20, in: store) == nil)
             await store.changes.waitUntilIdle()
             #expect(store.revision > 0 && store.value == ["limit": 20])
-            #expect(store.publication.status.schema.refusal == nil)
+            // The files stay refused, because the override would only hide the violation.
+            #expect(store.publication.status.schema.refusal?.layer == .host)
         }
     }
 
