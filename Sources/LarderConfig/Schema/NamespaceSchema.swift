@@ -65,7 +65,7 @@ package struct NamespaceSchema: Sendable {
     /// Returns the violations of a resolved configuration, the most specific first.
     /// - Parameter layers: the layers that resolve to the configuration; they show where each value comes from
     package func problems(of value: JSONValue, in layers: Layers) -> [SchemaProblem] {
-        report(compiled.validate(value, maxErrors: settings.maximumErrors), layers)
+        report(compiled.validate(value, maxErrors: settings.maximumErrors), of: value, in: layers)
     }
 
     /// Does the work of ``problems(of:in:)`` on another thread, for large configurations.
@@ -86,7 +86,7 @@ package struct NamespaceSchema: Sendable {
             value, previous: previous, changedAt: JSONPath(path), maxErrors: settings.maximumErrors)
         assert(
             violations.isEmpty == compiled.isValid(value), "the validation of a change differs from that of the whole")
-        return report(violations, layers)
+        return report(violations, of: value, in: layers)
     }
 
     // MARK: Hidden violations
@@ -102,12 +102,13 @@ package struct NamespaceSchema: Sendable {
             let after = isLive ? layers.live : layers
             if !isLive, after.override.isEmpty { continue }
             let lower = after.withoutOverrides
-            let found = compiled.validate(lower.resolved(), maxErrors: .max)
+            let value = lower.resolved()
+            let found = compiled.validate(value, maxErrors: .max)
             if found.isEmpty { continue }
             let known = Self.places(
                 compiled.validate((isLive ? previous.live : previous).withoutOverrides.resolved(), maxErrors: .max))
             let added = found.filter { !known.contains(Place($0)) && !isSupplied($0, byOverridesOf: after) }
-            if !added.isEmpty { return report(Array(added.prefix(settings.maximumErrors)), lower) }
+            if !added.isEmpty { return report(Array(added.prefix(settings.maximumErrors)), of: value, in: lower) }
         }
         return []
     }
@@ -136,15 +137,20 @@ package struct NamespaceSchema: Sendable {
 
     private static func places(_ violations: [SchemaViolation]) -> Set<Place> { Set(violations.map(Place.init)) }
 
-    private func report(_ violations: [SchemaViolation], _ layers: Layers) -> [SchemaProblem] {
+    private func report(
+        _ violations: [SchemaViolation], of value: JSONValue, in layers: Layers
+    ) -> [SchemaProblem] {
         if violations.isEmpty { return [] }
         let shown = layers.shown
         return violations.map { violation in
             let path = violation.path.segments
             let layer = ConfigLayer.allCases.last { shown.effect(of: $0, at: path) != .unchanged }
+            let isSecret = secrets.isSecret(violation.path)
+            let hasSecrets = value.value(at: violation.path).map { secrets.masked($0, at: violation.path).1 } ?? false
             return SchemaProblem(
                 path: violation.path, schemaLocation: violation.schemaLocation, keyword: violation.keyword,
-                message: secrets.isSecret(violation.path) ? "a secret value violates this keyword" : violation.message,
+                message: isSecret ? "a secret value violates this keyword" : violation.messageWithoutValue,
+                messageWithValue: isSecret || hasSecrets ? nil : violation.message,
                 layer: layer, location: location(of: layer, at: path, shown))
         }
     }

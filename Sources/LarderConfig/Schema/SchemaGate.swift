@@ -52,6 +52,7 @@ struct SchemaGate: Sendable {
     ) -> (change: RefusedChange, isKnown: Bool)? {
         let subjects = RefusedChange.Subject.all(of: change)
         guard !change.comesFromClient, subjects.count == 1 else { return nil }
+        let problems = problems.map(\.withoutValue)
         let version = RefusedChange.version(of: change)
         let index = refused.firstIndex {
             $0.subject == subjects[0] && $0.problems == problems && $0.version == version

@@ -302,7 +302,7 @@ final class Committer {
             reportRefusal()
             if !refused.isKnown { log.refusedBySchema(refused.change) }
         }
-        pending.completion(.failure(ConfigError(problems)))
+        pending.completion(.failure(ConfigError(pending.change.quoting(problems))))
     }
 
     /// Forgets a refused document of the remote source, because the source no longer has it.

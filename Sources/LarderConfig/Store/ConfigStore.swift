@@ -167,7 +167,8 @@ package actor ConfigStore {
             let first = try await self.preview(change, after: companions)
             if first.schemaProblems.isEmpty { return first }
         }
-        preview.schemaProblems = await committer.locator?.located(preview.schemaProblems) ?? preview.schemaProblems
+        let problems = await committer.locator?.located(preview.schemaProblems) ?? preview.schemaProblems
+        preview.schemaProblems = change.quoting(problems)
         return preview
     }
 

@@ -9,8 +9,11 @@ package struct SchemaProblem: Sendable, Hashable {
     package var schemaLocation: String
     /// The violated keyword, such as `type`.
     package var keyword: String
-    /// The expectation and the value found, in one line.
+    /// What was expected and the type of the value found, in one line. It has the value itself only in the reply to the
+    /// change that contained the value.
     package var message: String
+    /// The message with the value found; nil if the value is secret, or if ``message`` has the value already.
+    package var messageWithValue: String?
     /// The highest layer with a value at the path; nil if no layer has one.
     package var layer: ConfigLayer?
     /// The URL, directory or file that the value comes from; nil for an override, for a pushed document, and if
@@ -20,16 +23,24 @@ package struct SchemaProblem: Sendable, Hashable {
     package var line: Int?
 
     package init(
-        path: JSONPath, schemaLocation: String, keyword: String, message: String, layer: ConfigLayer?,
-        location: String? = nil, line: Int? = nil
+        path: JSONPath, schemaLocation: String, keyword: String, message: String, messageWithValue: String? = nil,
+        layer: ConfigLayer?, location: String? = nil, line: Int? = nil
     ) {
         self.path = path
         self.schemaLocation = schemaLocation
         self.keyword = keyword
         self.message = message
+        self.messageWithValue = messageWithValue
         self.layer = layer
         self.location = location
         self.line = line
+    }
+
+    /// The violation as it is logged and retained.
+    package var withoutValue: SchemaProblem {
+        var problem = self
+        problem.messageWithValue = nil
+        return problem
     }
 
     /// The path, the message and the source, in one line.
@@ -40,6 +51,35 @@ package struct SchemaProblem: Sendable, Hashable {
         ]
         .compactMap(\.self)
         return place + message + (source.isEmpty ? "" : " (\(source.joined(separator: ", ")))")
+    }
+}
+
+extension LayerChange {
+    /// The violations as the reply to this change reports them: with the value found if the change contains it.
+    package func quoting(_ problems: [SchemaProblem]) -> [SchemaProblem] {
+        problems.map { problem in
+            var shown = problem.withoutValue
+            // An object may have members of other layers, which the change does not contain.
+            if let text = problem.messageWithValue, let value = content(at: problem.path.segments, problem.layer),
+                value.kind != .object
+            {
+                shown.message = text
+            }
+            return shown
+        }
+    }
+
+    /// The value at a path that a client's change contains for a layer; nil for none.
+    private func content(at path: [String], _ layer: ConfigLayer?) -> JSONValue? {
+        switch self {
+        case .set(let own, let value, _, _) where layer == .override && path.begins(withNames: own):
+            value.value(at: JSONPath(Array(path[own.count...])))
+        case .remote(let document, _, _, isPush: true) where layer == .remote:
+            document.value.value(at: JSONPath(path))
+        case .several(let changes, _): changes.lazy.reversed().compactMap { $0.content(at: path, layer) }.first
+        case .requested(let change, _): change.content(at: path, layer)
+        default: nil
+        }
     }
 }
 

@@ -48,7 +48,10 @@ struct FindingReport {
             place = schema.text(location)
         }
         return SchemaViolation(
-            path: JSONPath(segments), schemaLocation: place, keyword: keyword, message: message(finding, keyword))
+            path: JSONPath(segments), schemaLocation: place, keyword: keyword,
+            message: message(finding, shown(finding)),
+            messageWithoutValue: message(
+                finding, isName(finding) ? shown(finding) : root.value(at: finding.value).kind.article))
     }
 
     /// The keyword that a subschema belongs to, such as `properties` for `/properties/name`.
@@ -71,27 +74,28 @@ struct FindingReport {
 
     private func isName(_ finding: Finding) -> Bool { finding.value.rawKind > JSONValue.Kind.object.rawValue }
 
-    private func message(_ finding: Finding, _ keyword: String) -> String {
-        if let limit = finding.limit { return message(limit, finding) }
+    /// - Parameter found: the text for the value of the finding
+    private func message(_ finding: Finding, _ found: String) -> String {
+        if let limit = finding.limit { return message(limit, found) }
         let node = schema.program.nodes[finding.node]
-        if node.isFalse { return falseMessage(finding, keyword) }
-        let message = ViolationMessage(schema.program, finding, found: shown(finding)).text
-        return isName(finding) ? "the name \(shown(finding)) is not permitted: \(message)" : message
+        if node.isFalse { return falseMessage(finding, found) }
+        let message = ViolationMessage(schema.program, finding, found: found).text
+        return isName(finding) ? "the name \(found) is not permitted: \(message)" : message
     }
 
-    private func falseMessage(_ finding: Finding, _ keyword: String) -> String {
+    private func falseMessage(_ finding: Finding, _ found: String) -> String {
         guard case .name(let name)? = finding.path.last, !isName(finding) else {
-            return "no value is permitted here, found \(shown(finding))"
+            return "no value is permitted here, found \(found)"
         }
         return "the member \(JSONValue.string(name.string).shown) is not permitted"
     }
 
-    private func message(_ limit: ValidationLimit, _ finding: Finding) -> String {
+    private func message(_ limit: ValidationLimit, _ found: String) -> String {
         switch limit {
         case .depth: "the value or the schema is nested too deeply, so validation stopped"
         case .steps: "validation takes too many steps, so it stopped; simplify the schema"
         case .pattern:
-            "matching \(shown(finding)) takes too many steps, so validation stopped; simplify the pattern"
+            "matching \(found) takes too many steps, so validation stopped; simplify the pattern"
         }
     }
 }

@@ -11,6 +11,9 @@ package struct SchemaViolation: Sendable, Equatable, CustomStringConvertible {
     package let keyword: String
     /// What was expected and what was found, in one line.
     package let message: String
+    /// The message with the type of the value found instead of the value, for logs and for readers who must not see the
+    /// value.
+    package let messageWithoutValue: String
 
     /// The path and the message; only the message if the path is the root.
     package var description: String { path.isRoot ? message : "\(path): \(message)" }

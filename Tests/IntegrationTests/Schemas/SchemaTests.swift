@@ -92,7 +92,7 @@ extension Integration {
                 try agent.waitForLog("the schema refuses new content of the layer host")
                 #expect(try agent.call("config.get")["value"] == ["limit": 10])
                 let status = try home.larder("status")
-                #expect(status.text.contains("expected at most 100, found 1000"), "\(status.text)")
+                #expect(status.text.contains("expected at most 100, found a number"), "\(status.text)")
                 #expect(try home.larder("doctor").text.contains("the schema refuses new content of layer host"))
                 try home.write("host/a.json", "{\"limit\": 50}")
                 try agent.call("config.wait", ["path": "limit", "equals": 50])
@@ -119,7 +119,7 @@ extension Integration {
             try withAgent("{\"limit\": 1000}") { home, agent in
                 let client = try agent.connect()
                 let refusal = try client.refusal("config.get")
-                #expect(refusal.name == "unavailable" && refusal.detail.contains("found 1000"), "\(refusal.detail)")
+                #expect(refusal.name == "unavailable" && refusal.detail.contains("found a number"), "\(refusal.detail)")
                 try agent.call("config.set", ["limit", 20])
                 agent.kill()
                 let next = try home.start()
