@@ -53,6 +53,7 @@ struct Failure: Error, Equatable {
                 writer.member("epoch", conflict.epoch)
                 if let path = conflict.path { writer.member("path", path.description) }
                 writer.member("value", conflict.value)
+                if conflict.isMasked { writer.member("masked", true) }
             }
             if let remote, remote.schemaErrors != nil {
                 writer.member("errors", JSONValue.building { remote.write(to: &$0) }["data"]?["errors"])
@@ -80,7 +81,9 @@ struct Failure: Error, Equatable {
 
     /// Describes the current revision and value, which did not meet the condition of a change.
     private static func current(_ conflict: WireError.Conflict) -> String {
-        let value = conflict.value.map { ", the value is \($0.compactText.printable)" } ?? ""
+        let value =
+            conflict.isMasked
+            ? ", the value is secret" : conflict.value.map { ", the value is \($0.compactText.printable)" } ?? ""
         return "the current revision is \(conflict.revision)\(value)"
     }
 }

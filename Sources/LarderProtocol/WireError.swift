@@ -39,19 +39,24 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The path of the value that differs; nil if the revision or the epoch differs.
         public let path: JSONPath?
         /// The value at ``path`` in the snapshot ``revision``; nil if there is no value at the path, or if the peer may
-        /// not read the value.
+        /// not see the value.
         public let value: JSONValue?
+        /// Whether ``value`` is nil because the value at the path is secret or contains a secret.
+        public let isMasked: Bool
 
-        public init(revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil) {
+        public init(
+            revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil, isMasked: Bool = false
+        ) {
             self.revision = revision
             self.epoch = epoch
             self.path = path
             self.value = value
+            self.isMasked = isMasked
         }
 
         public static func == (left: Conflict, right: Conflict) -> Bool {
             left.revision == right.revision && left.epoch == right.epoch && left.path == right.path
-                && left.value == right.value
+                && left.value == right.value && left.isMasked == right.isMasked
         }
 
         public func hash(into hasher: inout Hasher) {
@@ -191,7 +196,7 @@ extension WireError.Conflict {
         guard let revision = data["revision"]?.int, let epoch = data["epoch"]?.string else { return nil }
         self.init(
             revision: revision, epoch: epoch, path: data["path"].flatMap { try? JSONPath($0) },
-            value: data["value"]?.detached())
+            value: data["value"]?.detached(), isMasked: data["masked"]?.bool ?? false)
     }
 
     fileprivate func writeMembers(to writer: inout JSONWriter) {
@@ -204,6 +209,7 @@ extension WireError.Conflict {
             writer.endArray()
         }
         writer.member("value", value)
+        if isMasked { writer.member("masked", true) }
     }
 }
 

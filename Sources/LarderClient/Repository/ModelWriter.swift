@@ -110,7 +110,7 @@ final class ModelWriter: Sendable {
                 return
             } catch {
                 let conflict = error.remoteError?.conflict
-                guard let conflict, let value = conflict.value,
+                guard let conflict, let value = await value(of: conflict),
                     let index = remaining.firstIndex(where: { $0.path == conflict.path })
                 else {
                     for write in remaining { complete(write, .failure(error)) }
@@ -126,6 +126,12 @@ final class ModelWriter: Sendable {
                 }
             }
         }
+    }
+
+    /// The value that a conflict reports. A secret, which the conflict hides, is read from the agent.
+    private func value(of conflict: WireError.Conflict) async -> JSONValue? {
+        guard conflict.isMasked, let path = conflict.path else { return conflict.value }
+        return try? await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
     }
 
     /// Whether a value that exists after a deletion was there before, below the removed overrides. If not, another

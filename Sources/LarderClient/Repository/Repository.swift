@@ -236,10 +236,26 @@ where Model.ID: CustomStringConvertible & Sendable {
         } catch {
             if let conflict = error.remoteError?.conflict, conflict.path == path {
                 let position = SnapshotReceiver.Position(revision: conflict.revision, epoch: conflict.epoch)
-                known.withLock { $0.learn(conflict.value, at: path, in: position) }
+                if conflict.isMasked {
+                    // The conflict hides a secret, which a client that may read can read.
+                    await readAgain(path)
+                } else {
+                    known.withLock { $0.learn(conflict.value, at: path, in: position) }
+                }
             }
             throw error
         }
+    }
+
+    /// Reads the value of one model from the agent, and learns it. Ignores a failure, because the caller reports another
+    /// error.
+    private func readAgain(_ path: JSONPath) async {
+        let parameters = ConfigGet.Parameters(path: path, namespace: namespace)
+        do throws(LarderClientError) {
+            let read = try await client.call(ConfigGet.self, parameters)
+            let position = SnapshotReceiver.Position(revision: read.revision, epoch: read.epoch)
+            known.withLock { $0.learn(read.value, at: path, in: position) }
+        } catch {}
     }
 
     // MARK: The local copy

@@ -83,7 +83,9 @@ package struct DocumentFiles: Sendable {
                 throw error.placed(in: scalars)
             }
         } catch {
-            throw FileReadError(.invalidJSON, path, error.reason, at: error.place)
+            // The reason is logged and reported, and must not have values.
+            let reason = error.quotation.map { error.reason.replacing($0, with: "\"…\"") } ?? error.reason
+            throw FileReadError(.invalidJSON, path, reason, at: error.place)
         }
     }
 

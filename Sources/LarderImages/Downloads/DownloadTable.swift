@@ -124,6 +124,9 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             download: id, request: request, continuation: continuation, isFirst: known == nil)
         downloads[id]?.waiters.insert(waiter)
         guard known != nil, let download = downloads[id] else { return true }
+        if let user = request.user, request.url.utf8.elementsEqual(download.url.utf8) {
+            downloads[id]?.users.insert(user)
+        }
         if download.priority < request.priority {
             downloads[id]?.priority = request.priority
             queue.raise(id, request.priority)
@@ -206,7 +209,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             location: location, url: request.url, expectedDigest: request.expectedDigest,
             isUnconditional: isUnconditional, isBackground: isBackground,
             responsesBefore: responses[origin, default: 0], progress: DownloadProgress(total: received),
-            user: request.user, priority: request.priority)
+            user: request.user, priority: request.priority, users: request.user.map { [$0] } ?? [])
         idsByKey[location.key, default: []].append(id)
         queue.add(id, origin: origin, user: request.user, priority: request.priority)
         return id

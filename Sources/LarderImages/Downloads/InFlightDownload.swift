@@ -21,6 +21,8 @@ struct InFlightDownload: Sendable {
     /// The error of the last attempt, if another attempt follows.
     var failure: ImageError?
     var waiters: Set<WaiterID> = []
+    /// The users who have requested exactly ``url``.
+    var users: Set<UInt32> = []
 
     /// Bytes per second since the last start. `Int.max` in the first second, so that a new download does not count as
     /// slow.
@@ -39,7 +41,7 @@ struct InFlightDownload: Sendable {
         let rate = isQueued ? 0 : (progress.received - start.received) / max(1, now - start.time)
         return DownloadStatus(
             id: id.number, url: url, isQueued: isQueued, receivedBytes: size.received, totalBytes: size.total,
-            bytesPerSecond: rate, waiters: waiters.count, priority: priority)
+            bytesPerSecond: rate, waiters: waiters.count, priority: priority, users: users)
     }
 
     /// Whether a request may wait for this download. The download must expect no digest or the same one as the request.
@@ -75,4 +77,7 @@ package struct DownloadStatus: Sendable, Hashable {
     package let waiters: Int
     /// The highest priority of the waiting requests.
     package let priority: ImagePriority
+    /// The users who have requested exactly ``url``. Others requested the image by another URL, or not at all, and must
+    /// not see the query of this one, which may contain a signature.
+    package let users: Set<UInt32>
 }

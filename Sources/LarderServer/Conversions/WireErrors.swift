@@ -7,9 +7,9 @@ import LarderUpstream
 
 extension WireError {
     /// Converts the error of a configuration change. If the error is a conflict, the result contains the current state
-    /// of the namespace.
-    package init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
-        if error.code == .schemaViolation, !mayRead {
+    /// of the namespace. A value that is secret or contains a secret is left out if the peer may not see secrets.
+    init(_ error: ConfigError, of publication: ConfigPublication, _ visibility: ValueVisibility) {
+        if error.code == .schemaViolation, !visibility.mayRead {
             self.init([], "the configuration would violate its schema; only peers with the right \"read\" see how")
             return
         }
@@ -18,11 +18,21 @@ extension WireError {
             return
         }
         let snapshot = publication.current.snapshot
-        let value = mayRead ? error.conflictPath.flatMap { snapshot.value.value(at: $0) } : nil
+        var (value, isMasked) = (JSONValue?.none, false)
+        if visibility.mayRead, let path = error.conflictPath, let current = snapshot.value.value(at: path) {
+            isMasked = visibility.shown(current, at: path).1
+            if !isMasked { value = current }
+        }
         self.init(
             Conflict(
-                revision: snapshot.revision, epoch: publication.epoch, path: error.conflictPath, value: value),
+                revision: snapshot.revision, epoch: publication.epoch, path: error.conflictPath, value: value,
+                isMasked: isMasked),
             error.message)
+    }
+
+    /// Converts the error of a configuration change for a peer that may see secrets.
+    package init(_ error: ConfigError, of publication: ConfigPublication, mayRead: Bool) {
+        self.init(error, of: publication, ValueVisibility(mayRead: mayRead, secrets: .none))
     }
 
     /// Converts an error of the configuration.

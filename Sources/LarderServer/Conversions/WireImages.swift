@@ -151,7 +151,8 @@ extension ImagePeek.Result {
 }
 
 extension ImageDownloads.Download {
-    /// Converts a download of the cache. Omits its URL if the peer may not have images of the URL's origin.
+    /// Converts a download of the cache. Omits its URL if the peer may not have images of the URL's origin, and the query
+    /// of the URL if the peer's user has not requested this URL.
     init(_ download: DownloadStatus, _ images: ImageService, for rights: PeerRights) {
         let priority: Priority =
             switch download.priority {
@@ -160,8 +161,12 @@ extension ImageDownloads.Download {
             case .normal: .normal
             case .high: .high
             }
+        let url =
+            download.users.contains(rights.user)
+            ? download.url
+            : String(decoding: download.url.utf8.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         self.init(
-            id: download.id, url: images.denial(of: download.url, to: rights) == nil ? download.url : nil,
+            id: download.id, url: images.denial(of: download.url, to: rights) == nil ? url : nil,
             state: download.isQueued ? .queued : .running, receivedBytes: download.receivedBytes,
             totalBytes: download.totalBytes, bytesPerSecond: download.bytesPerSecond, requests: download.waiters,
             priority: priority)

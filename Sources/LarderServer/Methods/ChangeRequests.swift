@@ -112,7 +112,7 @@ extension ConfigNamespace {
                 preview: preview, epoch: publication.epoch,
                 shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
         } catch {
-            throw WireError(error, of: publication, mayRead: visibility.mayRead)
+            throw WireError(error, of: publication, visibility)
         }
     }
 }

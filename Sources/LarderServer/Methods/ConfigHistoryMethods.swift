@@ -134,7 +134,7 @@ extension ConfigNamespace {
                 hold: commit.hold.flatMap { ConfigRollback.Hold(rawValue: $0.rawValue) },
                 released: action == .release && commit.layerChanged)
         } catch {
-            throw WireError(error, of: publication, mayRead: visibility.mayRead)
+            throw WireError(error, of: publication, visibility)
         }
     }
 }

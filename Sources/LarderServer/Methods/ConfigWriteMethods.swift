@@ -66,7 +66,7 @@ extension ConfigIncrement: Method {
         let change = LayerChange.increment(
             path: parameters.path.segments,
             CounterStep(by: parameters.by, minimum: parameters.minimum, maximum: parameters.maximum), by: call.author)
-        let executor = call.loop.executor(for: namespace)
+        let (executor, visibility) = (call.loop.executor(for: namespace), call.visibility(in: namespace))
         return .later { completion in
             let handle = namespace.submit(
                 change.on(ChangeTerms(reason: parameters.reason)), on: executor
@@ -76,7 +76,7 @@ extension ConfigIncrement: Method {
                         Result(
                             value: commit.number ?? 0, revision: commit.revision, epoch: namespace.publication.epoch,
                             changed: commit.changed)
-                    }.mapError { WireError($0, of: namespace.publication, mayRead: true) })
+                    }.mapError { WireError($0, of: namespace.publication, visibility) })
             }
             return { _ in handle.cancel() }
         }
@@ -107,7 +107,7 @@ extension ConfigPush: Method {
                     return ConfigChange(
                         revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
                 } catch {
-                    throw WireError(error, of: namespace.publication, mayRead: visibility.mayRead)
+                    throw WireError(error, of: namespace.publication, visibility)
                 }
             })
     }
@@ -116,9 +116,9 @@ extension ConfigPush: Method {
 extension ConfigRefresh: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (force, namespace) = (call.parameters.force, try call.namespace(call.parameters.namespace))
-        let mayRead = call.connection.rights.mayRead(namespace.name)
+        let visibility = call.visibility(in: namespace)
         return .task(
-            TaskReply { () async throws(WireError) in try await namespace.refresh(force: force, mayRead: mayRead) })
+            TaskReply { () async throws(WireError) in try await namespace.refresh(force: force, visibility) })
     }
 }
 
@@ -127,15 +127,15 @@ extension MethodCall where Method.Result == ConfigChange {
     fileprivate func outcome(
         of change: LayerChange, in namespace: ConfigNamespace, isDryRun: Bool
     ) -> Outcome<ConfigChange> {
+        let visibility = visibility(in: namespace)
         if isDryRun {
-            let visibility = visibility(in: namespace)
             return .task(
                 TaskReply { () async throws(WireError) in try await namespace.preview(change, visibility).change })
         }
-        let (executor, mayRead) = (loop.executor(for: namespace), connection.rights.mayRead(namespace.name))
+        let executor = loop.executor(for: namespace)
         return .later { completion in
             let handle = namespace.submit(change, on: executor) {
-                completion.complete(namespace.change($0, mayRead: mayRead))
+                completion.complete(namespace.change($0, visibility))
             }
             return { _ in handle.cancel() }
         }
@@ -152,7 +152,7 @@ extension LoopContext {
 
 extension ConfigNamespace {
     fileprivate func change(
-        _ result: Result<CommitOutcome, ConfigError>, mayRead: Bool
+        _ result: Result<CommitOutcome, ConfigError>, _ visibility: ValueVisibility
     ) -> Result<ConfigChange, WireError> {
         switch result {
         case .success(let commit):
@@ -161,7 +161,7 @@ extension ConfigNamespace {
                     revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
                     expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
                     lifetimeChanged: commit.lifetime?.changed ?? false))
-        case .failure(let error): .failure(WireError(error, of: publication, mayRead: mayRead))
+        case .failure(let error): .failure(WireError(error, of: publication, visibility))
         }
     }
 
@@ -169,7 +169,7 @@ extension ConfigNamespace {
         do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 
-    fileprivate func refresh(force: Bool, mayRead: Bool) async throws(WireError) -> ConfigRefresh.Result {
+    fileprivate func refresh(force: Bool, _ visibility: ValueVisibility) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
             // The files are read while the source is polled. Concurrent requests share the response of the source.
             async let files = filesRefreshed()
@@ -184,7 +184,7 @@ extension ConfigNamespace {
                 changed: outcome.commit.changed || filesCommit.changed, notModified: outcome.notModified,
                 state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
-            throw WireError(error, of: publication, mayRead: mayRead)
+            throw WireError(error, of: publication, visibility)
         }
     }
 }
