@@ -169,7 +169,8 @@ extension ConfigNamespace {
         do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 
-    fileprivate func refresh(force: Bool, _ visibility: ValueVisibility) async throws(WireError) -> ConfigRefresh.Result {
+    fileprivate func refresh(force: Bool, _ visibility: ValueVisibility) async throws(WireError) -> ConfigRefresh.Result
+    {
         do throws(ConfigError) {
             // The files are read while the source is polled. Concurrent requests share the response of the source.
             async let files = filesRefreshed()

@@ -59,6 +59,15 @@ struct DocumentFileTests {
         #expect(error?.description.contains(":1:6") == true, "\(error.map { "\($0)" } ?? "")")
     }
 
+    @Test("the error of a file that is not JSON5 does not show its values")
+    func valuesInErrors() throws {
+        try scratch.write("{a: hunter2}", to: "c.json5")
+        let error = #expect(throws: FileReadError.self) {
+            try DocumentFile(path: scratch.at("c.json5")).read().documents()
+        }
+        #expect(error?.description.contains(":1:5") == true && error?.description.contains("hunter2") == false)
+    }
+
     @Test("an empty file is refused, because its content may not be written yet")
     func empty() throws {
         try scratch.write("", to: "c")

@@ -77,7 +77,9 @@ struct SchemaEnforcementTests {
         }
     }
 
-    @Test("invalid content of a lower layer is refused, also if an override hides the violation", arguments: [false, true])
+    @Test(
+        "invalid content of a lower layer is refused, also if an override hides the violation",
+        arguments: [false, true])
     func hiddenViolation(force: Bool) async throws {
         let fixture = Self.fixture(hasRemote: true)
         try await fixture.withFlow { (store, refresher, _) async throws in
@@ -509,6 +511,38 @@ struct SchemaEnforcementTests {
         try await fixture.withStore { store in
             let error = try #require(await set("name", 4711, in: store))
             #expect(!error.message.contains("4711") && error.schemaProblems.allSatisfy { !$0.text.contains("4711") })
+        }
+    }
+
+    @Test("only the reply to the change that contains a value shows it; the status and other replies do not")
+    func valuesInMessages() async throws {
+        let fixture = Self.fixture(hasRemote: true)
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            let files = await refusal { () async throws(ConfigError) in
+                try await store.replaceFiles(.host, with: ["limit": "hunter1"])
+            }
+            let outcome = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answer(["limit": "hunter2"], version: "7", etag: "x")
+            let refresh = await #expect(throws: ConfigError.self) { try await outcome.value }
+            for error in [files, refresh] {
+                #expect(error?.message.contains("expected an integer, found a string") == true)
+                #expect(error?.message.contains("hunter") == false)
+            }
+            let status = store.publication.status
+            #expect(status.lastError?.error.message.contains("hunter") == false)
+            #expect(status.schema.refusal?.problems.contains { "\($0)".contains("hunter") } == false)
+
+            let push = await #expect(throws: ConfigError.self) {
+                try await refresher.applyPushedConfig(SourceDocument(value: ["limit": "hunter3"]), force: false)
+            }
+            #expect(push?.message.contains("found \"hunter3\"") == true)
+            await store.use(try fixture.compiled(#"{"properties": {"limit": {"type": "integer", "maximum": 15}}}"#))
+            #expect(await set("limit", 17, in: store)?.message.contains("found 17") == true)
+            // The reply to `unset` does not show the value that it exposes.
+            #expect(await set("limit", 12, in: store) == nil)
+            await store.use(try fixture.compiled(#"{"properties": {"limit": {"type": "integer", "minimum": 11}}}"#))
+            let unset = await refusal { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
+            #expect(unset?.message.contains("found a number") == true)
         }
     }
 

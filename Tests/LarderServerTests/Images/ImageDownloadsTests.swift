@@ -103,6 +103,25 @@ struct ImageDownloadsTests {
         }
     }
 
+    @Test("the query of the URL is shown only to users who have requested this URL")
+    func query() async throws {
+        var (user, stranger) = (PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1))
+        user.uid = 4711
+        stranger.uid = 4712
+        let signed = "http://h/a.png?signature=secret"
+        try await ImageFixture.with([try ImageOrigin("http://h", users: [4711, 4712])], peer: stranger) {
+            fixture, client in
+            fixture.gate.shut()
+            let other = try await fixture.connect(peer: user)
+            try await other.send(ImageClient.request(signed))
+            await fixture.gate.waitForRequest()
+            let list = #"{"id":2,"method":"image.downloads"}"#
+            #expect(try await client.call(list)["result"]?["downloads"]?[0]?["url"]?.string == url)
+            let third = try await fixture.connect(peer: user)
+            #expect(try await third.call(list)["result"]?["downloads"]?[0]?["url"]?.string == signed)
+        }
+    }
+
     @Test("cancelling a download fails its requests, and an unknown ID is refused")
     func cancel() async throws {
         try await ImageFixture.with { fixture, client in
