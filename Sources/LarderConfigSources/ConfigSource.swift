@@ -7,6 +7,8 @@ package protocol ConfigSource: Sendable {
     var kind: String { get }
     /// The URL without user information, or the path, for status and logs.
     var location: String { get }
+    /// Identifies the source in all that is remembered of its documents; see ``SourceIdentity``.
+    var identity: String { get }
 
     /// Whether the source keeps a connection, restores it after a failure, and then signals a change. Such a source is
     /// polled only on its schedule. Other sources are also polled again after a failure, with growing delays.

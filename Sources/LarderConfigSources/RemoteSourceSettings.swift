@@ -31,6 +31,17 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
+    /// Identifies the source in all that is remembered of its documents. It is the same for all settings that select
+    /// the same document, whatever their credentials and schedule. The ``location`` is the same for more sources.
+    package var identity: String {
+        switch self {
+        case .http(let http): http.identity
+        case .sse(let sse): sse.identity
+        case .file(let file): file.identity
+        case .etcd(let etcd): etcd.identity
+        }
+    }
+
     /// How long the namespace is `stale` while the source fails, before it becomes `failed`; nil for no limit.
     package var staleIfError: Duration? {
         if case .http(let http) = self { http.staleIfError } else { nil }

@@ -34,6 +34,31 @@ struct LayerFormatTests {
         #expect(earlier.validator?.url == nil)
     }
 
+    @Test("state of an earlier version, which names the source by location, adopts the identity of that source only")
+    func adoption() throws {
+        let remote = #"{"origin":"https://h/a","updatedAt":5,"version":"7","etag":"\"a\"","document":{}}"#
+        let refused = #"{"version":"8","digest":"d","origin":"https://h/a"}"#
+        let hold = #"{"revision":1,"since":2,"refused":\#(refused),"remote":null}"#
+        var layers = try #require(Layers(JSONValue(parsing: #"{"remote":\#(remote),"hold":\#(hold)}"#)))
+        let adopts1 = layers.adopt("sha256:1", at: "https://h/b")
+        #expect(!adopts1)
+        #expect(layers.validator(ofSource: "sha256:1") == nil)
+        let adopts2 = layers.adopt("sha256:2", at: "https://h/a")
+        #expect(adopts2)
+        #expect(layers.validator(ofSource: "sha256:2")?.etag == "\"a\"")
+        #expect(layers.remote?.seenVersions == SeenVersions(highest: UpstreamVersion("7"), source: "sha256:2"))
+        #expect(layers.hold?.refused?.source == "sha256:2")
+        #expect(layers.remote?.origin == "https://h/a")
+        let adopts3 = layers.adopt("sha256:3", at: "https://h/a")
+        #expect(!adopts3)
+
+        let written = JSONValue.building { layers.write(to: &$0) }
+        let read = try #require(Layers(JSONValue(parsing: written.compactText)))
+        #expect(read.remote?.source == "sha256:2")
+        #expect(read.remote?.seenVersions == layers.remote?.seenVersions)
+        #expect(read.hold?.refused == layers.hold?.refused)
+    }
+
     @Test("removals of a file layer are decoded, and encoded to the same bytes")
     func fileLayer() throws {
         let text = #"{"updatedAt":5,"removals":{"o":null},"document":{"o":{"b":2}}}"#

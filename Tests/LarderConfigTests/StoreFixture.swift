@@ -28,6 +28,8 @@ struct StoreFixture {
     var wallClock = Self.wallClock
     var durability = Durability.full
     var hasRemote = true
+    /// The identity of the source; nil for its location.
+    var identity: String?
     var maximumDeletion: Int?
     var staleIfError: Duration?
     var rules = LayerRules()
@@ -61,7 +63,8 @@ struct StoreFixture {
                 durability: durability,
                 documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
-                source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
+                source: hasRemote ? .init("scripted", at: "scripted:source", identity: identity) : nil,
+                staleIfError: staleIfError),
             schema: schema.map { try compiled($0) }, lastGood: lastGood,
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }

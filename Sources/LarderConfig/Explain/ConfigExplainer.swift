@@ -81,7 +81,7 @@ struct ConfigExplainer: Sendable {
             return source
         }
         source.kind = configuration.remote?.kind ?? "http"
-        if configuration.remote?.location == remote.origin { source.key = self.source?.key(of: path) }
+        if configuration.remote?.identity == remote.source { source.key = self.source?.key(of: path) }
         return source
     }
 

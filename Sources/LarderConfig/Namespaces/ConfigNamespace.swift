@@ -113,7 +113,7 @@ package final class ConfigNamespace: Sendable {
             await readSchema(configuration)
         }
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
-        await store.dropRemote(unlessFrom: configuration.remote?.location)
+        await store.dropRemote(unlessFrom: configuration.remote?.identity)
         state.withLock { $0.isApplying = false }
         start(isReconfigured: true)
     }

@@ -22,7 +22,8 @@ extension NamespaceConfiguration {
         var files: [FileLayer: String] = [:]
         for layer in FileLayer.allCases { files[layer] = location(of: layer) }
         return NamespaceStatus(
-            source: remote.map { ($0.kind, $0.location) }, files: files, staleIfError: remote?.staleIfError)
+            source: remote.map { .init($0.kind, at: $0.location, identity: $0.identity) }, files: files,
+            staleIfError: remote?.staleIfError)
     }
 
     // MARK: File layers

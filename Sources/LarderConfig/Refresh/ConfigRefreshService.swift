@@ -209,7 +209,7 @@ package actor ConfigRefreshService {
         let force = occasion == .forced
         await store.refreshBegan(isLongPoll: occasion == .awaiting)
         do throws(ConfigError) {
-            let validator = force ? nil : await store.validator(ofOrigin: source.location)
+            let validator = force ? nil : await store.validator(ofSource: source.identity)
             let answer = try await request(source, ifChangedFrom: validator, on: occasion)
             await sourceAnswered()
             // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
@@ -219,7 +219,8 @@ package actor ConfigRefreshService {
             case .notModified:
                 await store.refreshConfirmed()
                 return unchanged
-            case .document(let document):
+            case .document(var document):
+                document.source = source.identity
                 let commit = try await store.replaceRemote(
                     document, origin: source.location, force: force, isPush: false)
                 return outcome(commit, notModified: false)

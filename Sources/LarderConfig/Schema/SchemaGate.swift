@@ -79,12 +79,12 @@ struct SchemaGate: Sendable {
     mutating func forgetRemote() { refused.removeAll { $0.subject == .remote } }
 
     /// Forgets a refused change of the remote layer that does not fit the source of new settings.
-    /// - Parameter location: the location of the source; nil for none
-    mutating func forgetRemote(unlessFrom location: String?) {
+    /// - Parameter source: the identity of the source; nil for none
+    mutating func forgetRemote(unlessFrom source: String?) {
         refused.removeAll { refused in
             switch refused.change {
-            case .remote(_, let origin, _, _): origin != location
-            case .dropRemote: location != nil
+            case .remote(let document, let origin, _, _): (document.source ?? origin) != source
+            case .dropRemote: source != nil
             default: false
             }
         }

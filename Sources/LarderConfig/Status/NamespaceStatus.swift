@@ -6,8 +6,23 @@ import LarderUpstream
 
 /// The part of a namespace's status that does not follow from its layers. Times are milliseconds since 1970.
 struct NamespaceStatus: Sendable {
-    /// The kind and location of the remote source; nil if the namespace has none.
-    var source: (kind: String, location: String)?
+    /// A remote source.
+    struct Source: Sendable, Equatable {
+        let kind: String
+        /// For people.
+        let location: String
+        /// Whether two sources are the same; see ``ConfigSource/identity``.
+        let identity: String
+
+        init(_ kind: String, at location: String, identity: String? = nil) {
+            self.kind = kind
+            self.location = location
+            self.identity = identity ?? location
+        }
+    }
+
+    /// The remote source; nil if the namespace has none.
+    var source: Source?
     /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
     /// How long after the last confirmation of the remote document a failed refresh makes the namespace only `stale`. A
@@ -36,7 +51,7 @@ struct NamespaceStatus: Sendable {
     private var refreshingSince = 0
 
     init(
-        source: (kind: String, location: String)?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
+        source: Source?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
     ) {
         self.source = source
         self.files = files
@@ -71,7 +86,7 @@ struct NamespaceStatus: Sendable {
         status.fileProblems = [:]
         status.watchProblems = [:]
         status.nextAttemptAt = nil
-        if source?.kind != previous.source?.kind || source?.location != previous.source?.location {
+        if source?.identity != previous.source?.identity {
             status.isRefreshing = false
             status.refreshes.sourceChanged()
             status.settled = !hasRemote ? .fresh : layers.remote == nil ? .initializing : .stale
@@ -164,7 +179,7 @@ struct NamespaceStatus: Sendable {
         report.counters.publishes = publishes
         if let source {
             report.confirmedAt =
-                refreshes.confirmedAt ?? layers.remote.flatMap { $0.origin == source.location ? $0.updatedAt : nil }
+                refreshes.confirmedAt ?? layers.remote.flatMap { $0.source == source.identity ? $0.updatedAt : nil }
             report.upstream = ConfigStatusReport.Upstream(
                 kind: source.kind, location: source.location, lastAttemptAt: refreshes.lastAttemptAt,
                 lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,

@@ -312,9 +312,9 @@ final class Committer {
     }
 
     /// Forgets a refused change of the remote layer that does not fit the source of new settings.
-    /// - Parameter location: the location of the source; nil for none
-    func forgetRefusedDocument(unlessFrom location: String?) {
-        gate.forgetRemote(unlessFrom: location)
+    /// - Parameter source: the identity of the source; nil for none
+    func forgetRefusedDocument(unlessFrom source: String?) {
+        gate.forgetRemote(unlessFrom: source)
         reportRefusal()
     }
 

@@ -62,6 +62,12 @@ package actor ConfigStore {
         status: NamespaceStatus, schema: NamespaceSchema? = nil, lastGood: Layers? = nil,
         locator: ViolationLocator? = nil, clocks: StoreClocks, logger: Logger
     ) async throws(FileError) -> ConfigStore {
+        var (recovered, lastGood) = (recovered, lastGood)
+        var hasAdopted = false
+        if let source = status.source {
+            hasAdopted = recovered.layers.adopt(source.identity, at: source.location)
+            _ = lastGood?.adopt(source.identity, at: source.location)
+        }
         var opening = StoreOpening(
             recovered, epoch: storage.epoch, rules: rules, schema: schema, lastGood: lastGood,
             mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
@@ -78,11 +84,12 @@ package actor ConfigStore {
         }
         let store = ConfigStore(
             opening, storage: storage, limits: limits, status: status, locator: locator, clocks: clocks, logger: logger)
-        await store.begin(opening)
+        await store.begin(opening, hasAdopted: hasAdopted)
         return store
     }
 
-    private func begin(_ opening: StoreOpening) {
+    /// - Parameter hasAdopted: whether the generation must be written again; see ``Layers/adopt(_:at:)``
+    private func begin(_ opening: StoreOpening, hasAdopted: Bool) {
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
@@ -90,7 +97,7 @@ package actor ConfigStore {
         for generation in opening.onlyInJournal {
             storage.writeInBackground(core.history[generation.revision] ?? generation)
         }
-        if opening.isUnwritten { storage.writeInBackground(core.currentGeneration) }
+        if opening.isUnwritten || hasAdopted { storage.writeInBackground(core.currentGeneration) }
         if opening.isNew, core.snapshot.revision > 0 { log.published(core.snapshot, [ChangeCause(.start)]) }
     }
 
@@ -150,10 +157,10 @@ package actor ConfigStore {
 
     /// Removes the remote document if a source sent it and the settings no longer have a remote source. A pushed
     /// document stays.
-    /// - Parameter location: the location of the remote source in the settings; nil if the settings have none
-    func dropRemote(unlessFrom location: String?) async {
-        committer.forgetRefusedDocument(unlessFrom: location)
-        guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
+    /// - Parameter source: the identity of the remote source in the settings; nil if the settings have none
+    func dropRemote(unlessFrom source: String?) async {
+        committer.forgetRefusedDocument(unlessFrom: source)
+        guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, source == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
 
@@ -317,8 +324,9 @@ package actor ConfigStore {
     /// Whether invalid experiments of the remote document are left out. If so, a fetch may return a corrected document.
     var lacksExperiments: Bool { core.layers.experiment.problem != nil }
 
-    /// The validator of the remote document; nil if the document has another origin, such as a push.
-    func validator(ofOrigin origin: String) -> Validator? { core.layers.validator(ofOrigin: origin) }
+    /// The validator of the remote document; nil if the document is from another source, or was pushed.
+    /// - Parameter source: the identity of the source
+    func validator(ofSource source: String) -> Validator? { core.layers.validator(ofSource: source) }
 
     /// - Parameter isLongPoll: whether the request is a long poll, which does not make the namespace `refreshing`
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }

@@ -3,6 +3,7 @@ import LarderJSON
 /// A replacement of the remote document.
 struct RemoteReplacement: Sendable {
     let document: SourceDocument
+    /// The location of the source, or ``SourceOrigin/push``.
     let origin: String
     /// Whether to skip the version and deletion checks and to end the hold of a rollback.
     let force: Bool
@@ -20,16 +21,17 @@ struct RemoteReplacement: Sendable {
             throw ConfigError(
                 .rejected, "the document is \(document.value.kind.article); a configuration must be a JSON object")
         }
-        let isSameSeries = Self.isComparable(origin, layers.remote?.origin)
+        let source = document.source ?? origin
         let old = layers.remote
+        let isSameSeries = Self.isComparable(source, old?.source)
         var seen = old?.seenVersions ?? SeenVersions()
-        if !isSameSeries || !Self.isComparable(origin, seen.source ?? origin) { seen = SeenVersions() }
-        if !force { try seen.check(document, from: origin) }
+        if !isSameSeries || !Self.isComparable(source, seen.source ?? source) { seen = SeenVersions() }
+        if !force { try seen.check(document, from: source) }
         var next = layers
         next.remote = RemoteDocument(
             removals: document.removals, document: document.value, version: document.version,
-            validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
-            reason: document.reason, seenVersions: seen.adding(document.version, from: origin, force: force))
+            validator: document.validator, origin: origin, source: source, updatedAt: now, pushedBy: document.pushedBy,
+            reason: document.reason, seenVersions: seen.adding(document.version, from: source, force: force))
         try next.follow(layers.rules, now: now)
         let edits = document.edits.flatMap { $0.replacements(in: old?.document) }
         let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: old) ?? false
@@ -53,7 +55,7 @@ struct RemoteReplacement: Sendable {
         }
         layers = next
         let isNothingNew =
-            isSame && old?.version == document.version && old?.origin == origin && !endsHold
+            isSame && old?.version == document.version && old?.origin == origin && old?.source == source && !endsHold
             && old?.seenVersions == next.remote?.seenVersions
         guard !isNothingNew, let remote = next.remote else { return nil }
         var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold))
@@ -75,10 +77,10 @@ struct RemoteReplacement: Sendable {
             deletion: deletion)
     }
 
-    /// Whether the versions of two origins can be compared. Versions of two different sources cannot. The version of a
+    /// Whether the versions of two sources can be compared. Versions of two different sources cannot. The version of a
     /// push can be compared with that of any source.
-    private static func isComparable(_ origin: String, _ other: String?) -> Bool {
-        origin == other || origin == SourceOrigin.push && other != nil || other == SourceOrigin.push
+    private static func isComparable(_ source: String, _ other: String?) -> Bool {
+        source == other || source == SourceOrigin.push && other != nil || other == SourceOrigin.push
     }
 
     /// Whether a document that is not forced ends a hold.
@@ -88,10 +90,10 @@ struct RemoteReplacement: Sendable {
         guard hold.rule == .untilNewer, let remote else { return false }
         guard let refused = hold.refused else { return !isSame }
         if let old = refused.version, old.isOrdered(with: old) {
-            guard let new = remote.version, Self.isComparable(remote.origin, refused.origin) else { return false }
+            guard let new = remote.version, Self.isComparable(remote.source, refused.source) else { return false }
             return old.isOlder(than: new)
         }
-        if let old = refused.version, let new = remote.version, Self.isComparable(remote.origin, refused.origin) {
+        if let old = refused.version, let new = remote.version, Self.isComparable(remote.source, refused.source) {
             return new != old
         }
         return !isSame && RollbackHold.Refused(remote).digest != refused.digest

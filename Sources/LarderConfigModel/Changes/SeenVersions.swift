@@ -5,7 +5,7 @@ import LarderJSON
 package struct SeenVersions: Sendable, Equatable {
     /// Later documents must not be older than this version; nil if no document had one.
     package var highest: UpstreamVersion?
-    /// The location of the source that has sent a document with a version; nil if none has.
+    /// The identity of the source that has sent a document with a version; nil if none has.
     package var source: String?
 
     package init(highest: UpstreamVersion? = nil, source: String? = nil) {
@@ -16,13 +16,14 @@ package struct SeenVersions: Sendable, Equatable {
 
 extension SeenVersions {
     /// The versions after a single accepted document.
-    package init(of version: UpstreamVersion?, from origin: String) {
-        self.init(highest: version, source: version == nil || origin == SourceOrigin.push ? nil : origin)
+    /// - Parameter sender: the identity of the source, or ``SourceOrigin/push``
+    package init(of version: UpstreamVersion?, from sender: String) {
+        self.init(highest: version, source: version == nil || sender == SourceOrigin.push ? nil : sender)
     }
 
     /// Checks the version of a document.
     /// - Throws: `rejected` if the document is older than ``highest``, or if it lacks a required version
-    package func check(_ document: SourceDocument, from origin: String) throws(ConfigError) {
+    package func check(_ document: SourceDocument, from sender: String) throws(ConfigError) {
         if let version = document.version {
             guard let highest, version.isOlder(than: highest) else { return }
             throw ConfigError(
@@ -34,7 +35,7 @@ extension SeenVersions {
         switch document.versionRequirement {
         case .never: return
         case .onceSeen:
-            guard source == origin else { return }
+            guard source == sender else { return }
             let previous = highest.map { "version \($0)" } ?? "one"
             throw ConfigError(
                 .rejected,
@@ -51,12 +52,12 @@ extension SeenVersions {
     /// Adds the version of an accepted document as the new ``highest``. This version is lower than the previous one
     /// only if the document was forced or the two versions cannot be ordered. A forced document without a version
     /// clears ``source``, unless it was pushed.
-    func adding(_ version: UpstreamVersion?, from origin: String, force: Bool) -> SeenVersions {
+    func adding(_ version: UpstreamVersion?, from sender: String, force: Bool) -> SeenVersions {
         var next = self
         if let version {
             next.highest = version
-            if origin != SourceOrigin.push { next.source = origin }
-        } else if force, origin != SourceOrigin.push {
+            if sender != SourceOrigin.push { next.source = sender }
+        } else if force, sender != SourceOrigin.push {
             next.source = nil
         }
         return next

@@ -52,9 +52,10 @@ package struct Layers: Sendable {
     }
     /// Whether there is a remote document. This and the next three members avoid a copy of the document.
     package var hasRemote: Bool { storage.content.remote != nil }
-    /// The validator of the remote document; nil if the document has another origin.
-    package func validator(ofOrigin origin: String) -> Validator? {
-        guard let remote = storage.content.remote, remote.origin == origin else { return nil }
+    /// The validator of the remote document; nil if the document is from another source.
+    /// - Parameter source: the identity of the source
+    package func validator(ofSource source: String) -> Validator? {
+        guard let remote = storage.content.remote, remote.source == source else { return nil }
         return remote.validator
     }
     /// Whether a value is the remote document itself, not a copy.

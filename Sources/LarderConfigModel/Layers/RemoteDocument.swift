@@ -12,8 +12,12 @@ package struct RemoteDocument: Sendable {
     package var experiments: (member: String, list: JSONValue)?
     package var version: UpstreamVersion?
     package var validator: Validator?
-    /// A URL, a path, or ``SourceOrigin/push``.
+    /// A URL, a path, or ``SourceOrigin/push``, for people.
     package var origin: String
+    /// The identity of the source, or ``SourceOrigin/push``. The validator and the versions are only used for the same
+    /// source. It is the same as ``origin`` in state that an earlier version of this program wrote; see
+    /// ``Layers/adopt(_:at:)``.
+    package var source: String
     /// When the document last changed, in milliseconds since 1970.
     package var updatedAt: Int
     /// The process that pushed the document; nil if it was not pushed or the process is unknown.
@@ -25,8 +29,9 @@ package struct RemoteDocument: Sendable {
 
     package init(
         removals: JSONValue? = nil, document: JSONValue, experiments: (member: String, list: JSONValue)? = nil,
-        version: UpstreamVersion? = nil, validator: Validator? = nil, origin: String, updatedAt: Int,
-        pushedBy: Peer? = nil, reason: String? = nil, seenVersions: SeenVersions = SeenVersions()
+        version: UpstreamVersion? = nil, validator: Validator? = nil, origin: String,
+        source: String? = nil, updatedAt: Int, pushedBy: Peer? = nil, reason: String? = nil,
+        seenVersions: SeenVersions = SeenVersions()
     ) {
         self.removals = removals
         self.document = document
@@ -34,6 +39,7 @@ package struct RemoteDocument: Sendable {
         self.version = version
         self.validator = validator
         self.origin = origin
+        self.source = source ?? origin
         self.updatedAt = updatedAt
         self.pushedBy = pushedBy
         self.reason = reason

@@ -49,12 +49,13 @@ package struct RollbackHold: Sendable {
         /// The digest of all content of the document, in the form of ``ConfigSnapshot/digest``. Removals, the document
         /// without its experiments, and the list of experiments are combined in arrays; absent parts are left out.
         package var digest: String
-        package var origin: String
+        /// The identity of its source, or ``SourceOrigin/push``.
+        package var source: String
 
-        package init(version: UpstreamVersion?, digest: String, origin: String) {
+        package init(version: UpstreamVersion?, digest: String, source: String) {
             self.version = version
             self.digest = digest
-            self.origin = origin
+            self.source = source
         }
     }
 
@@ -113,6 +114,6 @@ extension RollbackHold.Refused {
     package init(_ remote: RemoteDocument) {
         var all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
         if let removals = remote.removals { all = [removals, all] }
-        self.init(version: remote.version, digest: SnapshotDigest.text(of: all), origin: remote.origin)
+        self.init(version: remote.version, digest: SnapshotDigest.text(of: all), source: remote.source)
     }
 }

@@ -25,6 +25,8 @@ package struct SourceDocument: Sendable {
     package var versionPath: JSONPath?
     /// The condition under which the document is rejected if it has no version.
     package var versionRequirement = VersionRequirement.never
+    /// The identity of the source that sent the document; nil for a push.
+    package var source: String?
     /// Identifies the document in a later conditional request.
     package var validator: Validator?
     /// The process that pushed the document; nil if it came from a source.

@@ -29,6 +29,7 @@ final class EtcdSource: ConfigSource {
 
     let kind = "etcd"
     let location: String
+    let identity: String
     var reconnects: Bool { true }
 
     init(
@@ -40,6 +41,7 @@ final class EtcdSource: ConfigSource {
         self.logger = logger
         timeout = configuration.timeout
         location = configuration.location
+        identity = configuration.identity
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
         state = Mutex(

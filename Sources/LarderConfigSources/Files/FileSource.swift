@@ -21,6 +21,7 @@ final class FileSource: ConfigSource {
 
     var kind: String { "file" }
     var location: String { configuration.path }
+    var identity: String { configuration.identity }
 
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion

@@ -15,6 +15,8 @@ struct HTTPSource: ConfigSource {
 
     var location: String { SourceURL.display(configuration.url) }
 
+    var identity: String { configuration.identity }
+
     var longPollWait: Duration? { configuration.longPoll.map { .seconds($0.waitSeconds) } }
 
     func fetch(

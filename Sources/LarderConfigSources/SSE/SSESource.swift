@@ -36,6 +36,7 @@ final class SSESource: ConfigSource {
 
     var kind: String { "sse" }
     var location: String { SourceURL.display(configuration.url) }
+    var identity: String { configuration.identity }
     var reconnects: Bool { true }
 
     // MARK: Fetches

@@ -142,20 +142,23 @@ extension RemoteDocument {
         }
         let removals = value["removals"]
         if let removals, removals.kind != .object { return nil }
+        let source = value["source"]?.string ?? origin
         let version = value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) }
         self.init(
             removals: removals, document: document, experiments: experiments, version: version,
             validator: Validator(
                 etag: value["etag"]?.string, lastModified: value["lastModified"]?.string,
                 url: value["validatorURL"]?.string),
-            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
+            origin: origin, source: source, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
             reason: value["reason"]?.string,
-            seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: origin))
+            seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: source))
     }
 
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("origin", origin)
+        // Files that earlier versions of this program wrote do not have it, nor do pushed documents.
+        writer.member("source", source == origin ? nil : source)
         writer.member("updatedAt", updatedAt)
         writer.member("version", version?.text)
         writer.member("versionSeries", version?.series)
@@ -172,9 +175,9 @@ extension RemoteDocument {
             writer.member("list", experiments.list)
             writer.endObject()
         }
-        // The seen versions are left out if they can be derived from `version` and `origin`. Files that earlier
+        // The seen versions are left out if they can be derived from `version` and `source`. Files that earlier
         // versions of this program wrote do not have them.
-        if seenVersions != SeenVersions(of: version, from: origin) {
+        if seenVersions != SeenVersions(of: version, from: source) {
             writer.name("seenVersions")
             seenVersions.write(to: &writer)
         }

@@ -8,11 +8,11 @@ extension RollbackHold {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(revision: revision, since: since)
         if let refused = value["refused"] {
-            guard let digest = refused["digest"]?.string, let origin = refused["origin"]?.string else { return nil }
+            guard let digest = refused["digest"]?.string, let source = refused["origin"]?.string else { return nil }
             let version = refused["version"]?.string.map {
                 UpstreamVersion($0, series: refused["versionSeries"]?.string)
             }
-            self.refused = Refused(version: version, digest: digest, origin: origin)
+            self.refused = Refused(version: version, digest: digest, source: source)
         }
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
@@ -43,7 +43,7 @@ extension RollbackHold {
             writer.member("version", refused.version?.text)
             writer.member("versionSeries", refused.version?.series)
             writer.member("digest", refused.digest)
-            writer.member("origin", refused.origin)
+            writer.member("origin", refused.source)
             writer.endObject()
         }
         // A held layer without content is written as null.

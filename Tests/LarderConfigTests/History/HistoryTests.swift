@@ -260,7 +260,7 @@ struct HistoryTests {
         let remote = RemoteDocument(
             document: ["r": 1], version: UpstreamVersion("7"), validator: nil, origin: "o", updatedAt: 6)
         layers.remote = remote
-        let refused = RollbackHold.Refused(version: UpstreamVersion("8"), digest: "d8", origin: "o")
+        let refused = RollbackHold.Refused(version: UpstreamVersion("8"), digest: "d8", source: "o")
         layers.hold = RollbackHold(revision: 3, since: 9, refused: refused)
         layers.hold?.files[.host] = RollbackHold.Layer(content: nil)
         layers.hold?.remote = RollbackHold.Layer(content: remote)

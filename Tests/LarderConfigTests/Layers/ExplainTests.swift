@@ -228,9 +228,9 @@ struct ExplainTests {
                 "{\"n\": 1,\n\"experiments\":\n[{\"name\":\"arm\",\"percentage\":100,\"values\":{\"m\":1}}]}")
             scene.configuration.remote = .file(FileSourceSettings(path: path))
             let document = try JSONValue(parsing: String(contentsOfFile: path, encoding: .utf8))
-            _ = try await scene.store.replaceRemote(
-                SourceDocument(value: document, version: UpstreamVersion("3")), origin: path, force: false,
-                isPush: false)
+            var answer = SourceDocument(value: document, version: UpstreamVersion("3"))
+            answer.source = scene.configuration.remote?.identity
+            _ = try await scene.store.replaceRemote(answer, origin: path, force: false, isPush: false)
             #expect(
                 try await scene.explain("n").layers[2].source
                     == ConfigExplanation.Source(kind: "file", location: path, file: path, line: 1, version: "3"))
@@ -328,6 +328,7 @@ struct ExplainTests {
     private struct KeyedSource: ConfigSource {
         let kind = "file"
         let location: String
+        var identity: String { location }
         func fetch(
             ifChangedFrom validator: Validator?, on occasion: FetchOccasion
         ) async throws(ConfigError) -> SourceAnswer { .notModified }

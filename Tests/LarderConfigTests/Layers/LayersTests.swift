@@ -141,10 +141,10 @@ struct LayersTests {
         let store = try await fixture.open()
         let document = SourceDocument(value: ["a": 1, "list": 5], validator: .init(etag: "1"))
         _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
-        #expect(await store.validator(ofOrigin: "scripted:source") != nil)
+        #expect(await store.validator(ofSource: "scripted:source") != nil)
         await store.follow(try rules(member: "list", [allUnits("e", ["b": 1])]))
         #expect(store.value == ["a": 1, "b": 1])
-        #expect(await store.validator(ofOrigin: "scripted:source") == nil)
+        #expect(await store.validator(ofSource: "scripted:source") == nil)
         func problem(_ store: ConfigStore) -> String? { store.publication.status.layers[3].problem }
         #expect(problem(store)?.contains("invalid experiments: list ") ?? false)
         await store.stop()

@@ -43,12 +43,14 @@ final class ScriptedSource: ConfigSource {
 
     let kind = "scripted"
     let location = "scripted:source"
+    let identity: String
     let longPollWait: Duration?
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
     private let counts = Mutex((requests: 0, cancelled: 0))
 
-    init(longPollWait: Duration? = nil) {
+    init(longPollWait: Duration? = nil, identity: String = "scripted:source") {
+        self.identity = identity
         self.longPollWait = longPollWait
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }

@@ -126,7 +126,7 @@ final class Scenario: @unchecked Sendable {
         return try await ConfigStore.open(
             archive.restore(), storage: NamespaceStorage(archive, blocking: blocking, clock: clock, logger: .silent),
             limits: StoreLimits(durability: .full, documents: DocumentLimits(maximumBytes: 1 << 20)),
-            status: NamespaceStatus(source: ("scripted", "scripted:source")),
+            status: NamespaceStatus(source: .init("scripted", at: "scripted:source")),
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }
 

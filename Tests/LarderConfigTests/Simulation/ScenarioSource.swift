@@ -13,6 +13,7 @@ struct ScenarioSource: ConfigSource {
 
     var kind: String { "scripted" }
     var location: String { "scripted:source" }
+    var identity: String { location }
 
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion

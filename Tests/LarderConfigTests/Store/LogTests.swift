@@ -88,7 +88,7 @@ struct LogTests {
     func source() {
         let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)
-        var status = NamespaceStatus(source: ("http", "http://origin/a"))
+        var status = NamespaceStatus(source: .init("http", at: "http://origin/a"))
         status.remoteAnswered(changed: true, now: 1_000)
         log.note(status, now: 1_000)
         #expect(lines.take().map(\.message) == ["namespace a: the source responds"])
@@ -118,7 +118,7 @@ struct LogTests {
 
     /// Returns the lines that `fail` adds to the log of a source that responded at second 1.
     private func lines(
-        _ status: NamespaceStatus = NamespaceStatus(source: ("http", "http://origin/a")),
+        _ status: NamespaceStatus = NamespaceStatus(source: .init("http", at: "http://origin/a")),
         _ fail: (inout SourceLog, inout NamespaceStatus) -> Void
     ) -> [String] {
         let recorder = LogRecorder()
@@ -133,7 +133,7 @@ struct LogTests {
 
     @Test("the log line of a failed source shows whether an expired document is served or no document has arrived yet")
     func expired() {
-        let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
+        let status = NamespaceStatus(source: .init("http", at: "http://origin/a"), staleIfError: .seconds(10))
         for (documentSince, text) in [
             (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
             (nil, "it has not delivered a valid document yet"),

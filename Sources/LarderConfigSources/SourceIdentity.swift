@@ -1,0 +1,93 @@
+import Crypto
+import LarderEncoding
+import LarderJSON
+
+/// Identifies what a source of the settings sends: validators, seen versions, holds and refusals are only valid for the
+/// source with the same identity. It is a digest of everything that selects the document, without credentials, so that
+/// a new token or another endpoint of a cluster does not make it another source.
+struct SourceIdentity {
+    private var hash = SHA256()
+
+    init(kind: String) { add(kind) }
+
+    /// Adds a part; nil if the settings do not have it.
+    mutating func add(_ part: (some Sequence<UInt8>)?) {
+        guard let part else { return hash.update(data: [0]) }
+        let bytes = Array(part)
+        // The length before each part ensures that different settings never produce the same input to the hash.
+        hash.update(data: [1])
+        withUnsafeBytes(of: bytes.count.littleEndian) { hash.update(bufferPointer: $0) }
+        hash.update(data: bytes)
+    }
+
+    mutating func add(_ part: String?) { add(part?.utf8) }
+
+    mutating func add(_ path: JSONPath?) { add(path?.pointer) }
+
+    /// Adds header fields, except for those that contain credentials. The case of their names and their order do not
+    /// matter.
+    mutating func add(_ headers: [String: String]) {
+        let fields = headers.map { (name: $0.key.lowercased(), value: $0.value) }
+            .filter { !Self.credentials.contains($0.name) }
+            .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        for field in fields {
+            add(field.name)
+            add(field.value)
+        }
+        add(nil as String?)
+    }
+
+    /// The names of header fields that contain credentials (RFC 9110, section 11, and RFC 6265).
+    private static let credentials: Set = ["authorization", "proxy-authorization", "cookie"]
+
+    /// `sha256:` and 64 hexadecimal digits.
+    var text: String { "sha256:" + Array(hash.finalize()).hex }
+}
+
+extension HTTPSourceSettings {
+    var identity: String {
+        var identity = SourceIdentity(kind: "http")
+        identity.add(url)
+        // A request with a body is a POST, and one without is a GET.
+        identity.add(body)
+        identity.add(access.headers)
+        identity.add(answerPath)
+        identity.add(versionPath)
+        return identity.text
+    }
+}
+
+extension SSESourceSettings {
+    var identity: String {
+        var identity = SourceIdentity(kind: "sse")
+        identity.add(url)
+        identity.add(pollURL)
+        identity.add(access.headers)
+        identity.add(versionPath)
+        return identity.text
+    }
+}
+
+extension FileSourceSettings {
+    var identity: String {
+        var identity = SourceIdentity(kind: "file")
+        identity.add(path)
+        identity.add(versionPath)
+        return identity.text
+    }
+}
+
+extension EtcdSourceSettings {
+    var identity: String {
+        var identity = SourceIdentity(kind: "etcd")
+        switch keys {
+        case .prefix(let prefix):
+            identity.add("prefix")
+            identity.add(prefix)
+        case .key(let key):
+            identity.add("key")
+            identity.add(key)
+        }
+        return identity.text
+    }
+}
