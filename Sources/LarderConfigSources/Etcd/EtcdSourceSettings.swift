@@ -17,7 +17,8 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         case json
         /// Each value becomes a string.
         case text
-        /// A value that is valid JSON is parsed; any other value becomes a string.
+        /// A value that is valid JSON is parsed. Any other value becomes a string, unless it begins with `{` or `[`:
+        /// such a value is rejected, because it is probably invalid JSON and not text.
         case auto
     }
 
