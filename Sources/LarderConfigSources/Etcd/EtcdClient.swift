@@ -110,12 +110,15 @@ final class EtcdClient: Sendable {
         let endpoint = endpoints.current
         watched.withLock { $0 = endpoint }
         let end: EtcdError?
+        var token: String?
         do throws(EtcdError) {
-            end = try await listen(try await watchRequest(after: revision, at: endpoint), at: endpoint, hear)
+            token = try await gateway.authorization(at: endpoint)
+            let request = try await watchRequest(after: revision, at: endpoint, token: token)
+            end = try await listen(request, at: endpoint, hear)
         } catch {
             end = error
         }
-        if end?.kind == .unauthenticated { gateway.forgetToken() }
+        if end?.kind == .unauthenticated { gateway.forget(token) }
         if end?.kind == .unavailable { endpoints.leave(endpoint) }
         return end
     }
@@ -123,7 +126,9 @@ final class EtcdClient: Sendable {
     /// Whether the client has switched to another endpoint since the last watch began.
     var isWatchElsewhere: Bool { watched.withLock { $0 }.map { $0 != endpoints.current } ?? false }
 
-    private func watchRequest(after revision: Int, at endpoint: String) async throws(EtcdError) -> FetchRequest {
+    private func watchRequest(
+        after revision: Int, at endpoint: String, token: String?
+    ) async throws(EtcdError) -> FetchRequest {
         var writer = JSONWriter()
         writer.beginObject()
         writer.name("create_request")
@@ -134,7 +139,6 @@ final class EtcdClient: Sendable {
         writer.member("fragment", true)
         writer.endObject()
         writer.endObject()
-        let token = try await gateway.authorization(at: endpoint)
         var request = try await gateway.request("/v3/watch", writer.bytes, to: endpoint, token: token)
         // With this header, etcd ends the watch if the member that serves it loses contact with the leader. Without the
         // header, the watch would stay open without events.

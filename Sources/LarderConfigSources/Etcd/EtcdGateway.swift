@@ -2,7 +2,6 @@ import LarderConfigModel
 import LarderJSON
 import LarderPlatform
 import LarderUpstream
-import Synchronization
 
 /// Sends requests to the JSON gateway of an etcd endpoint, authenticated as the user in the settings, and interprets
 /// error responses.
@@ -11,14 +10,7 @@ final class EtcdGateway: Sendable {
     private let fetcher: HTTPFetcher
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
-    private let token = Mutex(Token.unknown)
-
-    private enum Token: Equatable {
-        case unknown
-        /// The cluster runs without authentication.
-        case none
-        case text(String)
-    }
+    private let tokens = EtcdTokens()
 
     init(
         _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingWork, clock: any Clock<Duration>
@@ -42,7 +34,7 @@ final class EtcdGateway: Sendable {
             // A token expires after some minutes without use, after each change of users or roles, and when the member
             // that issued it restarts.
             guard error.kind == .unauthenticated, configuration.user != nil else { throw error }
-            forgetToken()
+            forget(token)
             return try await post(path, body, to: endpoint, token: try await authorization(at: endpoint))
         }
     }
@@ -109,11 +101,16 @@ final class EtcdGateway: Sendable {
     /// a token from the endpoint if necessary.
     func authorization(at endpoint: String) async throws(EtcdError) -> String? {
         guard let user = configuration.user else { return nil }
-        switch token.withLock({ $0 }) {
-        case .none: return nil
-        case .text(let text): return text
-        case .unknown: break
+        let token = try await tokens.token(at: endpoint) { () throws(EtcdError) in
+            try await self.requestToken(for: user, at: endpoint)
         }
+        if case .text(let text) = token { return text }
+        return nil
+    }
+
+    private func requestToken(
+        for user: EtcdSourceSettings.User, at endpoint: String
+    ) async throws(EtcdError) -> EtcdTokens.Token {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("name", user.name)
@@ -124,21 +121,18 @@ final class EtcdGateway: Sendable {
             answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
         } catch {
             // A cluster without authentication serves every client, so no token is needed.
-            if error.message.contains("authentication is not enabled") {
-                token.withLock { $0 = .none }
-                return nil
-            }
+            if error.message.contains("authentication is not enabled") { return .none }
             guard error.kind == .refused else { throw error }
             throw EtcdError(
                 .refused, "\(error.message); check the user \"\(user.name)\" and its password in the settings")
         }
         guard let text = answer["token"]?.string else { throw notEtcd(endpoint) }
-        token.withLock { $0 = .text(text) }
-        return text
+        return .text(text)
     }
 
-    /// Discards the token, so that the next request obtains a new one.
-    func forgetToken() { token.withLock { $0 = .unknown } }
+    /// Discards a token that an endpoint has rejected, so that the next request obtains a new one.
+    /// - Parameter token: the token that was sent; nil for none
+    func forget(_ token: String?) { tokens.forget(token) }
 
     /// Reads a file with a secret or a certificate.
     private func fromDisk<Value: Sendable>(
