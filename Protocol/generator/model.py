@@ -80,8 +80,8 @@ class Struct:
         self.is_parameters = self.short == "Parameters" or self.spec.get("parameters", False)
         self.is_result = self.short == "Result" or self.spec.get("result", False)
         self.is_zero = self.spec.get("counters", False)
-        # Whether unknown parameters are rejected.
-        self.is_strict = self.is_parameters and self.generator.schemas.node(self.place).get("additionalProperties") is False
+        # Whether the structure also reads a part of other parameters, so that only its use as a whole rejects unknown ones.
+        self.is_shared = bool(self.spec.get("parameters", False))
         # The indentation of the members in the generated Swift type, in spaces.
         self.indent = 4 * (name.count(".") + 1)
         self.order = []
@@ -255,9 +255,10 @@ class Struct:
         parts = [self.constant_lines(), self.nested_lines(), self.property_lines()]
         if self.is_parameters:
             parts[-1] = parts[-1] + ([""] if parts[-1] else []) + self.positional()
-            if self.is_strict:
-                parts.append(self.names())
+            parts.append(self.names())
         parts.append(self.initializer())
+        if self.is_shared:
+            parts.append(self.params_reader())
         parts.append(self.reader())
         parts += self.writers()
         if self.is_zero and self.name in self.generator.added:
@@ -295,8 +296,9 @@ class Struct:
         return brace("public static var positional: [String]", fill("[", names, "]", self.indent + 4), one_line=True)
 
     def names(self):
+        access = "" if self.is_shared else "private "
         names = [f'"{wire}"' for wire in self.order]
-        return fill("private static let names: [StaticString] = [", names, "]", self.indent)
+        return fill(f"{access}static let names: [StaticString] = [", names, "]", self.indent)
 
     def initializer(self):
         if self.is_zero:
@@ -313,10 +315,27 @@ class Struct:
         assignments = [f"self.{prop} = {prop}" for prop in properties]
         return brace(signature, assignments, one_line=True)
 
+    def params_reader(self):
+        body = [
+            "let reader = try MemberReader(params: params, positional: Self.positional)",
+            "try reader.rejectUnknown(Self.names)",
+            "try self.init(from: reader)",
+        ]
+        return brace("public init(params: JSONValue?) throws(WireError)", body)
+
     def reader(self):
-        body = ["try reader.rejectUnknown(Self.names)"] if self.is_strict else []
+        body = []
+        checks = self.is_parameters and not self.is_shared
         for member in self.members:
-            body += self.read(member)
+            lines = self.read(member)
+            # Most requests have no parameter except their path, so that reading an optional path first is the whole check.
+            if checks and lines == ["path = try reader.path()"]:
+                lines.append("try reader.rejectUnknown(Self.names, found: path.isRoot ? 0 : 1)")
+                checks = False
+            elif checks:
+                lines.insert(0, "try reader.rejectUnknown(Self.names)")
+                checks = False
+            body += lines
         if self.is_parameters:
             if not body:
                 return brace("public init(from reader: MemberReader)", [])

@@ -3,7 +3,8 @@ public import LarderJSON
 
 /// Reads typed members of parameters (named or positional) and results. Each error names the member.
 ///
-/// Unknown members are ignored, so that newer versions of the protocol can add members.
+/// Unknown members of results are ignored, so that newer versions of the protocol can add members. Unknown parameters
+/// are rejected by ``rejectUnknown(_:found:)``.
 public struct MemberReader {
     private let value: JSONValue?
     /// The members' names in the order of the array elements; empty unless the parameters are an array.
@@ -48,9 +49,12 @@ public struct MemberReader {
     var isPositional: Bool { !positional.isEmpty }
 
     /// Checks that there are no other members than these.
+    /// - Parameter found: a number of these members that are present. If the object has no more members, its names are
+    ///   not compared again.
     /// - Throws: `invalidParams` with the name of another member and the closest of `names`
-    func rejectUnknown(_ names: [StaticString]) throws(WireError) {
-        guard let value, value.kind == .object else { return }
+    func rejectUnknown(_ names: @autoclosure () -> [StaticString], found: Int = 0) throws(WireError) {
+        guard let value, value.kind == .object, value.count > found else { return }
+        let names = names()
         var known = 0
         for name in names where self.value(name) != nil { known += 1 }
         if known == value.count { return }

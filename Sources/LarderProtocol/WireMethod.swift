@@ -11,14 +11,16 @@ public protocol WireMethod {
 public protocol WireParameters: Sendable {
     /// The names of the members in the order of positional parameters.
     static var positional: [String] { get }
-    /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
+    /// Reads the `params` of a request.
+    /// - Throws: `invalidParams` with the name of the parameter that is missing, unknown or has the wrong type
+    init(params: JSONValue?) throws(WireError)
+    /// - Throws: `invalidParams` with the name of the member that is missing, unknown or has the wrong type
     init(from reader: MemberReader) throws(WireError)
     /// Writes the parameters as an object.
     func write(to writer: inout JSONWriter)
 }
 
 extension WireParameters {
-    /// Reads the `params` of a request.
     public init(params: JSONValue?) throws(WireError) {
         try self.init(from: MemberReader(params: params, positional: Self.positional))
     }
@@ -36,8 +38,7 @@ public protocol WireResult: Sendable {
 public struct NoParameters: WireParameters {
     public static var positional: [String] { [] }
     public init() {}
-    /// Accepts any object and ignores its members.
-    public init(from reader: MemberReader) {}
+    public init(from reader: MemberReader) throws(WireError) { try reader.rejectUnknown([]) }
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.endObject()

@@ -48,6 +48,35 @@ struct ConditionTests {
         #expect(detail(#"{"path":"a","value":1,"p\u0061th":"b"}"#) == nil)
     }
 
+    @Test("methods that read reject unknown parameters, also beside a path and without known parameters")
+    func unknownInReads() throws {
+        func detail(_ type: (some WireParameters).Type, _ text: String) throws -> String? {
+            let params = try JSONValue(parsing: text)
+            do throws(WireError) {
+                _ = try type.init(params: params)
+                return nil
+            } catch {
+                return error.code == .invalidParams ? error.detail : "another code"
+            }
+        }
+        let suggestion = #"unknown parameter "pth"; did you mean "path"?"#
+        #expect(try detail(ConfigGet.Parameters.self, #"{"pth":"x"}"#) == suggestion)
+        #expect(try detail(ConfigGet.Parameters.self, #"{"path":"a","pth":"x"}"#) == suggestion)
+        #expect(try detail(ConfigGet.Parameters.self, #"{"path":"","pth":"x"}"#) == suggestion)
+        #expect(try detail(ConfigGet.Parameters.self, #"{"path":"a"}"#) == nil)
+        #expect(try detail(ConfigGet.Parameters.self, #"{"path":"a","path":"b"}"#) == nil)
+        #expect(try detail(ConfigGet.Parameters.self, #"{"path":"","namespace":"b"}"#) == nil)
+        #expect(try detail(NoParameters.self, #"{"x":1}"#) == #"unknown parameter "x"; remove it"#)
+        #expect(try detail(NoParameters.self, "{}") == nil)
+        #expect(
+            try detail(ImageReference.self, #"{"url":"u","cachekey":"k"}"#)
+                == #"unknown parameter "cachekey"; did you mean "cacheKey"?"#)
+        #expect(try detail(ImageGet.Parameters.self, #"{"url":"u","cacheKey":"k"}"#) == nil)
+        #expect(
+            try detail(ImagePrefetch.Parameters.self, #"{"urls":[{"url":"u","cachekey":"k"}]}"#)?
+                .hasPrefix(#"element 1 of "urls": unknown parameter "cachekey""#) == true)
+    }
+
     @Test("a reason has at most 1,024 characters, whatever their length in bytes")
     func reason() {
         #expect(detail(#"{"path":"a","value":1,"reason":"\#(String(repeating: "é", count: 1024))"}"#) == nil)

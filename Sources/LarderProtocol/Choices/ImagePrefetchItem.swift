@@ -24,6 +24,7 @@ extension ImagePrefetch {
                 throw WireError(.invalidParams, "an image must be a URL or an object with a \"url\"")
             }
             let reader = try MemberReader(object: value)
+            try reader.rejectUnknown(ImageReference.names + ["expectedDigest"])
             image = try ImageReference(from: reader)
             expectedDigest = try reader.digest("expectedDigest")
         }

@@ -15,9 +15,12 @@ public enum RequestCancel: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["id"] }
 
+        private static let names: [StaticString] = ["id"]
+
         public init(id: RequestID) { self.id = id }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             id = try reader.requiredRequestID("id")
         }
 

@@ -25,6 +25,8 @@ public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["revision", "accepted", "reason", "namespace", "epoch"] }
 
+        private static let names: [StaticString] = ["revision", "accepted", "reason", "namespace", "epoch"]
+
         public init(
             revision: Int, accepted: Bool, reason: String? = nil, namespace: String = defaultNamespace,
             epoch: String? = nil
@@ -37,6 +39,7 @@ public enum ConfigAcknowledge: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             revision = try reader.requiredInt("revision", in: 1...largestRevision)
             accepted = try reader.requiredBool("accepted")
             reason = try reader.text("reason", atMost: Self.longestReason)

@@ -19,6 +19,8 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["from", "to", "namespace", "path"] }
 
+        private static let names: [StaticString] = ["from", "to", "namespace", "path"]
+
         public init(from: Int, to: Int? = nil, namespace: String = defaultNamespace, path: JSONPath = JSONPath([])) {
             self.from = from
             self.to = to
@@ -27,6 +29,7 @@ public enum ConfigDiff: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             from = try reader.requiredInt("from", in: 0...largestRevision)
             to = try reader.int("to", in: 0...largestRevision)
             namespace = try reader.namespace()

@@ -16,6 +16,8 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["path", "namespace"] }
 
+        private static let names: [StaticString] = ["path", "namespace"]
+
         public init(path: JSONPath = JSONPath([]), namespace: String = defaultNamespace) {
             self.path = path
             self.namespace = namespace
@@ -23,6 +25,7 @@ public enum ConfigExplain: WireMethod, AuthorizedMethod {
 
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
+            try reader.rejectUnknown(Self.names, found: path.isRoot ? 0 : 1)
             namespace = try reader.namespace()
         }
 

@@ -23,6 +23,8 @@ public enum ConfigGet: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"] }
 
+        private static let names: [StaticString] = ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"]
+
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, maximumAgeSeconds: Double? = nil,
             staleIfErrorSeconds: Double? = nil
@@ -35,6 +37,7 @@ public enum ConfigGet: WireMethod, AuthorizedMethod {
 
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
+            try reader.rejectUnknown(Self.names, found: path.isRoot ? 0 : 1)
             namespace = try reader.namespace()
             maximumAgeSeconds = try reader.seconds("maximumAgeSeconds")
             staleIfErrorSeconds = try reader.seconds("staleIfErrorSeconds")

@@ -19,12 +19,15 @@ public enum ConfigHistory: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["namespace", "limit"] }
 
+        private static let names: [StaticString] = ["namespace", "limit"]
+
         public init(namespace: String = defaultNamespace, limit: Int? = nil) {
             self.namespace = namespace
             self.limit = limit
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             namespace = try reader.namespace()
             limit = try reader.int("limit", in: 1...Self.maxLimit)
         }

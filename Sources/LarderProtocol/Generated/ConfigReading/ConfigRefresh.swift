@@ -17,12 +17,15 @@ public enum ConfigRefresh: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["namespace", "force"] }
 
+        private static let names: [StaticString] = ["namespace", "force"]
+
         public init(namespace: String = defaultNamespace, force: Bool = false) {
             self.namespace = namespace
             self.force = force
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             namespace = try reader.namespace()
             force = try reader.bool("force") ?? false
         }

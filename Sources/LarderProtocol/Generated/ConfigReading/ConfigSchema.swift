@@ -15,9 +15,12 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["namespace"] }
 
+        private static let names: [StaticString] = ["namespace"]
+
         public init(namespace: String = defaultNamespace) { self.namespace = namespace }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             namespace = try reader.namespace()
         }
 

@@ -14,9 +14,12 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["namespace"] }
 
+        private static let names: [StaticString] = ["namespace"]
+
         public init(namespace: String? = nil) { self.namespace = namespace }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             namespace = try reader.string("namespace")
         }
 

@@ -22,6 +22,8 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch"] }
 
+        private static let names: [StaticString] = ["path", "namespace", "mode", "since", "epoch"]
+
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, mode: Mode = .snapshot,
             since: Int? = nil, epoch: String? = nil
@@ -35,6 +37,7 @@ public enum ConfigSubscribe: WireMethod, AuthorizedMethod {
 
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
+            try reader.rejectUnknown(Self.names, found: path.isRoot ? 0 : 1)
             namespace = try reader.namespace()
             mode = try reader.subscriptionMode()
             since = try reader.int("since", in: 0...largestRevision)

@@ -13,9 +13,12 @@ public enum ConfigUnsubscribe: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["subscription"] }
 
+        private static let names: [StaticString] = ["subscription"]
+
         public init(subscription: Int) { self.subscription = subscription }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             subscription = try reader.requiredInt("subscription", in: 1...largestRevision)
         }
 

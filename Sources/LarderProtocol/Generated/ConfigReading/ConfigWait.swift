@@ -25,6 +25,10 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
             ["path", "namespace", "equals", "notEquals", "exists", "revisionAtLeast", "epoch", "timeoutMilliseconds"]
         }
 
+        private static let names: [StaticString] = [
+            "path", "namespace", "equals", "notEquals", "exists", "revisionAtLeast", "epoch", "timeoutMilliseconds",
+        ]
+
         public init(
             _ condition: Condition, path: JSONPath = JSONPath([]), namespace: String = defaultNamespace,
             timeoutMilliseconds: Int? = nil
@@ -37,6 +41,7 @@ public enum ConfigWait: WireMethod, AuthorizedMethod {
 
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
+            try reader.rejectUnknown(Self.names, found: path.isRoot ? 0 : 1)
             namespace = try reader.namespace()
             condition = try Condition(from: reader)
             timeoutMilliseconds = try reader.int("timeoutMilliseconds", in: 0...Self.longestTimeoutMilliseconds)

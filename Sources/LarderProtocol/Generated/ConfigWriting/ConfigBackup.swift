@@ -17,12 +17,15 @@ public enum ConfigBackup: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["revision", "namespace"] }
 
+        private static let names: [StaticString] = ["revision", "namespace"]
+
         public init(revision: Int? = nil, namespace: String = defaultNamespace) {
             self.revision = revision
             self.namespace = namespace
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             revision = try reader.int("revision", in: 0...largestRevision)
             namespace = try reader.namespace()
         }

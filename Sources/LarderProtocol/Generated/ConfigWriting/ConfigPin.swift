@@ -19,6 +19,8 @@ public enum ConfigPin: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["revision", "pinned", "namespace"] }
 
+        private static let names: [StaticString] = ["revision", "pinned", "namespace"]
+
         public init(revision: Int, pinned: Bool = true, namespace: String = defaultNamespace) {
             self.revision = revision
             self.pinned = pinned
@@ -26,6 +28,7 @@ public enum ConfigPin: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             revision = try reader.requiredInt("revision", in: 0...largestRevision)
             pinned = try reader.bool("pinned") ?? true
             namespace = try reader.namespace()

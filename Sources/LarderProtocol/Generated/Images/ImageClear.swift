@@ -14,9 +14,12 @@ public enum ImageClear: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["includingPinned"] }
 
+        private static let names: [StaticString] = ["includingPinned"]
+
         public init(includesPinned: Bool = false) { self.includesPinned = includesPinned }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             includesPinned = try reader.bool("includingPinned") ?? false
         }
 

@@ -42,6 +42,11 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
             ]
         }
 
+        private static let names: [StaticString] = [
+            "url", "policy", "maximumAgeSeconds", "expectedDigest", "cacheKey", "as", "leaseSeconds", "priority",
+            "deadlineMilliseconds", "progress",
+        ]
+
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
             expectedDigest: WireDigest? = nil, delivery: Delivery = .path, leaseSeconds: Int? = nil,
@@ -59,6 +64,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             image = try ImageReference(from: reader)
             policy = try reader.word("policy", ImagePolicy.self) ?? .default
             maximumAgeSeconds = try reader.int("maximumAgeSeconds", in: 0...Self.highestAge)

@@ -23,6 +23,8 @@ public enum ImageList: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["after", "limit", "prefix"] }
 
+        private static let names: [StaticString] = ["after", "limit", "prefix"]
+
         public init(after: String? = nil, limit: Int = Self.defaultPage, prefix: String? = nil) {
             self.after = after
             self.limit = limit
@@ -30,6 +32,7 @@ public enum ImageList: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             after = try reader.string("after")
             limit = try reader.int("limit", in: 1...Self.longestPage) ?? Self.defaultPage
             prefix = try reader.text("prefix", bytes: 1...ImageReference.longestURL)

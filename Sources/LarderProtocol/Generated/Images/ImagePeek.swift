@@ -19,6 +19,8 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["url", "policy", "maximumAgeSeconds", "cacheKey", "explain"] }
 
+        private static let names: [StaticString] = ["url", "policy", "maximumAgeSeconds", "cacheKey", "explain"]
+
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
             explains: Bool = false
@@ -30,6 +32,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             image = try ImageReference(from: reader)
             policy = try reader.word("policy", ImagePolicy.self) ?? .default
             maximumAgeSeconds = try reader.int("maximumAgeSeconds", in: 0...ImageGet.Parameters.highestAge)

@@ -21,6 +21,8 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["urls", "concurrency", "progress"] }
 
+        private static let names: [StaticString] = ["urls", "concurrency", "progress"]
+
         public init(_ items: [Item], concurrency: Int? = nil, reportsProgress: Bool = true) {
             self.items = items
             self.concurrency = concurrency
@@ -28,6 +30,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             items = try Item.list(from: reader)
             concurrency = try reader.int("concurrency", in: 1...64)
             reportsProgress = try reader.bool("progress") ?? true

@@ -14,9 +14,12 @@ public enum ImageRelease: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["lease"] }
 
+        private static let names: [StaticString] = ["lease"]
+
         public init(lease: Int) { self.lease = lease }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             lease = try reader.requiredInt("lease", in: 0...largestRevision)
         }
 

@@ -16,12 +16,15 @@ public enum ImageRemove: WireMethod, AuthorizedMethod {
 
         public static var positional: [String] { ["url", "cacheKey", "prefix", "dryRun"] }
 
+        private static let names: [StaticString] = ["url", "cacheKey", "prefix", "dryRun"]
+
         public init(_ selection: Selection, isDryRun: Bool = false) {
             self.selection = selection
             self.isDryRun = isDryRun
         }
 
         public init(from reader: MemberReader) throws(WireError) {
+            try reader.rejectUnknown(Self.names)
             selection = try Selection(from: reader)
             isDryRun = try reader.bool("dryRun") ?? false
         }

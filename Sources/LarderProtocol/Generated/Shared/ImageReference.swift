@@ -17,9 +17,17 @@ public struct ImageReference: WireParameters, Hashable {
 
     public static var positional: [String] { ["url", "cacheKey"] }
 
+    static let names: [StaticString] = ["url", "cacheKey"]
+
     public init(url: String, cacheKey: String? = nil) {
         self.url = url
         self.cacheKey = cacheKey
+    }
+
+    public init(params: JSONValue?) throws(WireError) {
+        let reader = try MemberReader(params: params, positional: Self.positional)
+        try reader.rejectUnknown(Self.names)
+        try self.init(from: reader)
     }
 
     public init(from reader: MemberReader) throws(WireError) {
