@@ -24,8 +24,8 @@ def stop_service():
 
 
 @check(needed=True)
-def the_first_larder_ping_starts_the_service():
-    expect(not active(), "the service is already running")
+def larder_ping_starts_a_stopped_service():
+    stop_service()
     began = time.monotonic()
     output = larder("ping")
     took = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""The installed package, before its first client."""
+"""The installed package, and how its units start."""
 
 import grp
 import os
@@ -7,7 +7,7 @@ import stat
 import time
 from pathlib import Path
 
-from harness import RESULTS, SOCKET, Skipped, active, check, expect, properties, run
+from harness import RESULTS, SOCKET, Skipped, active, check, eventually, expect, properties, run
 from readme import block, login
 
 UNITS = Path("/lib/systemd")
@@ -17,6 +17,13 @@ def files():
     """Returns the files of the package."""
     listed = run("dpkg-query", "--listfiles", "larder").splitlines()
     return [Path(path) for path in listed if os.path.lexists(path) and not os.path.isdir(path)]
+
+
+def starts_at_boot(unit):
+    """Whether systemd starts the unit at boot because of its own [Install] section."""
+    return properties(unit, "UnitFileState")["UnitFileState"] == "enabled" and bool(
+        re.search(r"(multi-user|sockets)\.target", properties(unit, "WantedBy")["WantedBy"])
+    )
 
 
 @check(needed=True)
@@ -29,16 +36,30 @@ def the_commands_of_the_README_install_the_package():
 
 
 @check(needed=True)
-def the_socket_listens_and_the_service_has_not_started():
-    socket = properties("larder.socket", "ActiveState", "SubState", "UnitFileState")
-    expect(socket == {"ActiveState": "active", "SubState": "listening", "UnitFileState": "enabled"}, f"{socket}")
-    service = properties("larder.service", "ActiveState", "ExecMainStartTimestampMonotonic")
-    expect(service == {"ActiveState": "inactive", "ExecMainStartTimestampMonotonic": "0"}, f"{service}")
-    expect(not active(), "the service is running")
+def the_socket_listens_and_the_service_runs_without_a_client():
+    socket = properties("larder.socket", "ActiveState", "UnitFileState")
+    expect(socket == {"ActiveState": "active", "UnitFileState": "enabled"}, f"{socket}")
+    eventually(active, "waiting for the service to become active")
+    eventually(lambda: os.path.exists("/run/larder/current/default.json"), "waiting for the plain copy")
+    expect(starts_at_boot("larder.service") and starts_at_boot("larder.socket"), "a unit does not start at boot")
     facts = os.stat(SOCKET)
     mode, group = stat.S_IMODE(facts.st_mode), grp.getgrgid(facts.st_gid).gr_name
     expect(stat.S_ISSOCK(facts.st_mode) and mode == 0o660 and group == "larder", f"mode {mode:o}, group {group}")
     return f"{SOCKET} {mode:04o} group {group}"
+
+
+@check
+def the_commands_of_the_guide_leave_the_start_to_the_first_client():
+    try:
+        run("sh", "-c", "systemctl disable larder.service && systemctl enable larder.socket")
+        expect(not starts_at_boot("larder.service"), "the service starts at boot")
+        expect(starts_at_boot("larder.socket"), "the socket does not start at boot")
+        # An upgrade runs this command of the maintainer scripts, and enables the units for which it exits with 0.
+        run("deb-systemd-helper", "--quiet", "was-enabled", "larder.service", status=1)
+        run("deb-systemd-helper", "--quiet", "was-enabled", "larder.socket")
+    finally:
+        run("systemctl", "enable", "larder.service")
+    expect(starts_at_boot("larder.service") and starts_at_boot("larder.socket"), "enabling the service is not sufficient")
 
 
 @check
