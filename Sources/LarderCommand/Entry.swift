@@ -47,9 +47,12 @@ package enum CommandEntry {
             if !text.isEmpty { try? Output.line(text) }
             exit(ExitStatus.success.rawValue)
         default:
-            let message =
-                Arguments.unknownVerb(arguments).map { "unknown verb \"\($0)\"" }
-                ?? await UsageMessage.text(for: error, arguments)
+            let message: String
+            if let verb = Arguments.unknownVerb(arguments) {
+                message = "unknown verb \"\(verb)\""
+            } else {
+                message = await UsageMessage.text(for: error, arguments)
+            }
             failure = Failure(.usage, "\(message); see \(Arguments.helpCommand(arguments))")
         }
         failure.endThisProcess()
