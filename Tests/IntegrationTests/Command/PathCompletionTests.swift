@@ -62,24 +62,24 @@ struct PathCompletionTests {
     }
 
     @Test("the options before the completed word apply, also quoted or split at the equals sign")
-    func options() {
+    func options() async {
         let quoted = CompletionLine(["larder", "get", "--socket", "'/tmp/a b'", "-n", "web", "sea"], 6, "sea")
         #expect(quoted.typed == "sea")
-        #expect(quoted.options?.connection.socket == "/tmp/a b")
-        #expect(quoted.options?.namespace.namespace == "web")
+        #expect(await quoted.options?.connection.socket == "/tmp/a b")
+        #expect(await quoted.options?.namespace.namespace == "web")
 
         let split = CompletionLine(
             ["larder", "set", "--socket", "=", "/s", "--ttl", "10m", "search.mode", "fa"], 8, "fa")
-        #expect(split.options?.connection.socket == "/s")
-        #expect(split.setCommand?.agent.connection.socket == "/s")
-        #expect(split.setCommand?.path == "search.mode")
+        #expect(await split.options?.connection.socket == "/s")
+        #expect(await split.setCommand?.agent.connection.socket == "/s")
+        #expect(await split.setCommand?.path == "search.mode")
 
         let later = CompletionLine(["larder", "get", "se", "-n", "web"], 2, "web")
         #expect(later.typed == "se")
-        #expect(later.options?.namespace.namespace == "default")
+        #expect(await later.options?.namespace.namespace == "default")
 
-        #expect(CompletionLine(["larder", "set", "--all", ""], 3, "").options?.isAll == true)
-        #expect(CompletionLine(["larder", "set", "--all", "{}", ""], 4, "").setCommand == nil)
+        #expect(await CompletionLine(["larder", "set", "--all", ""], 3, "").options?.isAll == true)
+        #expect(await CompletionLine(["larder", "set", "--all", "{}", ""], 4, "").setCommand == nil)
     }
 }
 
