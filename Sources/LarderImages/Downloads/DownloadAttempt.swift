@@ -118,7 +118,7 @@ struct DownloadAttempt: Sendable {
             total: length)
         await partial.replace(with: part, blocking)
         progress.begin(total: length)
-        if let step = try await write(start, decoder, head, writer) { return step }
+        if !start.isEmpty, let step = try await write(start, decoder, head, writer) { return step }
         return try await write(head, &body, writer, decoder)
     }
 

@@ -22,7 +22,7 @@ struct ImagePrefetchTests {
     @Test(
         "an invalid list is rejected; the error for an element names its position, not its URL",
         arguments: [
-            (#"{}"#, "\"urls\" is missing; pass"), (#"{"manifest":"/m"}"#, "\"urls\" is missing; pass"),
+            (#"{}"#, "\"urls\" is missing; pass"), (#"{"manifest":"/m"}"#, "unknown parameter \"manifest\""),
             (#"{"urls":null}"#, "\"urls\" is missing; pass"), (#"{"urls":[]}"#, "\"urls\""),
             (#"{"urls":"a"}"#, "\"urls\""),
             (#"{"urls":["a",""]}"#, "element 2 of \"urls\""), (#"{"urls":["a",7]}"#, "element 2 of \"urls\""),

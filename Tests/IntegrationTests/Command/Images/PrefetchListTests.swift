@@ -37,7 +37,7 @@ struct PrefetchListTests {
         arguments: [
             ("https://a/1\nsecret\n", 2, "not an http or https URL"), ("ftp://secret/", 1, "not an http or https URL"),
             ("https://a/1 secret", 1, "a space or a control character"), (#"["https://a/1", 7]"#, 2, "must be a URL"),
-            (#"[{"uri": "secret"}]"#, 1, "\"url\" is missing"), (#"["/secret"]"#, 1, "not an http or https URL"),
+            (#"[{"uri": "secret"}]"#, 1, "did you mean \"url\"?"), (#"["/secret"]"#, 1, "not an http or https URL"),
             ("\u{0}", 1, "not an http or https URL"), (#"{"urls": ["secret"]}"#, 1, "not an http or https URL"),
             (#"[{"url": "https://a/", "expectedDigest": "secret"}]"#, 1, "\"expectedDigest\""),
             (#"["https://a/1", {"url": "https://a/2", "cacheKey": ""}]"#, 2, "\"cacheKey\" has 0 bytes"),
