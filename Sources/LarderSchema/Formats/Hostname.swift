@@ -64,7 +64,9 @@ enum Hostname {
             else { return nil }
             return (scalars, label.count)
         }
-        guard InternationalLabel.isValid(label), let encoded = Punycode.encode(label), encoded.count + 4 <= maxLabel
+        // Each code point needs a character of the encoded label. Longer labels are rejected first, because the rules of
+        // some code points search the whole label.
+        guard label.count <= maxLabel, InternationalLabel.isValid(label), let encoded = Punycode.encode(label), encoded.count + 4 <= maxLabel
         else { return nil }
         return (label, encoded.count + 4)
     }
@@ -100,16 +102,19 @@ enum Punycode {
             }
             let count = UInt32(output.count + 1)
             bias = adapt(index - old, count, isFirst: old == 0)
-            code += index / count
-            guard code <= 0x10ffff, let scalar = Unicode.Scalar(code) else { return nil }
+            let (next, overflow) = code.addingReportingOverflow(index / count)
+            guard !overflow, let scalar = Unicode.Scalar(next) else { return nil }
+            code = next
             output.insert(scalar, at: Int(index % count))
             index = index % count + 1
         }
         return output
     }
 
+    /// - Returns: nil if a label would be longer than 63 characters. Each code point needs at least one of them, so
+    ///   longer texts are rejected at once.
     static func encode(_ scalars: [Unicode.Scalar]) -> [UInt8]? {
-        guard scalars.count < 256 else { return nil }
+        guard scalars.count <= 63 else { return nil }
         var output = scalars.filter(\.isASCII).map { UInt8($0.value) }
         var handled = UInt32(output.count)
         let basic = handled
