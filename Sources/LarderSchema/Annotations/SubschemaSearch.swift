@@ -95,6 +95,8 @@ struct SubschemaSearch {
         var result = SchemaAnnotations()
         var (types, alternativeTypes): (TypeSet?, TypeSet?)
         var (values, alternativeValues): ([JSONValue]?, [JSONValue]) = (nil, [])
+        var knownValues: Set<ExactText> = []
+        var knownNames: Set<ExactText> = []
         for node in nodes {
             let (schema, rule) = (program.locations[node.index].value, program.nodes[node.index])
             guard schema.kind == .object else { continue }
@@ -112,7 +114,7 @@ struct SubschemaSearch {
             }
             if let permitted = schema["enum"].map({ Array($0.elements) }) ?? schema["const"].map({ [$0] }) {
                 if node.isAlternative {
-                    alternativeValues += permitted.filter { !alternativeValues.contains($0) }
+                    alternativeValues += permitted.filter { knownValues.insert(ExactText($0.compactText)).inserted }
                 } else {
                     values = values ?? permitted
                 }
@@ -121,7 +123,7 @@ struct SubschemaSearch {
                 for entry in program.entries(of: program.objects[rule.object.position].names)
                 where entry.node.isNone || !program.nodes[entry.node.position].isFalse {
                     let name = program.name(Int(entry.name))
-                    if !result.memberNames.contains(name) { result.memberNames.append(name) }
+                    if knownNames.insert(ExactText(name)).inserted { result.memberNames.append(name) }
                 }
             }
         }

@@ -116,9 +116,14 @@ extension SchemaCompiler {
         if dialect.vocabularies.contains(.validation) {
             rule.minProperties = try keywords.count("minProperties") ?? 0
             rule.maxProperties = try keywords.count("maxProperties") ?? .max
-            for name in try keywords.names("required") ?? [] {
+            let required = try keywords.names("required") ?? []
+            var indexes: [ExactText: Int] = [:]
+            if !required.isEmpty {
+                for (index, property) in properties.enumerated() { indexes[ExactText(property.name)] = index }
+            }
+            for name in required {
                 rule.requiredCount += 1
-                if let index = properties.firstIndex(where: { $0.name.isSpelled(as: name) }) {
+                if let index = indexes[ExactText(name)] {
                     properties[index].isRequired = true
                 } else {
                     properties.append((name, .none, true))

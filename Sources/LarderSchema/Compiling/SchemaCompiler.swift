@@ -2,7 +2,7 @@ import LarderJSON
 
 /// Translates a schema, and the schemas that it refers to, into a ``SchemaProgram``.
 struct SchemaCompiler {
-    private(set) var registry: SchemaRegistry
+    let registry: SchemaRegistry
     var program = SchemaProgram()
     private let assertsFormats: Bool?
     private var nodesByLocation: [SchemaLocation.Key: Int] = [:]
@@ -10,7 +10,8 @@ struct SchemaCompiler {
     private var compiledNodes = 0
     /// The names of the anchors to which dynamic references refer, in the order of `SchemaProgram.dynamicTargets`.
     private var dynamicNames: [String] = []
-    private var patterns: [String: Int] = [:]
+    private var dynamicTables: [ExactText: Int] = [:]
+    private var patterns: [ExactText: Int] = [:]
 
     private static let maxNodes = 1_000_000
 
@@ -162,8 +163,11 @@ struct SchemaCompiler {
         let target = try registry.resolve(text, at: keywords.location("$dynamicRef"))
         let nodes = pool([try node(target).rawValue])
         guard let name = registry.dynamicAnchor(text, target) else { return Applicator(kind: .reference, nodes: nodes) }
-        let table = dynamicNames.firstIndex(of: name) ?? dynamicNames.count
-        if table == dynamicNames.count { dynamicNames.append(name) }
+        let table = dynamicTables[ExactText(name), default: dynamicNames.count]
+        if table == dynamicNames.count {
+            dynamicNames.append(name)
+            dynamicTables[ExactText(name)] = table
+        }
         return Applicator(kind: .dynamicReference, nodes: nodes, table: RuleIndex(table))
     }
 
@@ -173,11 +177,17 @@ struct SchemaCompiler {
         var known = (names: 0, resources: 0)
         while known != (dynamicNames.count, registry.resources.count) {
             known = (dynamicNames.count, registry.resources.count)
+            guard known.names * known.resources <= Self.maxNodes else {
+                throw registry.error(
+                    .unsupported, program.locations[0],
+                    "the schema has \(known.names) dynamic anchors in \(known.resources) resources, whose product is above \(Self.maxNodes); use fewer"
+                )
+            }
             program.dynamicTargets = []
             for name in dynamicNames {
                 var targets: [Int32] = []
                 for resource in registry.resources {
-                    guard let anchor = resource.dynamicAnchors[name] else {
+                    guard let anchor = resource.dynamicAnchors[ExactText(name)] else {
                         targets.append(RuleIndex.none.rawValue)
                         continue
                     }
@@ -204,14 +214,14 @@ struct SchemaCompiler {
     }
 
     mutating func pattern(_ text: String, _ location: SchemaLocation) throws(SchemaError) -> Int {
-        if let index = patterns[text] { return index }
+        if let index = patterns[ExactText(text)] { return index }
         do throws(PatternError) {
             program.patterns.append(try Pattern(text))
         } catch {
             throw registry.error(.invalidPattern, location, "the pattern \"\(text)\" is invalid: \(error.reason)")
         }
         program.patternTexts.append(text)
-        patterns[text] = program.patterns.count - 1
+        patterns[ExactText(text)] = program.patterns.count - 1
         return program.patterns.count - 1
     }
 

@@ -1,7 +1,9 @@
 @_spi(LarderSchema) import LarderJSON
 
 /// The documents and resources of a schema, and the targets of references.
-struct SchemaRegistry {
+///
+/// This is a class, because a copy that is alive during a change would make the change copy all collections.
+final class SchemaRegistry {
     struct Document {
         /// The URI that the document was loaded from; empty for a main document without a URI.
         var uri: String
@@ -13,16 +15,18 @@ struct SchemaRegistry {
         var uri: URIReference
         var dialect: Dialect
         var root: SchemaLocation
-        var anchors: [String: SchemaLocation] = [:]
-        var dynamicAnchors: [String: SchemaLocation] = [:]
+        var anchors: [ExactText: SchemaLocation] = [:]
+        var dynamicAnchors: [ExactText: SchemaLocation] = [:]
     }
 
     private(set) var documents: [Document] = []
     private(set) var resources: [Resource] = []
     /// Indexes of `resources` by absolute URI without fragment.
-    private var byURI: [String: Int] = [:]
+    private var byURI: [ExactText: Int] = [:]
     private var byRoot: [SchemaLocation.Key: Int] = [:]
     private var scanned: Set<SchemaLocation.Key> = []
+    /// The elements of the arrays that references lead into, so that each array is read only once.
+    private var elements: [SchemaLocation.Key: [JSONValue]] = [:]
     private let load: (String) -> JSONValue?
     private let defaultDialect: Dialect
 
@@ -52,7 +56,7 @@ struct SchemaRegistry {
     }
 
     /// Adds a document with the URI that it was loaded from. Returns the location of its root.
-    mutating func add(_ root: JSONValue, uri: String) throws(SchemaError) -> SchemaLocation {
+    func add(_ root: JSONValue, uri: String) throws(SchemaError) -> SchemaLocation {
         let document = documents.count
         documents.append(Document(uri: uri, root: root))
         let location = SchemaLocation(document: document, value: root, pointer: "", resource: resources.count)
@@ -63,11 +67,12 @@ struct SchemaRegistry {
         resources.append(
             Resource(uri: base, dialect: try dialect(root, at: location, inherited: inherited), root: location))
         byRoot[location.key] = location.resource
-        byURI[base.withoutFragment] = byURI[base.withoutFragment] ?? location.resource
+        let key = ExactText(base.withoutFragment)
+        byURI[key] = byURI[key] ?? location.resource
         try scan(location)
         // If the schema at the root has an `$id`, it is a second resource at the same location. Only that resource has
         // the anchors, so the URI of the document must lead to it.
-        if byURI[base.withoutFragment] == location.resource { byURI[base.withoutFragment] = byRoot[location.key] }
+        if byURI[key] == location.resource { byURI[key] = byRoot[location.key] }
         return entered(location)
     }
 
@@ -97,7 +102,7 @@ struct SchemaRegistry {
     }
 
     /// Finds the identifiers and anchors of a schema and its subschemas.
-    private mutating func scan(_ root: SchemaLocation) throws(SchemaError) {
+    private func scan(_ root: SchemaLocation) throws(SchemaError) {
         var pending = [root]
         while var location = pending.popLast() {
             guard location.value.kind == .object, scanned.insert(location.key).inserted else { continue }
@@ -138,7 +143,7 @@ struct SchemaRegistry {
     }
 
     /// Starts a resource if the schema has an identifier.
-    private mutating func readIdentifier(_ location: inout SchemaLocation) throws(SchemaError) {
+    private func readIdentifier(_ location: inout SchemaLocation) throws(SchemaError) {
         let schema = location.value
         let isDraft7 = dialect(of: location).version == .draft7
         guard let value = schema["$id"], !(isDraft7 && schema["$ref"] != nil) else { return }
@@ -157,18 +162,18 @@ struct SchemaRegistry {
         location.resource = resources.count
         resources.append(Resource(uri: uri, dialect: dialect, root: location))
         byRoot[location.key] = location.resource
-        let key = uri.withoutFragment
+        let key = ExactText(uri.withoutFragment)
         if let other = byURI[key], resources[other].root.document == location.document,
             resources[other].root.key != location.key
         {
             throw error(
                 .duplicateIdentifier, place,
-                "the identifier \"\(key)\" is also used by \(self.text(resources[other].root))")
+                "the identifier \"\(key.text)\" is also used by \(self.text(resources[other].root))")
         }
         byURI[key] = location.resource
     }
 
-    private mutating func readAnchors(_ location: SchemaLocation) throws(SchemaError) {
+    private func readAnchors(_ location: SchemaLocation) throws(SchemaError) {
         guard dialect(of: location).version != .draft7 else { return }
         for keyword in ["$anchor", "$dynamicAnchor"] {
             guard let value = location.value[keyword] else { continue }
@@ -178,12 +183,12 @@ struct SchemaRegistry {
                     "\"\(keyword)\" must be a name of letters, digits, and - _ .")
             }
             try add(anchor: name, location)
-            if keyword == "$dynamicAnchor" { resources[location.resource].dynamicAnchors[name] = location }
+            if keyword == "$dynamicAnchor" { resources[location.resource].dynamicAnchors[ExactText(name)] = location }
         }
     }
 
-    private mutating func add(anchor name: String, _ location: SchemaLocation) throws(SchemaError) {
-        let other = resources[location.resource].anchors.updateValue(location, forKey: name)
+    private func add(anchor name: String, _ location: SchemaLocation) throws(SchemaError) {
+        let other = resources[location.resource].anchors.updateValue(location, forKey: ExactText(name))
         if let other, other.key != location.key {
             throw error(.duplicateIdentifier, location, "the anchor \"\(name)\" is also used by \(text(other))")
         }
@@ -201,7 +206,7 @@ extension SchemaRegistry {
     ///
     /// - Parameter place: the location of the keyword that contains the reference. The reference is relative to the
     ///   resource of this location.
-    mutating func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
+    func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
         guard let relative = URIReference(reference) else {
             throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")
         }
@@ -217,7 +222,7 @@ extension SchemaRegistry {
             }
             return target
         }
-        guard let target = resources[resource].anchors[fragment] else {
+        guard let target = resources[resource].anchors[ExactText(fragment)] else {
             throw error(
                 .unresolvedReference, place,
                 "\"\(reference)\" does not exist: there is no anchor \"\(fragment)\"")
@@ -228,13 +233,13 @@ extension SchemaRegistry {
     /// The fragment of a reference if it is the dynamic anchor of the target; otherwise nil.
     func dynamicAnchor(_ reference: String, _ target: SchemaLocation) -> String? {
         guard let name = URIReference(reference)?.decodedFragment,
-            resources[target.resource].dynamicAnchors[name]?.key == target.key
+            resources[target.resource].dynamicAnchors[ExactText(name)]?.key == target.key
         else { return nil }
         return name
     }
 
-    private mutating func resource(_ uri: String, _ place: SchemaLocation) throws(SchemaError) -> Int {
-        if let resource = byURI[uri] { return resource }
+    private func resource(_ uri: String, _ place: SchemaLocation) throws(SchemaError) -> Int {
+        if let resource = byURI[ExactText(uri)] { return resource }
         guard documents.count < Self.maxDocuments else {
             throw error(.unsupported, place, "the schema refers to more than \(Self.maxDocuments) documents")
         }
@@ -245,15 +250,22 @@ extension SchemaRegistry {
         return root.resource
     }
 
+    private func element(_ segment: String, of array: SchemaLocation) -> JSONValue? {
+        guard let index = Int(segment), String(index) == segment else { return nil }
+        if elements[array.key] == nil { elements[array.key] = Array(array.value.elements) }
+        guard let elements = elements[array.key], elements.indices.contains(index) else { return nil }
+        return elements[index]
+    }
+
     /// Follows a JSON Pointer from the root of a resource.
-    private mutating func target(of pointer: String, in resource: Int) throws(SchemaError) -> SchemaLocation? {
+    private func target(of pointer: String, in resource: Int) throws(SchemaError) -> SchemaLocation? {
         guard let path = try? JSONPath(parsing: pointer) else { return nil }
         var location = resources[resource].root
         for segment in path.segments {
             var next: JSONValue?
             switch location.value.kind {
             case .object: next = location.value[segment]
-            case .array: next = location.value.value(at: JSONPath([segment]))
+            case .array: next = element(segment, of: location)
             default: break
             }
             guard let next else { return nil }

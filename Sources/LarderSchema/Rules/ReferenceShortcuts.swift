@@ -18,14 +18,20 @@ struct ReferenceShortcuts {
 
     /// The loops end, because schemas with endless references are rejected before.
     private mutating func findTargets() {
-        targets = program.nodes.indices.map { Int32($0) }
-        for index in program.nodes.indices {
-            var target = index
+        let unknown: Int32 = -1
+        targets = Array(repeating: unknown, count: program.nodes.count)
+        for index in program.nodes.indices where targets[index] == unknown {
+            var (target, chain) = (index, [index])
             while let next = next(target) {
-                // If `next` is an earlier node, its final target is known.
-                target = targets[next] == Int32(next) ? next : Int(targets[next])
+                // The target of each node is found once, so that a chain of references is followed only once.
+                if targets[next] != unknown {
+                    target = Int(targets[next])
+                    break
+                }
+                target = next
+                chain.append(next)
             }
-            targets[index] = Int32(target)
+            for node in chain { targets[node] = Int32(target) }
         }
     }
 
