@@ -3,8 +3,10 @@ extension ECMAPattern {
     /// The meaning of an escape.
     enum Escape {
         case scalar(Unicode.Scalar)
-        /// A set of characters, written as the content of a character class in PCRE2's syntax.
-        case set(String, isNegated: Bool)
+        /// A set of characters, written as the content of a character class in PCRE2's syntax. It contains ranges and
+        /// properties, but not the sets of PCRE2 such as `\W`: together with a property in a class, they match wrong
+        /// characters beyond U+00FF.
+        case set(String)
         /// Half of a surrogate pair. It matches nothing, because valid text does not contain it.
         case nothing
     }
@@ -15,12 +17,13 @@ extension ECMAPattern {
         guard let scalar = next else { throw PatternError("the pattern ends with a backslash", at: start) }
         index += 1
         switch scalar {
-        case "d", "w": return .set("\\" + String(scalar), isNegated: false)
-        case "D": return .set(#"\d"#, isNegated: true)
-        case "W": return .set(#"\w"#, isNegated: true)
-        case "s": return .set(Self.space, isNegated: false)
-        case "S": return .set(Self.space, isNegated: true)
-        case "p", "P": return .set(try property(), isNegated: scalar == "P")
+        case "d": return .set("0-9")
+        case "D": return .set(#"\x{0}-\x{2f}\x{3a}-\x{10ffff}"#)
+        case "w": return .set("0-9A-Z_a-z")
+        case "W": return .set(#"\x{0}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{5e}\x{60}\x{7b}-\x{10ffff}"#)
+        case "s": return .set(Self.space)
+        case "S": return .set(Self.notSpace)
+        case "p", "P": return .set("\\\(scalar){\(try property())}")
         case "t": return .scalar("\t")
         case "n": return .scalar("\n")
         case "v": return .scalar("\u{b}")
@@ -83,7 +86,7 @@ extension ECMAPattern {
         return UInt32(String(String.UnicodeScalarView(digits)), radix: 16)
     }
 
-    /// Reads `{NAME}` or `{NAME=VALUE}` after `\p`, and returns the property in the syntax of PCRE2.
+    /// Reads `{NAME}` or `{NAME=VALUE}` after `\p`, and returns the name that PCRE2 uses.
     private mutating func property() throws(PatternError) -> String {
         let start = index - 2
         guard skip("{") else { throw PatternError("\"\\p\" must be followed by \"{\"", at: start) }
@@ -92,7 +95,7 @@ extension ECMAPattern {
         guard skip("}"), let property = UnicodeProperty.translate(content) else {
             throw PatternError("\"\\p{\(content)}\" is not a Unicode property", at: start)
         }
-        return "\\p{\(property)}"
+        return property
     }
 
     /// Reads a class after its `[`.
@@ -100,13 +103,11 @@ extension ECMAPattern {
         let start = index - 1
         let isNegated = skip("^")
         var content = ""
-        // The sets whose complements belong to the class, but cannot be written inside of a class of PCRE2.
-        var complements: [String] = []
         while next != "]" {
             guard next != nil else { throw PatternError("\"[\" has no \"]\"", at: start) }
             let first = try classAtom()
             guard next == "-", let last = peek(1), last != "]" else {
-                add(first, to: &content, &complements)
+                content += Self.member(first)
                 continue
             }
             let position = index
@@ -118,12 +119,16 @@ extension ECMAPattern {
                 content += Self.escaped(low) + "-" + Self.escaped(high)
             case (.set, _), (_, .set):
                 // The hyphen stands for itself. Patterns such as `[\w-.]` are common.
-                for atom in [first, .scalar("-"), second] { add(atom, to: &content, &complements) }
+                for atom in [first, .scalar("-"), second] { content += Self.member(atom) }
             default: throw PatternError("a range with half of a surrogate pair is not supported", at: position)
             }
         }
         index += 1
-        write(content, complements, isNegated: isNegated)
+        switch (content.isEmpty, isNegated) {
+        case (true, false): output += "(?!)"
+        case (true, true): output += #"[\x{0}-\x{10ffff}]"#
+        default: output += (isNegated ? "[^" : "[") + content + "]"
+        }
     }
 
     private mutating func classAtom() throws(PatternError) -> Escape {
@@ -141,30 +146,13 @@ extension ECMAPattern {
         }
     }
 
-    private func add(_ atom: Escape, to content: inout String, _ complements: inout [String]) {
+    /// Returns an escape or character as part of the content of a class.
+    private static func member(_ atom: Escape) -> String {
         switch atom {
-        case .scalar(let scalar): content += Self.escaped(scalar)
-        case .set(#"\d"#, isNegated: true): content += #"\D"#
-        case .set(#"\w"#, isNegated: true): content += #"\W"#
-        case .set(let set, isNegated: true) where set.hasPrefix(#"\p"#): content += #"\P"# + set.dropFirst(2)
-        case .set(let set, isNegated: true): complements.append(set)
-        case .set(let set, isNegated: false): content += set
-        case .nothing: break
+        case .scalar(let scalar): escaped(scalar)
+        case .set(let set): set
+        case .nothing: ""
         }
-    }
-
-    private mutating func write(_ content: String, _ complements: [String], isNegated: Bool) {
-        guard let complement = complements.first else {
-            switch (content.isEmpty, isNegated) {
-            case (true, false): output += "(?!)"
-            case (true, true): output += #"[\x{0}-\x{10ffff}]"#
-            default: output += (isNegated ? "[^" : "[") + content + "]"
-            }
-            return
-        }
-        // Only the set of `\S` can be in `complements`, so all elements are equal.
-        let rest = content.isEmpty ? "(?!)" : "[\(content)]"
-        output += isNegated ? "(?:(?!\(rest))[\(complement)])" : "(?:[^\(complement)]|\(rest))"
     }
 
     private static func escaped(_ scalar: Unicode.Scalar) -> String { "\\x{\(String(scalar.value, radix: 16))}" }

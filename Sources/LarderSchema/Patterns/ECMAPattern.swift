@@ -1,8 +1,9 @@
+import LarderJSON
+
 /// Translates regular expressions from the syntax of ECMA-262, with its `u` flag, to that of PCRE2.
 ///
 /// Every construct is parsed and written anew, so that a pattern cannot use syntax that only PCRE2 has. Unlike in
-/// ECMA-262, any escaped punctuation character and a lone `{`, `}` or `]` stand for themselves, because schemas in use
-/// need it.
+/// ECMA-262, any escaped punctuation character and a lone `]` stand for themselves, because schemas in use need it.
 struct ECMAPattern {
     /// Returns the pattern in the syntax of PCRE2.
     static func translate(_ pattern: String) throws(PatternError) -> String {
@@ -15,6 +16,10 @@ struct ECMAPattern {
     /// The characters that `\s` matches: white space and line terminators.
     static let space =
         #"\x{9}-\x{d}\x{20}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"#
+    /// The characters that `\S` matches: all but ``space``.
+    static let notSpace =
+        #"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}"#
+        + #"\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}"#
     private static let lineTerminators = #"\x{a}\x{d}\x{2028}\x{2029}"#
     /// The largest number of repetitions that PCRE2 permits in a quantifier.
     private static let maxRepetitions = 65_535
@@ -25,7 +30,7 @@ struct ECMAPattern {
     var output = ""
     private var nesting = 0
     /// The number of each named group.
-    private var groups: [String: Int] = [:]
+    private var groups: [ExactText: Int] = [:]
     private var groupCount = 0
 
     init(_ text: [Unicode.Scalar]) { self.text = text }
@@ -72,7 +77,7 @@ struct ECMAPattern {
                 index += 2
                 let start = index
                 let name = try groupName()
-                if groups.updateValue(groupCount, forKey: name) != nil {
+                if groups.updateValue(groupCount, forKey: ExactText(name)) != nil {
                     throw PatternError("the group name \"\(name)\" is used twice", at: start)
                 }
             default: break
@@ -132,8 +137,8 @@ struct ECMAPattern {
         case "{":
             index = start
             if try quantifier() != nil { throw PatternError("\"{\" has nothing to repeat", at: start) }
-            index = start + 1
-            literal(scalar)
+            throw brace(at: start)
+        case "}": throw brace(at: start)
         default: literal(scalar)
         }
         let quantifierStart = index
@@ -141,6 +146,14 @@ struct ECMAPattern {
         guard isRepeatable else { throw PatternError("an assertion cannot be repeated", at: quantifierStart) }
         output += quantifier
         if skip("?") { output += "?" }
+    }
+
+    /// The error for a brace that does not belong to a quantifier. The `u` flag forbids it, because it is mostly an
+    /// error: `{,8}` does not mean `{0,8}`.
+    private func brace(at position: Int) -> PatternError {
+        PatternError(
+            "\"\(text[position])\" does not belong to a quantifier such as \"{0,8}\"; for the character, write \"\\\(text[position])\"",
+            at: position)
     }
 
     /// Reads a quantifier, but not the `?` after a lazy one; nil if the next characters are not a quantifier.
@@ -228,15 +241,14 @@ struct ECMAPattern {
             output += "\\g{\(group)}"
         case "k":
             index += 1
-            guard skip("<"), let group = groups[try groupName()] else {
+            guard skip("<"), let group = groups[ExactText(try groupName())] else {
                 throw PatternError("a reference to a group that does not exist", at: start)
             }
             output += "\\g{\(group)}"
         default:
             switch try characterEscape() {
             case .scalar(let scalar): literal(scalar)
-            case .set(let set, isNegated: false): output += "[\(set)]"
-            case .set(let set, isNegated: true): output += "[^\(set)]"
+            case .set(let set): output += "[\(set)]"
             case .nothing: output += "(?!)"
             }
         }
