@@ -104,6 +104,31 @@ struct HostileSchemaTests {
         #expect(try accepts(#"{"uniqueItems": true}"#, "[\(elements)]"))
     }
 
+    @Test("a schema is compiled in time proportional to its size", .timeLimit(.minutes(1)))
+    func largeSchema() throws {
+        let count = 60_000
+        let properties = (0..<count).map { ##""m\##($0)": {"$ref": "#/$defs/m\##($0)"}"## }.joined(separator: ",")
+        let required = (0..<count).map { #""m\#($0)""# }.joined(separator: ",")
+        // A chain of references, each to the next definition.
+        let definitions = (0..<count).map { ##""m\##($0)": {"$ref": "#/$defs/m\##($0 + 1)"}"## }.joined(separator: ",")
+        let schema = try compile(
+            ##"{"properties": {\##(properties)}, "required": [\##(required)], "$defs": {\##(definitions), "m\##(count)": {}}}"##
+        )
+        #expect(schema.annotations(at: JSONPath([]))?.memberNames.count == count)
+        let elements = (0..<count).map { ##"{"$ref": "#/$defs/a/allOf/\##($0)"}"## }.joined(separator: ",")
+        let targets = Array(repeating: "{}", count: count).joined(separator: ",")
+        _ = try compile(##"{"anyOf": [\##(elements)], "$defs": {"a": {"allOf": [\##(targets)]}}}"##)
+    }
+
+    @Test("a schema with too many targets of dynamic references is rejected")
+    func dynamicTargets() throws {
+        let definitions = (0..<1_500).map {
+            ##""\##($0)": {"$id": "https://a.example/\##($0)", "$dynamicAnchor": "n\##($0)", "items": {"$dynamicRef": "#n\##($0)"}}"##
+        }
+        let error = try schemaError("{\"$defs\": {" + definitions.joined(separator: ",") + "}}")
+        #expect(error?.code == .unsupported)
+    }
+
     @Test("`properties` and `required` find members with escaped or duplicate names, and among many others")
     func names() throws {
         let schema = #"{"properties": {"aé": {"type": "string"}, "n": {"type": "null"}}, "required": ["aé", "n"]}"#

@@ -21,9 +21,12 @@ struct PatternTests {
             (#"^[\s\S]$"#, ["a", "\n"], [""]), (#"^[\w-.]+$"#, ["a-b.c"], ["a b"]), ("^[]$", [], ["", "a"]),
             ("^[^]$", ["a", "\n"], [""]), (#"^\p{Letter}+$"#, ["aßж"], ["1"]), (#"^\P{L}$"#, ["1"], ["a"]),
             (#"^\p{Script=Greek}+$"#, ["αβ"], ["a"]), (#"^[\p{Lu}\d]+$"#, ["A1É"], ["a"]),
+            (#"^[^\W\p{Nd}]+$"#, ["aZ_"], ["я", "1", "٣", "-"]), (#"^[\D\p{Nd}]$"#, ["я", "1", "٣"], [""]),
+            (#"^[^\D\p{Lu}]$"#, ["1"], ["я", "A", "É"]),
+            (#"^[^\S\p{Zs}]$"#, ["\t", "\u{2028}"], ["я", " ", "\u{3000}"]),
             (#"^\p{gc=Decimal_Number}$"#, ["٣"], ["a"]), (#"^\u00e9\x41\u{1F600}\uD83D\uDE00$"#, ["éA😀😀"], ["e"]),
             (#"^\cJ\0\t\/\-$"#, ["\n\0\t/-"], [""]), (#"^(?<y>\d)-\k<y>\1$"#, ["1-11"], ["1-21"]),
-            ("^(?:a|b){2,3}?$", ["ab", "bbb"], ["a"]), ("^a{,2}$", ["a{,2}"], ["aa"]), ("^{}$", ["{}"], [""]),
+            ("^(?:a|b){2,3}?$", ["ab", "bbb"], ["a"]), (#"^a\{,2\}[{}]$"#, ["a{,2}}"], ["aa"]),
             ("foo(?!bar)", ["foobaz"], ["foobar"]), ("(?<=a)b", ["ab"], ["cb"]), (#"\bcat\b"#, ["a cat"], ["cats"]),
             (#"^[\b]$"#, ["\u{8}"], ["b"]), ("^[[:alpha:]]$", ["a]", ":]"], ["b"]), ("^#x y$", ["#x y"], ["x"]),
             (#"^🐲*$"#, ["🐲🐲", ""], ["🐉"]), (#"^(a)?\1b$"#, ["b", "aab"], ["ab"]),
@@ -51,6 +54,18 @@ struct PatternTests {
             (#"\p{Nope}"#, "unknown property after \\P or \\p"),
             (#"\p{L"#, #""\p{L}" is not a Unicode property, at character 1"#),
             ("a{70000}", "more than 65535 repetitions are not supported, at character 3"),
+            (
+                "^[a-z]{,8}$",
+                #""{" does not belong to a quantifier such as "{0,8}"; for the character, write "\{", at character 7"#
+            ),
+            (
+                "x{1,2",
+                #""{" does not belong to a quantifier such as "{0,8}"; for the character, write "\{", at character 2"#
+            ),
+            (
+                "a}",
+                #""}" does not belong to a quantifier such as "{0,8}"; for the character, write "\}", at character 2"#
+            ),
             ("(?=a)*", "an assertion cannot be repeated, at character 6"),
             (#"a\"#, "the pattern ends with a backslash, at character 2"),
             (#"\u{110000}"#, #""\u{…}" must contain a code point in hexadecimal digits, at character 1"#),

@@ -8,7 +8,10 @@ struct EtcdFramer {
 
     private let maximumBytes: Int
     private var buffer: [UInt8] = []
-    /// The number of bytes in the buffer that have been scanned.
+    /// The index of the first byte of the next message in the buffer. The bytes before it are removed by the next
+    /// ``append(_:)``, and not after each message, which would take quadratic time.
+    private var start = 0
+    /// The index of the first byte that has not been scanned.
     private var position = 0
     /// The number of open brackets at `position`.
     private var depth = 0
@@ -19,9 +22,15 @@ struct EtcdFramer {
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
     /// Whether a message is incomplete.
-    var isInMessage: Bool { !buffer.isEmpty }
+    var isInMessage: Bool { start < buffer.count }
 
-    mutating func append(_ piece: some Collection<UInt8>) { buffer.append(contentsOf: piece) }
+    mutating func append(_ piece: some Collection<UInt8>) {
+        if start > 0 {
+            buffer.removeFirst(start)
+            (position, start) = (position - start, 0)
+        }
+        buffer.append(contentsOf: piece)
+    }
 
     /// Returns the next complete message; nil if more bytes are needed.
     mutating func next() throws(Failure) -> [UInt8]? {
@@ -29,7 +38,7 @@ struct EtcdFramer {
         while position < buffer.count {
             let byte = buffer[position]
             position += 1
-            guard position <= maximumBytes else { throw .tooLarge }
+            guard position - start <= maximumBytes else { throw .tooLarge }
             if isInString {
                 if isEscaped {
                     isEscaped = false
@@ -53,18 +62,14 @@ struct EtcdFramer {
     }
 
     private mutating func skipBlanks() throws(Failure) {
-        guard let start = buffer.firstIndex(where: { !" \t\r\n".utf8.contains($0) }) else {
-            buffer.removeAll()
-            return
-        }
-        buffer.removeFirst(start)
-        guard buffer[0] == UInt8(ascii: "{") else { throw .notObjects }
+        while start < buffer.count, " \t\r\n".utf8.contains(buffer[start]) { start += 1 }
+        position = start
+        guard start < buffer.count else { return }
+        guard buffer[start] == UInt8(ascii: "{") else { throw .notObjects }
     }
 
     private mutating func take() -> [UInt8] {
-        let message = Array(buffer[..<position])
-        buffer.removeFirst(position)
-        position = 0
-        return message
+        defer { start = position }
+        return Array(buffer[start..<position])
     }
 }

@@ -66,7 +66,8 @@ enum Hostname {
         }
         // Each code point needs a character of the encoded label. Longer labels are rejected first, because the rules of
         // some code points search the whole label.
-        guard label.count <= maxLabel, InternationalLabel.isValid(label), let encoded = Punycode.encode(label), encoded.count + 4 <= maxLabel
+        guard label.count <= maxLabel, InternationalLabel.isValid(label), let encoded = Punycode.encode(label),
+            encoded.count + 4 <= maxLabel
         else { return nil }
         return (label, encoded.count + 4)
     }

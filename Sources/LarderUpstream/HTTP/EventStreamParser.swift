@@ -35,6 +35,8 @@ package struct EventStreamParser: Sendable {
     private var hasData = false
     private var type: [UInt8] = []
     private var id: [UInt8]
+    /// Whether `id` has changed since the last event. A long ID is decoded once, and not for each empty line.
+    private var hasNewID = false
 
     private enum Follows {
         /// The start of the stream, where a byte order mark may come.
@@ -122,7 +124,9 @@ package struct EventStreamParser: Sendable {
         } else if name.elementsEqual("event".utf8) {
             type = Array(value)
         } else if name.elementsEqual("id".utf8) {
-            if !value.contains(0) { id = Array(value) }
+            if value.contains(0) { return }
+            id = Array(value)
+            hasNewID = true
         } else if name.elementsEqual("retry".utf8) {
             guard !value.isEmpty, value.allSatisfy({ (0x30...0x39).contains($0) }) else { return }
             // A number that is too large counts as the maximum. ``ReconnectPlan`` limits the delay further.
@@ -133,7 +137,8 @@ package struct EventStreamParser: Sendable {
 
     /// Handles an empty line, which ends the event. Returns nil if the event has no data.
     private mutating func dispatch() -> Event? {
-        lastEventID = String(decoding: id, as: UTF8.self)
+        if hasNewID { lastEventID = String(decoding: id, as: UTF8.self) }
+        hasNewID = false
         defer {
             data = []
             hasData = false
