@@ -43,7 +43,13 @@ struct ProgramTerminal {
         // The shell has given this process the foreground since the program was started in the background.
         if number != SIGTSTP, foreground != nil { return resume(program) }
         takeForeground(from: program)
+        // This process ignores the signal for its group, because otherwise a shell could continue it between the two
+        // signals, and the second one would stop it again. A thread may block the signal, so it could become pending;
+        // ignoring it once more discards it.
+        signal(SIGTSTP, SIG_IGN)
         kill(0, SIGTSTP)
+        signal(SIGTSTP, SIG_IGN)
+        signal(SIGTSTP, SIG_DFL)
         // A signal to this thread stops the process before the call returns. The kernel discards both signals if there
         // is no shell that could continue the process.
         pthread_kill(pthread_self(), SIGTSTP)
