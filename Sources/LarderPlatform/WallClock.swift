@@ -1,7 +1,7 @@
 import Glibc
 
 /// The current date and time, for display and for times that are stored. The time can jump, so use a monotonic `Clock`
-/// to wait.
+/// to wait, and ``Uptime`` for deadlines.
 package struct WallClock: Sendable {
     private let read: @Sendable () -> Int
 
@@ -16,5 +16,15 @@ package struct WallClock: Sendable {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int(time.tv_sec) * 1000 + Int(time.tv_nsec) / 1_000_000
+    }
+}
+
+/// The time since the host started, including the time that it was suspended, for deadlines and durations.
+package enum Uptime {
+    /// The uptime now (clock_gettime(2), `CLOCK_BOOTTIME`).
+    package static var now: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 }

@@ -108,7 +108,7 @@ struct StoreFixture {
     ) async throws {
         defer { remove() }
         let store = try await open()
-        let refresher = ConfigRefreshService(store: store, source: source, wallClock: wallClock)
+        let refresher = ConfigRefreshService(store: store, source: source, clock: clock)
         let flow = Task { await refresher.run() }
         do {
             try await body(store, refresher, source)

@@ -28,6 +28,15 @@ struct CacheRulesTests {
         #expect(decide(policy, nil) == (policy == .cacheOnly ? .notHeld : .fetch))
     }
 
+    @Test("an image from the future is revalidated, and is too old for any maximum age")
+    func future() {
+        #expect(decide(.default, Self.tagged, after: -1) == .revalidate)
+        #expect(decide(.cacheFirst, Self.tagged, after: -1) == .stale(revalidateInBackground: false))
+        #expect(decide(.cacheFirst, Self.tagged, after: -1, maximumAge: 100) == .revalidate)
+        #expect(decide(.cacheOnly, Self.tagged, after: -1, maximumAge: 100) == .notHeld)
+        #expect(decide(.default, control("max-age=60, immutable"), after: -7200) == .revalidate)
+    }
+
     @Test("a fresh image is a hit, unless the policy is networkFirst or networkOnly")
     func fresh() {
         for policy in CachePolicy.allCases {

@@ -73,6 +73,15 @@ struct ResponseFreshnessTests {
         #expect(fresh.age(at: .min) == 10)
     }
 
+    @Test("a response from the future is stale, because its age is unknown")
+    func future() {
+        let fresh = freshness([("Cache-Control", "max-age=60")])
+        #expect(fresh.remaining(at: now) == 60)
+        #expect(fresh.remaining(at: now - 1) == 0)
+        #expect(fresh.remaining(at: now - 7200) == 0)
+        #expect(freshness([("Cache-Control", "max-age=60"), ("Age", "100")]).remaining(at: now - 1) == -40)
+    }
+
     @Test("extreme dates do not overflow")
     func extremes() {
         let far = response(

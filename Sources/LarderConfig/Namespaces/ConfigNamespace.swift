@@ -61,7 +61,7 @@ package final class ConfigNamespace: Sendable {
         self.store = store
         store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
-        refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
+        refresher = ConfigRefreshService(store: store, source: source, clock: environment.clock)
         state = Mutex(
             State(
                 configuration: configuration, source: source,

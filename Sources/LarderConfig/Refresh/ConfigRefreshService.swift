@@ -1,5 +1,6 @@
 package import LarderConfigModel
 import LarderConfigSources
+import LarderEncoding
 import LarderHTTPSemantics
 import LarderPlatform
 
@@ -25,7 +26,8 @@ package actor ConfigRefreshService {
     private typealias Answer = Result<Outcome, ConfigError>
 
     private let store: ConfigStore
-    private let wallClock: WallClock
+    /// The time since the creation of the service.
+    private let uptime: @Sendable () -> Duration
     private var source: (any ConfigSource)?
     private var queue = RefreshQueue()
     /// The callers that wait for the result of a command.
@@ -36,9 +38,9 @@ package actor ConfigRefreshService {
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
-    init(store: ConfigStore, source: (any ConfigSource)?, wallClock: WallClock) {
+    init(store: ConfigStore, source: (any ConfigSource)?, clock: any Clock<Duration>) {
         self.store = store
-        self.wallClock = wallClock
+        uptime = clock.stopwatch()
         self.source = source
         (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
@@ -50,10 +52,9 @@ package actor ConfigRefreshService {
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     package func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
-    /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began before `earliest`.
-    /// - Parameter earliest: in milliseconds since 1970
-    package func refresh(begunSince earliest: Int) async throws(ConfigError) -> Outcome {
-        try await submit(.refresh, sharingSince: earliest)
+    /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began longer ago than `age`.
+    package func refresh(begunWithin age: Duration) async throws(ConfigError) -> Outcome {
+        try await submit(.refresh, sharingSince: (uptime() - age).milliseconds)
     }
 
     /// Polls the source after it signalled a change. A request that began before the signal is not shared.
@@ -88,8 +89,8 @@ package actor ConfigRefreshService {
         _ = await runningTask.value
     }
 
-    /// - Parameter earliest: a running refresh is shared only if it began at this time or later, in milliseconds since
-    ///   1970
+    /// - Parameter earliest: a running refresh is shared only if it began at this time or later, in milliseconds of
+    ///   ``uptime``
     private func submit(
         _ command: RefreshCommand, sharingSince earliest: Int = .min
     ) async throws(ConfigError) -> Outcome {
@@ -142,7 +143,7 @@ package actor ConfigRefreshService {
     func run() async {
         // The stream ends when the task is cancelled.
         for await _ in wakeups {
-            while let step = queue.next(at: wallClock.now) {
+            while let step = queue.next(at: uptime().milliseconds) {
                 switch step {
                 case .run(let command): await run(command)
                 case .end(let ids): resume(ids, with: .failure(Task.isCancelled ? Self.stopped : Self.cancelled))

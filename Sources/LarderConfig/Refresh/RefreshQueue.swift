@@ -86,7 +86,7 @@ struct RefreshQueue: Sendable {
     private struct Running {
         var command: RefreshCommand
         var waiters: Set<WaiterID>
-        /// When the current attempt began, in milliseconds since 1970.
+        /// When the current attempt began, in milliseconds of uptime.
         var beganAt = Int.min
         /// Whether the source has responded to the current attempt.
         var hasAnswer = false
@@ -96,7 +96,7 @@ struct RefreshQueue: Sendable {
         var isAbandoned = false
 
         /// Whether a refresh that is requested now can share the current attempt.
-        /// - Parameter earliest: the attempt must have begun at this time or later, in milliseconds since 1970
+        /// - Parameter earliest: the attempt must have begun at this time or later, in milliseconds of uptime
         func satisfiesRefresh(since earliest: Int) -> Bool {
             !hasAnswer && !isAbandoned && beganAt >= earliest && command.shares(with: .refresh)
         }
@@ -114,7 +114,7 @@ struct RefreshQueue: Sendable {
     /// Adds a caller's command, or lets the caller share one. A waiting command is shared only if it is the last in the
     /// queue, so that commands run in the order of their callers.
     /// - Parameter earliest: a running refresh is shared only if its fetch began at this time or later, in milliseconds
-    ///   since 1970
+    ///   of uptime
     mutating func add(_ command: RefreshCommand, for waiter: WaiterID, sharingSince earliest: Int = .min) -> Admission {
         if isStopped { return .stopped }
         if let last = waiting.indices.last {
@@ -158,7 +158,7 @@ struct RefreshQueue: Sendable {
     // MARK: Execution
 
     /// The next step; nil if no command is left. Must be called when no attempt is running.
-    /// - Parameter now: the beginning of the attempt, in milliseconds since 1970
+    /// - Parameter now: the beginning of the attempt, in milliseconds of uptime
     mutating func next(at now: Int) -> Step? {
         if running == nil {
             guard let first = waiting.popFirst() else { return nil }

@@ -132,11 +132,12 @@ struct NamespaceStatus: Sendable {
     }
 
     /// Whether there is a remote document and, if ``staleIfError`` is set, its last confirmation is at most that long
-    /// ago.
+    /// ago. A confirmation in the future, before the clock was set back, does not count.
     private func isServiceable(_ documentSince: Int?, _ now: Int) -> Bool {
         guard let documentSince else { return false }
         guard let staleIfError else { return true }
-        return now - max(documentSince, refreshes.lastSuccessAt ?? documentSince) <= staleIfError.milliseconds
+        let age = now - max(documentSince, refreshes.lastSuccessAt ?? documentSince)
+        return age >= 0 && age <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {

@@ -59,7 +59,7 @@ extension CacheRequest {
     }
 
     private func isYoungEnough(_ freshness: ResponseFreshness, _ now: Int) -> Bool {
-        maximumAge.map { freshness.age(at: now) <= $0 } ?? true
+        maximumAge.map { freshness.age(at: now) <= $0 && !freshness.isFromFuture(at: now) } ?? true
     }
 
     private func decide(_ held: StoredCandidate?, now: Int, explaining explanation: inout CacheTrace?) -> CacheDecision
@@ -83,9 +83,13 @@ extension CacheRequest {
             return freshness.hasTag ? .revalidate : .fetch
         }
         let age = freshness.age(at: now)
-        let remaining = freshness.lifetime - age
+        let remaining = freshness.remaining(at: now)
         explanation.note(
             "age", "\(age) s: \(freshness.initialAge) s on arrival, \(age - freshness.initialAge) s since then")
+        if freshness.isFromFuture(at: now) {
+            explanation.note(
+                "clock", "the clock was set back after the response had arrived, so its age is unknown and it is stale")
+        }
         explanation.note(
             "freshness",
             remaining > 0

@@ -123,12 +123,19 @@ package struct ResponseFreshness: Sendable, Hashable {
         }
     }
 
+    /// Whether the response arrived after `now`, because the clock was set back since. Its age is then unknown.
+    package func isFromFuture(at now: Int) -> Bool { responseTime > now }
+
     /// The age in seconds (`current_age` in RFC 9111). Never less than the age on arrival, even if the clock was set
     /// back.
     package func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 
-    /// The number of seconds until the response becomes stale. Zero or negative if it is stale already.
-    package func remaining(at now: Int) -> Int { lifetime - age(at: now) }
+    /// The number of seconds until the response becomes stale. Zero or negative if it is stale already, or if its age is
+    /// unknown.
+    package func remaining(at now: Int) -> Int {
+        let remaining = lifetime - age(at: now)
+        return isFromFuture(at: now) ? min(0, remaining) : remaining
+    }
 
     /// The age on arrival, in seconds (RFC 9111, section 4.2.3): the time since `Date`, or `Age` plus the duration of
     /// the request, whichever is larger.

@@ -218,7 +218,8 @@ package actor ImageCache {
                     matchesVariant: entry.matches(catalog.fingerprint) ?? variants[entry.digest] ?? false)
             }
             switch RequestAnswer(
-                to: request, from: candidate, after: failure, recent: downloads.failure(of: request, at: location), now)
+                to: request, from: candidate, after: failure, recent: downloads.failure(of: request, at: location), now,
+                uptime: clock.uptime)
             {
             case .cached(let isRevalidated):
                 guard let entry else { throw Self.notHeld }
@@ -263,7 +264,7 @@ package actor ImageCache {
             request, row: row, isUsable: catalog.usableEntry(location, request.expectedDigest, now: now) != nil,
             matchesVariant: row?.response.variant.matches(origin.requestFields) ?? true,
             failure: downloads.failure(of: request, at: location),
-            downloads: downloads.table, key: location.key, now: now)
+            downloads: downloads.table, key: location.key, clock: clock)
     }
 
     /// Stores an image from a client under its URL or cache key, as if the origin of the URL had sent it, and replaces

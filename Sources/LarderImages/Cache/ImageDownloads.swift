@@ -60,7 +60,7 @@ final class ImageDownloads {
     func failure(of request: ImageRequest, at location: CacheLocation) -> NegativeCache.Failure? {
         failures.failure(
             of: location.exactKey(of: request.url), expectedDigest: request.expectedDigest,
-            origin: location.address.origin, url: location.address.display, now: clock.now)
+            origin: location.address.origin, url: location.address.display, now: clock.uptime)
     }
 
     private func remember(
@@ -68,7 +68,7 @@ final class ImageDownloads {
     ) {
         failures.remember(
             error, image: download.location.exactKey(of: download.url), expectedDigest: expectedDigest,
-            origin: download.location.address.origin, isReachable: table.isReachable(download), now: clock.now)
+            origin: download.location.address.origin, isReachable: table.isReachable(download), now: clock.uptime)
     }
 
     /// Clears the recorded failure of a URL, because the origin has responded to a download of the URL or a client has
@@ -132,7 +132,7 @@ final class ImageDownloads {
 
     /// The downloads, queued and running, oldest first.
     var inProgress: [DownloadStatus] {
-        let now = clock.now
+        let now = clock.uptime
         return table.ids.compactMap { table.status(of: $0, at: now) }
     }
 
@@ -181,7 +181,7 @@ final class ImageDownloads {
     /// Starts all downloads that may start. If a download of priority `high` then still waits, stops the slowest
     /// running download whose slot it can use.
     private func startNext(on cache: isolated ImageCache) {
-        let now = clock.now
+        let now = clock.uptime
         while let id = table.next(at: now) { table.started(id, Task { await self.run(id, on: cache) }) }
         table.preempt(at: now)?.cancel()
         table.updateDemand()

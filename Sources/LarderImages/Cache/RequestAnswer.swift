@@ -14,9 +14,10 @@ enum RequestAnswer {
     ///   - failure: the failure of the request's own download, if any
     ///   - recent: a recent failure that the request would repeat, if any
     ///   - now: seconds since 1970
+    ///   - uptime: the uptime in seconds
     init(
         to request: ImageRequest, from candidate: StoredCandidate?, after failure: ImageError?,
-        recent: NegativeCache.Failure?, _ now: Int
+        recent: NegativeCache.Failure?, _ now: Int, uptime: Int
     ) {
         let decision = request.cache.decide(candidate, now: now)
         switch decision {
@@ -27,7 +28,7 @@ enum RequestAnswer {
             var failure = failure
             if failure == nil, request.cache.policy != .networkOnly, let recent {
                 failure = ImageError(
-                    recent.error.code, "\(recent.error.message) (not retried for another \(recent.until - now) s)",
+                    recent.error.code, "\(recent.error.message) (not retried for another \(recent.until - uptime) s)",
                     cause: recent.error.cause)
             }
             guard let failure else {

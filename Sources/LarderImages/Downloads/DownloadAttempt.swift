@@ -35,10 +35,16 @@ struct DownloadAttempt: Sendable {
     /// All fields of the request.
     private var fields: [(name: String, value: String)] { downloader.fetcher.fields(adding: order.headers) }
 
+    /// When the request was sent, in seconds since 1970. The duration of the request does not depend on changes of the
+    /// clock in the meantime.
+    ///
+    /// - Parameter sent: the uptime at which the request was sent, in seconds
+    private func requestTime(_ sent: Int) -> Int { now - (downloader.clock.uptime - sent) }
+
     /// Sends the request and writes the body.
     func run() async throws(UpstreamError) -> Step {
         let part = partial.part
-        let sent = now
+        let sent = downloader.clock.uptime
         let request = request(for: part)
         partial.beginAttempt()
         return try await downloader.fetcher.stream(
@@ -86,7 +92,7 @@ struct DownloadAttempt: Sendable {
         // A 304 response has no body, but reading to the end of the response returns the connection to the pool.
         _ = try await body.next()
         let isSameImage = response.freshen(
-            with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now,
+            with: ResponseFields(head.fields), request: fields, requestTime: requestTime(sent), responseTime: now,
             redirectEnd: partial.redirects.end)
         return isSameImage
             ? .notModified(response)
@@ -141,7 +147,7 @@ struct DownloadAttempt: Sendable {
         _ status: Int, _ lines: [(name: String, value: String)], _ url: String?, _ sent: Int
     ) -> StoredResponse {
         StoredResponse(
-            status: status, fields: ResponseFields(lines), url: url, request: fields, requestTime: sent,
+            status: status, fields: ResponseFields(lines), url: url, request: fields, requestTime: requestTime(sent),
             responseTime: now, redirectEnd: partial.redirects.end)
     }
 

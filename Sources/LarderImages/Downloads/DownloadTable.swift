@@ -222,7 +222,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     /// The download to start now, if any. Then call ``started(_:_:)``, and this method again.
     ///
-    /// - Parameter now: seconds since 1970
+    /// - Parameter now: the uptime in seconds
     mutating func next(at now: Int) -> TransferID? {
         guard let id = queue.next() else { return nil }
         if let download = downloads[id] { downloads[id]?.start = (now, download.progress.received) }

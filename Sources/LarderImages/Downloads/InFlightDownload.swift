@@ -16,7 +16,7 @@ struct InFlightDownload: Sendable {
     /// user whose request started it.
     var user: UInt32?
     var priority: ImagePriority
-    /// The time of the last start in seconds since 1970, and the number of bytes received before it.
+    /// The time of the last start in seconds of uptime, and the number of bytes received before it.
     var start = (time: 0, received: 0)
     /// The error of the last attempt, if another attempt follows.
     var failure: ImageError?
@@ -35,7 +35,7 @@ struct InFlightDownload: Sendable {
     ///
     /// - Parameters:
     ///   - isQueued: whether the download waits for a slot
-    ///   - now: the time in seconds since 1970
+    ///   - now: the uptime in seconds
     func status(_ id: TransferID, isQueued: Bool, at now: Int) -> DownloadStatus {
         let size = progress.size
         let rate = isQueued ? 0 : (progress.received - start.received) / max(1, now - start.time)

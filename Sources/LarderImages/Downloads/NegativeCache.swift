@@ -26,7 +26,7 @@ package struct FailureLifetimes: Sendable, Hashable {
 struct NegativeCache: Sendable {
     struct Failure: Sendable, Hashable {
         let error: ImageError
-        /// When the failure expires, in seconds since 1970.
+        /// When the failure expires, in seconds of uptime.
         let until: Int
     }
 
@@ -75,6 +75,7 @@ struct NegativeCache: Sendable {
     ///     concerns only requests that expect the same one
     ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If
     ///     so, the failure concerns only this image. Otherwise it may be recorded as an outage of the origin
+    ///   - now: the uptime in seconds
     mutating func remember(
         _ error: ImageError, image: ImageKey, expectedDigest: BlobDigest? = nil, origin: String, isReachable: Bool,
         now: Int
@@ -110,6 +111,7 @@ struct NegativeCache: Sendable {
     /// - Parameters:
     ///   - expectedDigest: the digest that the request expects
     ///   - url: the URL of the request, for messages
+    ///   - now: the uptime in seconds
     func failure(
         of image: ImageKey, expectedDigest: BlobDigest? = nil, origin: String, url: String, now: Int
     ) -> Failure? {

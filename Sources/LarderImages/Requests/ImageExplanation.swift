@@ -32,11 +32,12 @@ extension ImageExplanation {
     ///   - failure: a recent failure of the URL or the origin
     ///   - downloads: the current downloads
     ///   - key: the key of the request
-    ///   - now: the time in seconds since 1970
+    ///   - clock: the clock of the cache
     init(
         _ request: ImageRequest, row: ImageRow?, isUsable: Bool, matchesVariant: Bool,
-        failure: NegativeCache.Failure?, downloads: ImageDownloads.Table, key: ImageKey, now: Int
+        failure: NegativeCache.Failure?, downloads: ImageDownloads.Table, key: ImageKey, clock: ImageClock
     ) {
+        let (now, uptime) = (clock.now, clock.uptime)
         let (decision, trace) = request.cache.explain(
             isUsable ? row?.response : nil, matchesVariant: matchesVariant, now: now)
         var rules: CacheTrace? = trace
@@ -55,14 +56,14 @@ extension ImageExplanation {
             let needsNetwork = decision == .fetch || decision == .revalidate
             rules.note(
                 "failure",
-                "\(subject) for another \(failure.until - now) s"
+                "\(subject) for another \(failure.until - uptime) s"
                     + (needsNetwork ? ", so the request would fail at once" : "") + ": \(failure.error.message)")
         }
         let id = downloads.download(serving: request, for: key, unconditionally: decision == .fetch)
         self.init(
             decision: decision, rules: rules ?? trace, row: row,
-            failure: failure.map { Failure(error: $0.error, until: $0.until) },
-            download: id.flatMap { downloads.status(of: $0, at: now) })
+            failure: failure.map { Failure(error: $0.error, until: now + $0.until - uptime) },
+            download: id.flatMap { downloads.status(of: $0, at: uptime) })
     }
 }
 

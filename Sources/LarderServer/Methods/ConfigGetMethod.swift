@@ -79,7 +79,7 @@ extension ConfigNamespace {
     ///   throw the error of the refresh
     fileprivate func refresh(within seconds: Double, orWithin allowed: Double?) async throws(WireError) {
         do throws(ConfigError) {
-            _ = try await refresher.refresh(begunSince: WallClock.system.now - Int(seconds * 1000))
+            _ = try await refresher.refresh(begunWithin: .seconds(seconds))
         } catch {
             guard error.code == .upstreamFailed || error.isRefusal else { throw WireError(error) }
             let age = publication.status.age(at: WallClock.system.now)

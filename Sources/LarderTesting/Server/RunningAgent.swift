@@ -88,7 +88,7 @@ final class RunningAgent: Sendable {
         let fetcher = ImageFetcher(configuration: .init(version: larderVersion), origin: origin.server)
         let blocking = BlockingWork(SharedThreads.disk)
         let imageClock = ImageClock(
-            now: { clock.millisecondsSince1970 / 1000 },
+            now: { clock.millisecondsSince1970 / 1000 }, uptime: { clock.millisecondsSince1970 / 1000 },
             sleep: { try await AgentClock(clock: clock).sleep(for: $0) })
         while true {
             do throws(ImageError) {

@@ -1,6 +1,7 @@
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import Synchronization
 import TestSupport
 import Testing
 
@@ -13,17 +14,17 @@ struct AnswerAgeTests {
     func sharing() async throws {
         var fixture = StoreFixture()
         let clock = ManualClock()
+        fixture.clock = clock
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        let wallClock = fixture.wallClock
         try await fixture.withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             clock.advance(by: .seconds(5))
             let tolerant = (0..<20).map { _ in
-                Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 5000) }
+                Task.immediate { try await refresher.refresh(begunWithin: .milliseconds(5000)) }
             }
             let strict = (0..<20).map { _ in
-                Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 4999) }
+                Task.immediate { try await refresher.refresh(begunWithin: .milliseconds(4999)) }
             }
             await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
@@ -36,6 +37,27 @@ struct AnswerAgeTests {
             for task in strict { #expect(try await task.value.commit.revision == 2) }
             #expect(source.requestCount == 2)
             #expect(store.publication.status.confirmedAt == 1_005_000)
+        }
+    }
+
+    @Test("a running request is shared by its age, even if the clock was set back since it began")
+    func clockSetBack() async throws {
+        var fixture = StoreFixture()
+        let clock = ManualClock()
+        let timeOfDay = Mutex(10_000_000)
+        fixture.clock = clock
+        fixture.wallClock = WallClock { timeOfDay.withLock { $0 } }
+        try await fixture.withFlow { (_, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            clock.advance(by: .seconds(60))
+            timeOfDay.withLock { $0 = 1_000_000 }
+            let later = Task.immediate { try await refresher.refresh(begunWithin: .seconds(5)) }
+            await refresher.waitForEarlierCalls()
+            request.answer(["v": 1])
+            #expect(try await first.value.commit.revision == 1)
+            await source.nextRequest().answer(["v": 2])
+            #expect(try await later.value.commit.revision == 2)
         }
     }
 

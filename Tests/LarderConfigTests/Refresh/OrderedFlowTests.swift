@@ -245,7 +245,7 @@ struct CancellationTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         let source = ScriptedSource()
-        let refresher = ConfigRefreshService(store: store, source: source, wallClock: fixture.wallClock)
+        let refresher = ConfigRefreshService(store: store, source: source, clock: fixture.clock)
         let flow = Task { await refresher.run() }
         let running = Task { try await refresher.refreshIfNeeded() }
         _ = await source.nextRequest()

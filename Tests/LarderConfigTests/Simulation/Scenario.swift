@@ -83,7 +83,7 @@ final class Scenario: @unchecked Sendable {
             let store = try await open()
             self.store = store
             let refresher = ConfigRefreshService(
-                store: store, source: ScenarioSource(scenario: self), wallClock: wallClock)
+                store: store, source: ScenarioSource(scenario: self), clock: clock)
             let host = FileLayerRefresher(.host, store: store) { await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,

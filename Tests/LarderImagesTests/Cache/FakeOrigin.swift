@@ -168,15 +168,19 @@ extension ImageError {
     }
 }
 
-/// A wall clock that the test advances.
+/// A wall clock and an uptime that the test advances.
 final class TestClock: Sendable {
-    private let time = Mutex(1_000_000)
+    private let time = Mutex((now: 1_000_000, uptime: 1000))
 
-    var now: Int { time.withLock { $0 } }
-    func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
+    var now: Int { time.withLock { $0.now } }
+    var uptime: Int { time.withLock { $0.uptime } }
+    func advance(_ seconds: Int) { time.withLock { $0 = ($0.now + seconds, $0.uptime + seconds) } }
+    /// Sets the wall clock forward, or back if `seconds` is negative.
+    func adjust(by seconds: Int) { time.withLock { $0.now += seconds } }
 
     /// The clock for the cache. A sleep lasts until its task is cancelled.
     var imageClock: ImageClock {
-        ImageClock(now: { self.now }, sleep: { _ in try await Task.sleep(for: .seconds(1_000_000)) })
+        ImageClock(
+            now: { self.now }, uptime: { self.uptime }, sleep: { _ in try await Task.sleep(for: .seconds(1_000_000)) })
     }
 }

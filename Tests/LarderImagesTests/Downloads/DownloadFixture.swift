@@ -76,7 +76,8 @@ final class DownloadFixture: Sendable {
         sleep: (@Sendable (Duration) async throws -> Void)? = nil
     ) -> TestDownload {
         let clock = ImageClock(
-            now: { Self.now }, sleep: sleep ?? { wait in self.waits.withLock { $0.append(wait) } })
+            now: { Self.now }, uptime: { Self.now },
+            sleep: sleep ?? { wait in self.waits.withLock { $0.append(wait) } })
         return TestDownload(
             downloader: ImageDownloader(
                 fetcher: fetcher, blobs: store, blocking: CacheFixture.blocking, clock: clock),
