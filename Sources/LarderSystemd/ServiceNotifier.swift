@@ -3,12 +3,17 @@ import Glibc
 
 /// Notifies the service manager of the state of this service (`sd_notify(3)`).
 ///
-/// Each method returns whether the message was sent. It returns false if `NOTIFY_SOCKET` is not set, which is not an
-/// error. It throws `notificationFailed` if the message cannot be sent, including when the socket is full (`EAGAIN`).
-/// Messages are single datagrams, and no method blocks.
+/// No method blocks: a thread of its own sends the messages in order, as single datagrams, and waits while the socket is
+/// full. Each method returns whether the message was submitted to that thread. It returns false if `NOTIFY_SOCKET` is not
+/// set, which is not an error. It throws `notificationFailed` with `EAGAIN` if the thread cannot be started or if too
+/// many messages wait, because the manager does not read them.
 package struct ServiceNotifier: Sendable {
+    private let onFailure: @Sendable (SystemdError) -> Void
+
     /// Each method reads `NOTIFY_SOCKET` from the environment, and does not change the environment.
-    package init() {}
+    ///
+    /// - Parameter onFailure: called on another thread with `notificationFailed` if a submitted message cannot be sent
+    package init(onFailure: @escaping @Sendable (SystemdError) -> Void = { _ in }) { self.onFailure = onFailure }
 
     /// Whether `NOTIFY_SOCKET` is set.
     package static var isAvailable: Bool { getenv("NOTIFY_SOCKET") != nil }
@@ -45,28 +50,36 @@ package struct ServiceNotifier: Sendable {
         try send("STOPPING=1", status: status)
     }
 
-    /// `WATCHDOG=1`: the service is alive. Must be sent at least once per ``Watchdog/interval``.
+    /// `WATCHDOG=1`: the service is alive. Must be sent at least once per ``Watchdog/interval``. At most one such
+    /// message waits for a full socket, so that messages of the past do not keep a hanging service alive.
     @discardableResult
     package func watchdog() throws(SystemdError) -> Bool {
-        try send("WATCHDOG=1", status: nil)
+        try send("WATCHDOG=1", status: nil, isRepeated: true)
     }
 
-    private func send(_ assignments: String?, status: String?) throws(SystemdError) -> Bool {
+    private func send(
+        _ assignments: String?, status: String?, isRepeated: Bool = false
+    ) throws(SystemdError) -> Bool {
         var lines = assignments.map { [$0] } ?? []
         if let status {
             // A line break in the status would start another assignment, such as STOPPING=1.
             let line = status.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : String($0) }
             lines.append("STATUS=\(line.joined())")
         }
-        guard let path = getenv("NOTIFY_SOCKET") else { return false }
-        let failure = NotificationSocket.send(lines.joined(separator: "\n"), to: String(cString: path))
-        guard failure == 0 else {
-            throw SystemdError(
-                .notificationFailed,
-                "cannot send \(lines.first ?? "") to the service manager; check NOTIFY_SOCKET and NotifyAccess=",
-                systemError: failure)
+        guard Self.isAvailable else { return false }
+        let (first, onFailure) = (lines.first ?? "", onFailure)
+        let failure = NotificationThread.shared.submit(lines.joined(separator: "\n"), isRepeated: isRepeated) {
+            onFailure(Self.error(first, $0))
         }
+        guard failure == 0 else { throw Self.error(first, failure) }
         return true
+    }
+
+    private static func error(_ assignment: String, _ number: CInt) -> SystemdError {
+        SystemdError(
+            .notificationFailed,
+            "cannot send \(assignment) to the service manager; check NOTIFY_SOCKET and NotifyAccess=",
+            systemError: number)
     }
 }
 

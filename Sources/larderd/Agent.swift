@@ -30,10 +30,10 @@ struct Agent {
     /// Separate from the disk threads, because a lookup blocks for seconds if the name servers do not respond.
     private static let resolverThreads = 4
     private static let clientThreads = min(System.coreCount, 4)
-    /// The number of threads of the whole process, including those of Swift tasks, signals, timers, file watching and
-    /// the watchdog.
+    /// The number of threads of the whole process, including those of Swift tasks, signals, timers, file watching,
+    /// the watchdog and notifications.
     static let maxThreads =
-        networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 4
+        networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 5
 
     init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
         self.plan = plan

@@ -9,7 +9,8 @@ import LarderSystemd
 
 /// The state of the agent for the service manager: whether it is ready, and the line that `systemctl status` shows.
 ///
-/// Sending never blocks. A message that cannot be sent because the notification socket is full is sent later.
+/// Sending never blocks. A message that cannot be submitted, because the notification socket is full, or that cannot be
+/// sent is sent later.
 final class ServiceStatus: Sendable {
     /// A message to the service manager. Both kinds contain the status line.
     enum Message: Equatable, Sendable {
@@ -28,22 +29,26 @@ final class ServiceStatus: Sendable {
         var publications: [String: ConfigPublication] = [:]
     }
 
+    /// Submits a message. Calls `failed`, on another thread, if the message cannot be sent afterwards.
+    typealias Send = @Sendable (_ message: Message, _ failed: @escaping @Sendable () -> Void) throws -> Void
+
     private let clients: @Sendable () -> Int
-    private let send: @Sendable (Message) throws -> Void
+    private let send: Send
     private let state = Mutex(State())
     /// Signalled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
-    init(clients: @escaping @Sendable () -> Int, send: @escaping @Sendable (Message) throws -> Void) {
+    init(clients: @escaping @Sendable () -> Int, send: @escaping Send) {
         self.clients = clients
         self.send = send
     }
 
     convenience init(server: AgentServer) {
-        self.init(clients: { server.connections }) { message in
+        self.init(clients: { server.connections }) { message, failed in
+            let notifier = ServiceNotifier { _ in failed() }
             switch message {
-            case .ready(let line): try ServiceNotifier().ready(status: line)
-            case .status(let line): try ServiceNotifier().status(line)
+            case .ready(let line): try notifier.ready(status: line)
+            case .status(let line): try notifier.status(line)
             }
         }
     }
@@ -81,7 +86,7 @@ final class ServiceStatus: Sendable {
     }
 
     /// Sends the status if it has changed.
-    /// - Returns: false if the message could not be sent now
+    /// - Returns: false if the message could not be submitted now
     func report() -> Bool {
         let clients = clients()
         return state.withLock { state in
@@ -90,14 +95,24 @@ final class ServiceStatus: Sendable {
                 refusing: state.publications.filter { $0.value.status.schema.refusal != nil }.keys.sorted(),
                 settingsProblem: state.settingsProblem)
             if !state.isReadyDue, line == state.reported { return true }
+            let message = state.isReadyDue ? Message.ready(line) : .status(line)
             do {
-                try send(state.isReadyDue ? .ready(line) : .status(line))
+                try send(message) { [weak self] in self?.repeatLater(message) }
             } catch {
                 return false
             }
             (state.reported, state.isReadyDue) = (line, false)
             return true
         }
+    }
+
+    /// Records that a submitted message could not be sent.
+    private func repeatLater(_ message: Message) {
+        state.withLock { state in
+            state.reported = nil
+            if case .ready = message { state.isReadyDue = true }
+        }
+        changes.raise()
     }
 
     /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and the

@@ -45,6 +45,8 @@ struct ServiceStatusTests {
         struct SocketFull: Error {}
         private let (messages, continuation) = AsyncStream.makeStream(of: ServiceStatus.Message.self)
         let isFull = Mutex(false)
+        /// Whether accepted messages are lost.
+        let isGone = Mutex(false)
 
         /// Waits for the next accepted message. Nil if the task is cancelled.
         func next() async -> ServiceStatus.Message? {
@@ -52,9 +54,10 @@ struct ServiceStatusTests {
             return nil
         }
 
-        func take(_ message: ServiceStatus.Message) throws {
+        func take(_ message: ServiceStatus.Message, failed: @escaping @Sendable () -> Void) throws {
             if isFull.withLock({ $0 }) { throw SocketFull() }
-            continuation.yield(message)
+            // A failure is reported after the message was accepted.
+            if isGone.withLock({ $0 }) { Task { failed() } } else { continuation.yield(message) }
         }
     }
 
@@ -62,7 +65,7 @@ struct ServiceStatusTests {
         _ body: (ServiceStatus, Manager, ManualClock) async -> Void
     ) async {
         let (manager, clock) = (Manager(), ManualClock())
-        let status = ServiceStatus(clients: { 0 }, send: { try manager.take($0) })
+        let status = ServiceStatus(clients: { 0 }, send: { try manager.take($0, failed: $1) })
         let service = Task { await StatusService(status: status, clock: clock).run() }
         // Waits until the service has started: its timer that checks the number of clients sleeps.
         await clock.waitForSleepers(1)
@@ -103,6 +106,27 @@ struct ServiceStatusTests {
             manager.isFull.withLock { $0 = false }
             clock.advance(by: StatusService.pause)
             #expect(await manager.next() == .ready("1 namespace, fresh; 0 clients"))
+        }
+    }
+
+    @Test("a message that was accepted but could not be sent is sent again")
+    func lostMessage() async {
+        await run { status, manager, clock in
+            manager.isGone.withLock { $0 = true }
+            status.note(.fresh, of: "shop")
+            status.becomeReady()
+            // The service pauses after its message, which may already be a retry.
+            await clock.waitForSleepers(2)
+            manager.isGone.withLock { $0 = false }
+            let advance = Task {
+                while !Task.isCancelled {
+                    clock.advance(by: StatusService.pause)
+                    await Task.yield()
+                }
+            }
+            #expect(await manager.next() == .ready("1 namespace, fresh; 0 clients"))
+            advance.cancel()
+            await advance.value
         }
     }
 }

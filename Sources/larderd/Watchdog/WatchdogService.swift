@@ -31,7 +31,10 @@ struct WatchdogService: AgentService {
     }
 
     private func makeFeeder(on eventLoop: any EventLoop) -> sending WatchdogFeeder {
-        let (notifier, service) = (ServiceNotifier(), self)
+        let service = self
+        let notifier = ServiceNotifier { [logger] error in
+            logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
+        }
         return WatchdogFeeder(
             on: eventLoop, interval: TimeAmount(interval), probes: { service.probes },
             feed: { try notifier.watchdog() }, logger: logger)
