@@ -24,8 +24,11 @@ package final class StateDirectory: Sendable {
 
     /// - Parameter machine: identifies this host
     package init(path: String, machine: String = "", files: any FileSystem) throws {
+        // Before the check, nothing is created below a directory that another user could replace.
+        try UnsafeDirectory.check(path)
         try files.createDirectory(path)
         try UnsafeDirectory.check(path)
+        try UnsafeDirectory.check(path + "/config", followsLink: false)
         let lockPath = path + "/lock"
         let descriptor = try Self.openLock(lockPath)
         do throws(FileLock.Failure) {
@@ -56,8 +59,8 @@ package final class StateDirectory: Sendable {
         }
     }
 
-    /// Opens the lock file, and creates it if it does not exist. A symbolic link is refused, because the lock file is
-    /// truncated later, which would destroy the target of the link.
+    /// Opens the lock file, and creates it if it does not exist. A symbolic link and a file with other names are refused,
+    /// because the lock file is truncated later, which would destroy the target of the link or the content of the file.
     private static func openLock(_ path: String) throws(FileError) -> CInt {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | flags, 0o600) }
@@ -73,6 +76,11 @@ package final class StateDirectory: Sendable {
         guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
             throw FileError(notARegularFile: path)
+        }
+        guard information.st_nlink <= 1 else {
+            close(descriptor)
+            throw FileError(
+                "open", path, errno: EMLINK, reason: "\(path) is a hard link to a file with another name; remove it")
         }
         return descriptor
     }

@@ -1,12 +1,15 @@
 import Glibc
 
-/// A directory of the agent in which another user could replace files.
+/// A directory of the agent in which another user could replace files, or a path on which another user could replace the
+/// directory.
 package struct UnsafeDirectory: Error, CustomStringConvertible {
     /// One line: what is wrong, and how to correct it.
     package let description: String
 
     /// Checks that a directory belongs to the user of this process or to root, and that no other user can write to it.
-    /// A directory that does not exist passes.
+    /// Also checks each directory and symbolic link on its path: it must belong to this user or to root, and other users
+    /// may write to a directory only if it has the sticky bit, as /tmp does. A directory that does not exist passes if
+    /// the existing part of its path does.
     /// - Parameters:
     ///   - followsLink: whether the directory may be reached through a symbolic link
     ///   - allowsSticky: whether other users may write to the directory if the directory has the sticky bit, as /tmp
@@ -15,6 +18,7 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
     package static func check(
         _ path: String, followsLink: Bool = true, allowsSticky: Bool = false
     ) throws(UnsafeDirectory) {
+        try checkComponents(of: path)
         var status = stat()
         guard fstatat(AT_FDCWD, path, &status, followsLink ? 0 : AT_SYMLINK_NOFOLLOW) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFLNK {
@@ -44,4 +48,84 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
             description: "\(path) has mode 0\(String(mode, radix: 8)), so other users can write to it; name another "
                 + "directory, or run\(place): \(command)chmod go-w \(path)\(sticky)")
     }
+
+    /// The maximum number of symbolic links on a path (path_resolution(7)).
+    private static let maxLinks = 40
+
+    /// Checks the directories that contain the components of a path, and the links on it. Walks the path as the kernel
+    /// does, until a component does not exist or cannot be reached. The path is a sequence of bytes, because the target
+    /// of a link need not be UTF-8.
+    private static func checkComponents(of path: String) throws(UnsafeDirectory) {
+        func names(_ path: [UInt8]) -> [[UInt8]] {
+            path.split(separator: UInt8(ascii: "/")).map(Array.init).reversed()
+        }
+        var place: [UInt8] = []
+        var rest = names(Array(path.utf8))
+        if !path.utf8.starts(with: "/".utf8), let current = getcwd(nil, 0) {
+            rest += names(Array(String(cString: current).utf8))
+            free(current)
+        }
+        var links = 0
+        while let name = rest.popLast() {
+            if name.elementsEqual(".".utf8) { continue }
+            if name.elementsEqual("..".utf8) {
+                place = Array(place[..<(place.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+                continue
+            }
+            try checkContainer(place.isEmpty ? [UInt8(ascii: "/")] : place, of: path)
+            let next = place + [UInt8(ascii: "/")] + name
+            guard let status = status(next) else { return }
+            guard status.st_mode & S_IFMT == S_IFLNK else {
+                place = next
+                continue
+            }
+            guard isTrusted(status.st_uid) else {
+                throw UnsafeDirectory(
+                    description:
+                        "\(text(next)), a symbolic link on the path \(path), belongs to user \(status.st_uid), "
+                        + "who could make it point elsewhere; name another directory, or replace the link with its target"
+                )
+            }
+            links += 1
+            guard links <= maxLinks, let target = target(of: next) else { return }
+            if target.first == UInt8(ascii: "/") { place = [] }
+            rest += names(target)
+        }
+    }
+
+    /// Checks that no other user can replace an entry of this user or of root in a directory on the way to `path`.
+    private static func checkContainer(_ directory: [UInt8], of path: String) throws(UnsafeDirectory) {
+        guard let status = status(directory) else { return }
+        let (user, owner, mode) = (geteuid(), status.st_uid, status.st_mode & 0o7777)
+        guard isTrusted(owner) else {
+            throw UnsafeDirectory(
+                description: "\(text(directory)) belongs to user \(owner), who could replace \(path); run the agent as "
+                    + "user \(owner), name a directory elsewhere, or change the owner: chown \(user) \(text(directory))"
+            )
+        }
+        if mode & 0o022 == 0 || mode & 0o1000 != 0 { return }
+        throw UnsafeDirectory(
+            description:
+                "\(text(directory)) has mode 0\(String(mode, radix: 8)), so other users could replace \(path); "
+                + "name a directory elsewhere, or run: chmod go-w \(text(directory)), or: chmod +t \(text(directory))")
+    }
+
+    private static func isTrusted(_ owner: uid_t) -> Bool { owner == geteuid() || owner == 0 }
+
+    /// The status of a file or link (lstat(2)); nil if it does not exist or cannot be reached.
+    private static func status(_ path: [UInt8]) -> stat? {
+        var status = stat()
+        return lstat(terminated(path), &status) == 0 ? status : nil
+    }
+
+    /// The target of a symbolic link; nil if it cannot be read.
+    private static func target(of path: [UInt8]) -> [UInt8]? {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(terminated(path), &target, target.count)
+        return count < 0 ? nil : target.prefix(count).map { UInt8(bitPattern: $0) }
+    }
+
+    private static func terminated(_ path: [UInt8]) -> [CChar] { path.map { CChar(bitPattern: $0) } + [0] }
+
+    private static func text(_ path: [UInt8]) -> String { String(decoding: path, as: UTF8.self) }
 }

@@ -81,8 +81,6 @@ struct Agent {
     ) async throws {
         let socket = try listeningSocket()
         let namespaces: ConfigNamespaces
-        let images: ImageService?
-        let imageProblem: String?
         do {
             namespaces = try await ConfigNamespaces(
                 plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
@@ -91,13 +89,7 @@ struct Agent {
             socket.remove()
             throw error
         }
-        do {
-            (images, imageProblem) = try await imagesOrProblem(imageFetcher, BlockingWork(threads))
-        } catch {
-            await namespaces.stop()
-            socket.remove()
-            throw error
-        }
+        let (images, imageProblem) = await imagesOrProblem(imageFetcher, BlockingWork(threads))
         let copies = await copies(of: namespaces, beside: socket, BlockingWork(threads))
         let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
         await copies?.start(by: rules)
@@ -177,19 +169,11 @@ struct Agent {
 
     /// Opens the image cache. If its directory cannot be used, the agent runs without images, because configuration
     /// must be served and images can be fetched again.
-    /// - Throws: an error that an administrator must correct: another agent uses the directory, or another user can
-    ///   write to it
     private func imagesOrProblem(
         _ fetcher: ImageFetcher, _ blocking: BlockingWork
-    ) async throws -> (ImageService?, problem: String?) {
+    ) async -> (ImageService?, problem: String?) {
         let problem: String
-        do {
-            return (try await imageService(fetcher, blocking), nil)
-        } catch let error as ImageError where error.code != .cacheInUse {
-            problem = error.description
-        } catch let error as FileError {
-            problem = error.description
-        }
+        do { return (try await imageService(fetcher, blocking), nil) } catch { problem = "\(error)" }
         logger.error(
             "the image cache cannot be used; the agent runs without it until the next restart",
             metadata: ["error": "\(problem)"])
@@ -202,6 +186,8 @@ struct Agent {
     ///   damaged index is not an error.
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
+        // Before the check, nothing is created below a directory that another user could replace.
+        try UnsafeDirectory.check(Self.directory(of: directory))
         try Self.makeDirectory(above: directory)
         try UnsafeDirectory.check(Self.directory(of: directory))
         try UnsafeDirectory.check(directory, followsLink: false)

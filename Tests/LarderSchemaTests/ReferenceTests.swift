@@ -27,6 +27,20 @@ struct ReferenceTests {
         #expect(!schema.isValid(["c": ["up": ["a": "x"]]]))
     }
 
+    @Test("a reference leads only to files in the directory of the schema or below it, and to no NUL")
+    func directory() {
+        let directory = SchemaDirectory(ofFile: "/etc/larder/schema.json")
+        #expect(directory.path == "/etc/larder")
+        #expect(directory.path(of: "file:///etc/larder/other.json") == "/etc/larder/other.json")
+        #expect(directory.path(of: "file:///etc/larder/sub/%C3%A9.json") == "/etc/larder/sub/\u{E9}.json")
+        for uri in [
+            "file:///etc/larder/other.json%00", "file:///etc/larder/%00/../other.json", "file:///etc/passwd",
+            "file:///etc/larder/../passwd", "file:///etc/larder/%2E%2E/passwd", "https://example.com/other.json",
+        ] {
+            #expect(directory.path(of: uri) == nil, "\(uri)")
+        }
+    }
+
     @Test("an anchor in a loaded document is found by the URI of the document and by its `$id`")
     func anchors() throws {
         let documents = [

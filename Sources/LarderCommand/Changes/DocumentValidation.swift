@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderJSON
+import LarderPlatform
 import LarderSchema
 
 /// Validates documents with a schema that the command line has read.
@@ -47,7 +48,9 @@ struct DocumentValidation {
         var options = SchemaOptions()
         if let assertsFormats { options.formats = assertsFormats ? .asserted : .ignored }
         return try JSONSchema(document, baseURI: directory.uri, options: options) { uri in
-            guard let path = directory.path(of: uri), let bytes = try? Input.text(of: path) else { return nil }
+            guard let path = directory.path(of: uri), RealPath.isBelow(path, directory: directory.path),
+                let bytes = try? Input.text(of: path)
+            else { return nil }
             return try? LenientJSON.parse(bytes, name: path)
         }
     }

@@ -1,6 +1,7 @@
 import LarderConfigModel
 import LarderConfigSources
 import LarderConfigStorage
+import Glibc
 import LarderPlatform
 
 /// A namespace as read from disk at the start of the agent: its last known good state, with the current content of its
@@ -22,10 +23,15 @@ struct RecoveredNamespace: Sendable {
     ///   content, and the status reports the problem.
     init(_ configuration: NamespaceConfiguration, environment: NamespaceEnvironment) throws(FileError) {
         self.configuration = configuration
+        let directory = environment.stateDirectory + "/config/" + configuration.name
+        do throws(UnsafeDirectory) {
+            try UnsafeDirectory.check(directory, followsLink: false)
+        } catch {
+            throw FileError("open", directory, errno: EPERM, reason: error.description)
+        }
         archive = ConfigArchive(
             namespace: configuration.name, epoch: environment.epoch,
-            directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
-            logger: environment.logger)
+            directory: directory, files: environment.files, logger: environment.logger)
         archive.generations.configure(configuration.history)
         let state = try archive.restore()
         self.state = state
@@ -33,8 +39,7 @@ struct RecoveredNamespace: Sendable {
         files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
         lastGood = state.layers
         savedSchema = SavedSchema(
-            directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
-            logger: environment.logger)
+            directory: directory, files: environment.files, logger: environment.logger)
         readSchema()
         for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {

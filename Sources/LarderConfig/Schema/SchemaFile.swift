@@ -1,6 +1,7 @@
 package import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
+import LarderPlatform
 import LarderSchema
 
 /// Reads a schema and the documents to which it refers. These must be in the directory of the schema or below it.
@@ -27,7 +28,13 @@ package struct SchemaFile: Sendable {
     /// Reads and compiles the schema. Blocks on disk I/O. An error names the file, and its line or the place in the
     /// schema.
     package func read() -> Reading {
-        compile { path throws(SchemaFileError) in
+        let directory = SchemaDirectory(ofFile: settings.path).path
+        return compile { path throws(SchemaFileError) in
+            if path != settings.path, !RealPath.isBelow(path, directory: directory) {
+                throw SchemaFileError(
+                    "\(path) leads out of \(directory) by a symbolic link; copy the file into the directory of the schema"
+                )
+            }
             do throws(FileReadError) {
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes).files
                 if files.count == 1, let file = files.first, file.path == path { return try DocumentFiles.parse(file) }

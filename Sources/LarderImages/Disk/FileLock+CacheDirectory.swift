@@ -10,6 +10,12 @@ extension FileLock {
         let path = directory + "/lock"
         let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640) }
         guard descriptor >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno).asImageError }
+        // The content of the file is replaced below, which would destroy a file that has another name, too.
+        var information = stat()
+        guard fstat(descriptor, &information) == 0, information.st_nlink <= 1 else {
+            close(descriptor)
+            throw CacheFileError(operation: "open", name: path, errno: EMLINK).asImageError
+        }
         do throws(Failure) {
             try self.init(descriptor)
         } catch {

@@ -1,6 +1,8 @@
 /// The directory of a schema file. References of the schema may lead to files in it and below it, and nowhere else.
 package struct SchemaDirectory: Sendable {
     private let segments: [Substring]
+    /// The path of the directory.
+    package var path: String { "/" + segments.joined(separator: "/") }
     /// The URI of the schema file (RFC 8089).
     package let uri: String
 
@@ -26,7 +28,8 @@ package struct SchemaDirectory: Sendable {
         return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
     }
 
-    /// Replaces percent-encoded bytes; nil if the encoding is invalid or the result is not UTF-8.
+    /// Replaces percent-encoded bytes; nil if the encoding is invalid, or if the result is not UTF-8 or contains a NUL,
+    /// which would end the path of a system call.
     private static func decoded(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -41,6 +44,6 @@ package struct SchemaDirectory: Sendable {
             bytes.append(value)
             rest = rest.dropFirst(2)
         }
-        return String(validating: bytes, as: UTF8.self)
+        return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)
     }
 }

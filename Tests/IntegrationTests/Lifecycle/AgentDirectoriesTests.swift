@@ -67,19 +67,66 @@ extension Integration {
             }
         }
 
-        @Test("a symbolic link in place of the image directory is refused")
+        @Test("a symbolic link in place of the image directory disables only the image cache")
         func linkedImages() throws {
             try AgentHome.with { home in
                 try makeDirectory(home.directory + "/cache", mode: 0o750)
                 try makeDirectory(home.directory + "/elsewhere", mode: 0o750)
                 try link(home.directory + "/cache/images", to: home.directory + "/elsewhere")
-                let agent = try home.runUntilExit()
-                #expect(agent.end == .exit(1))
-                #expect(agent.log.contains("/cache/images is a symbolic link"), "\(agent.log)")
+                let agent = try home.start()
+                let problem = try agent.call("agent.info")["imageProblem"]?.string ?? ""
+                #expect(problem.contains("/cache/images is a symbolic link"), "\(problem)")
+                #expect(try agent.call("config.set", ["path": "n", "value": 1])["error"] == nil)
             }
         }
 
         // MARK: Owner and mode
+
+        /// The log of an agent that refuses a directory. It does not start, except without images if the directory is
+        /// that of the cache.
+        private func refusal(of name: String, _ home: AgentHome, _ socket: String) throws -> String {
+            guard name.hasPrefix("cache") else {
+                let agent = try home.runUntilExit(socket: socket)
+                #expect(agent.end == .exit(1))
+                return agent.log
+            }
+            let agent = try home.start(socket: socket)
+            #expect(try agent.call("agent.info")["imageProblem"] != nil)
+            #expect(try agent.stop() == .exit(0))
+            return agent.log
+        }
+
+        @Test(
+            "a directory that another user could replace is refused before anything is created below it", .needsRoot)
+        func replaceable() throws {
+            try AgentHome.with { home in
+                chmod(home.directory, 0o755)
+                let (own, victim) = (home.directory + "/own", home.directory + "/victim")
+                try makeDirectory(own, mode: 0o755)
+                try makeDirectory(victim, mode: 0o700)
+                try link(own + "/dir", to: victim)
+                chown(own, 60200, 60200)
+                let refused = try home.runUntilExit(state: own + "/dir")
+                #expect(refused.end == .exit(1))
+                #expect(refused.log.contains("\(own) belongs to user 60200"), "\(refused.log)")
+                #expect(try home.runUntilExit(state: own + "/new").end == .exit(1))
+                #expect(!home.exists(own + "/new"))
+                #expect(try FileManager.default.contentsOfDirectory(atPath: victim).isEmpty)
+            }
+        }
+
+        @Test("an agent that is started without standard streams uses /dev/null for them")
+        func closedStreams() throws {
+            try AgentHome.with { home in
+                let agent = try home.start(wrapper: ["sh", "-c", #"exec "$0" "$@" <&- >&- 2>&-"#])
+                for number in 0...2 {
+                    let target = try FileManager.default.destinationOfSymbolicLink(
+                        atPath: "/proc/\(agent.pid)/fd/\(number)")
+                    #expect(target == "/dev/null")
+                }
+                #expect(try agent.call("agent.ping") == ["pong": true])
+            }
+        }
 
         @Test(
             "a directory that others can write to is refused with the command that fixes it",
@@ -96,12 +143,11 @@ extension Integration {
                     #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
                     return
                 }
-                let agent = try home.runUntilExit(socket: socket)
-                #expect(agent.end == .exit(1))
-                #expect(agent.log.contains("mode 0\(String(mode, radix: 8))"), "\(agent.log)")
-                #expect(agent.log.contains("chmod go-w \(path)"), "\(agent.log)")
+                let log = try refusal(of: name, home, socket)
+                #expect(log.contains("mode 0\(String(mode, radix: 8))"), "\(log)")
+                #expect(log.contains("chmod go-w \(path)"), "\(log)")
                 // The error suggests the sticky bit only for the directory of the socket, where it is sufficient.
-                #expect(agent.log.contains("chmod +t \(path)") == (name == "run"), "\(agent.log)")
+                #expect(log.contains("chmod +t \(path)") == (name == "run"), "\(log)")
                 #expect(!home.exists(path + "/lock"))
                 chmod(path, 0o755)
                 #expect(try home.start(socket: socket).call("agent.ping") == ["pong": true])
@@ -116,16 +162,15 @@ extension Integration {
                 let path = "\(home.directory)/\(name)"
                 try makeDirectory(path, mode: 0o755)
                 chown(path, 4711, 4711)
-                let agent = try home.runUntilExit(socket: home.directory + "/run/sock")
-                #expect(agent.end == .exit(1))
-                #expect(agent.log.contains("belongs to user 4711"), "\(agent.log)")
-                #expect(agent.log.contains("chown -R 0 \(path)"), "\(agent.log)")
+                let log = try refusal(of: name, home, home.directory + "/run/sock")
+                #expect(log.contains("belongs to user 4711"), "\(log)")
+                #expect(log.contains("chown -R 0 \(path)"), "\(log)")
             }
         }
 
         @Test(
             "a world-writable directory owned by root, such as an emptyDir volume, is refused with the commands to fix it",
-            .needsRoot, arguments: ["run", "state", "cache"])
+            .needsRoot, arguments: ["run", "state"])
         func volume(name: String) throws {
             try AgentHome.with { home in
                 let path = "\(home.directory)/\(name)"
