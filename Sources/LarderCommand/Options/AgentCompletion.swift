@@ -57,7 +57,8 @@ enum AgentCompletion {
     }
 
     static func values(_ line: CompletionLine) async -> [String] {
-        guard let command = await line.setCommand, let text = command.path, let path = try? JSONPath(parsing: text) else {
+        guard let command = await line.setCommand, let text = command.path, let path = try? JSONPath(parsing: text)
+        else {
             return []
         }
         let namespace = command.namespace.namespace

@@ -32,7 +32,8 @@ struct CommandParsingTests {
             ])
         #expect(Arguments.normalized(["--json", "image", "--help"]) == ["image", "--json", "--help"])
         let command = try #require(
-            try await Larder.asyncParseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
+            try await Larder.asyncParseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"]))
+                as? GetCommand)
         #expect(command.namespace.namespace == "web")
         #expect(command.agent.connection.timeout.duration == .seconds(2))
     }
@@ -44,11 +45,13 @@ struct CommandParsingTests {
         #expect(set.path == "a.b")
         #expect(set.value == "-5")
         #expect(set.ttl?.duration == .seconds(600))
-        let watch = try #require(try await Larder.asyncParseAsRoot(["watch", "--count", "3", "--patch"]) as? WatchCommand)
+        let watch = try #require(
+            try await Larder.asyncParseAsRoot(["watch", "--count", "3", "--patch"]) as? WatchCommand)
         #expect(watch.count == 3)
         #expect(watch.patch)
         #expect(watch.path.text == "")
-        let push = try #require(try await Larder.asyncParseAsRoot(["push", "-", "--version", "7", "--force"]) as? PushCommand)
+        let push = try #require(
+            try await Larder.asyncParseAsRoot(["push", "-", "--version", "7", "--force"]) as? PushCommand)
         #expect(push.file == "-")
         #expect(push.version == "7")
         let call = try #require(try await Larder.asyncParseAsRoot(["call", "agent.ping"]) as? CallCommand)
@@ -60,7 +63,8 @@ struct CommandParsingTests {
         #expect(exec.command == ["env", "-u", "--watch"])
         #expect(exec.signal?.number == SIGHUP)
         let render = try #require(
-            try await Larder.asyncParseAsRoot(["render", "t", "o", "--mode", "0640", "--owner", "u:g"]) as? RenderCommand)
+            try await Larder.asyncParseAsRoot(["render", "t", "o", "--mode", "0640", "--owner", "u:g"])
+                as? RenderCommand)
         #expect(render.output == "o")
         #expect(render.mode?.bits == 0o640)
         #expect(render.owner == FileOwner(argument: "u:g"))
@@ -104,7 +108,9 @@ struct CommandParsingTests {
             ["image", "put", "f"], ["image", "put", "--url", "u"],
         ])
     func usageErrors(arguments: [String]) async {
-        let error = await #expect(throws: (any Error).self) { try await Larder.asyncParseAsRoot(Arguments.normalized(arguments)) }
+        let error = await #expect(throws: (any Error).self) {
+            try await Larder.asyncParseAsRoot(Arguments.normalized(arguments))
+        }
         guard let error else { return }
         #expect(!Larder.exitCode(for: error).isSuccess)
         #expect(!Larder.message(for: error).contains("\n"))

@@ -37,8 +37,10 @@ struct UsageMessageTests {
 
     @Test("an error of a verb with values still names the cause")
     func causes() async throws {
-        #expect(await message(["set", "a", "--x"])?.hasSuffix("; write -- before a value that begins with a dash") == true)
-        #expect(await message(["set", "a", "1", "--ttl", "soon"])?.contains("'soon' is invalid for '--ttl <time>'") == true)
+        #expect(
+            await message(["set", "a", "--x"])?.hasSuffix("; write -- before a value that begins with a dash") == true)
+        #expect(
+            await message(["set", "a", "1", "--ttl", "soon"])?.contains("'soon' is invalid for '--ttl <time>'") == true)
         let surplus = try #require(await message(["set", "a", "1", "--ttl", "1m", "2"]))
         #expect(surplus == "Unexpected argument '…'", "\(surplus)")
         #expect(await message(["set"])?.contains("<path>") == true)
@@ -54,10 +56,12 @@ struct UsageMessageTests {
             #expect(command.change.reason == reason)
             #expect(command.value == "10")
         }
-        let short = try #require(try await Larder.asyncParseAsRoot(Arguments.normalized(["get", "a", "-n", "-x"])) as? GetCommand)
+        let short = try #require(
+            try await Larder.asyncParseAsRoot(Arguments.normalized(["get", "a", "-n", "-x"])) as? GetCommand)
         #expect(short.namespace.namespace == "-x")
         let output = try #require(
-            try await Larder.asyncParseAsRoot(Arguments.normalized(["image", "get", "u", "-o", "--f"])) as? ImageGetCommand)
+            try await Larder.asyncParseAsRoot(Arguments.normalized(["image", "get", "u", "-o", "--f"]))
+                as? ImageGetCommand)
         #expect(output.output == "--f")
         let flag = try #require(
             try await Larder.asyncParseAsRoot(Arguments.normalized(["get", "--json", "-n", "x"])) as? GetCommand)
@@ -73,7 +77,8 @@ struct UsageMessageTests {
             #expect(command.ttl?.duration == .seconds(600))
         }
         for value in ["-x", "--dry", "-x=1", "--eu"] {
-            #expect(await message(["set", "a", value])?.contains("write -- before a value that begins with a dash") == true)
+            #expect(
+                await message(["set", "a", value])?.contains("write -- before a value that begins with a dash") == true)
             let words = Arguments.normalized(["set", "a", "--", value])
             #expect(try await (Larder.asyncParseAsRoot(words) as? SetCommand)?.value == value)
         }

@@ -5,7 +5,9 @@ import TestSupport
 enum Products {
     /// The daemon. The environment variable `LARDER_AGENT` overrides the path, for example with that of an installed
     /// daemon.
-    static var agent: String { get throws { try ProcessInfo.processInfo.environment["LARDER_AGENT"] ?? publicAgent.get() } }
+    static var agent: String {
+        get throws { try ProcessInfo.processInfo.environment["LARDER_AGENT"] ?? publicAgent.get() }
+    }
 
     /// The command line as the package installs it: a link `larder` to the daemon. The environment variable
     /// `LARDER_CLI` overrides the path.

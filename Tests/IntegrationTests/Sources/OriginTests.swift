@@ -129,7 +129,8 @@ extension Integration {
                 #expect(status["lastError"]?["name"]?.string == bad.error)
                 let message = try require(status["lastError"]?["message"]?.string, "message")
                 #expect(message.contains(bad.message))
-                #expect(message.split(separator: "http://127", omittingEmptySubsequences: false).count <= 2, "\(message)")
+                #expect(
+                    message.split(separator: "http://127", omittingEmptySubsequences: false).count <= 2, "\(message)")
                 #expect(status["refused"]?.isNull == !bad.isRefused, "\(status)")
                 #expect(status["refused"]?["version"]?.string == bad.version)
                 #expect(status["upstream"]?["version"] == "5")
