@@ -108,7 +108,8 @@ struct ReusedConnectionTests {
             }
         }
         let response = try await withFetcher { fetcher in
-            let request = FetchRequest(url: server.url, validator: Validator(etag: "\"1\"", url: server.url), timeouts: .long)
+            let request = FetchRequest(
+                url: server.url, validator: Validator(etag: "\"1\"", url: server.url), timeouts: .long)
             _ = try await fetcher.fetch(request)
             return try await fetcher.fetch(request).requireDocument()
         }
