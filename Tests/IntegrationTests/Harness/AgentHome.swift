@@ -152,13 +152,15 @@ final class AgentHome {
     ///   - listener: A listening socket that is passed to the agent by socket activation, as systemd does.
     ///   - beforeReady: Called after the process has started and before the wait.
     func start(
-        socket: String? = nil, state: String? = nil, wrapper: [String] = [], listener: Descriptor? = nil,
-        logLevel: String = "info", beforeReady: (ChildProcess) throws -> Void = { _ in }
+        socket: String? = nil, state: String? = nil, cache: String? = nil, wrapper: [String] = [],
+        listener: Descriptor? = nil, logLevel: String = "info",
+        beforeReady: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
         // LISTEN_PID must be the pid of the agent, which is not known yet. A shell sets it and then becomes the agent
         // by `exec`.
         let activation = listener == nil ? [] : ["sh", "-c", #"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#]
-        let command = activation + wrapper + [try Products.agent] + arguments(socket: socket, state: state)
+        let command =
+            activation + wrapper + [try Products.agent] + arguments(socket: socket, state: state, cache: cache)
         let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
         var environment = environment
         environment["NOTIFY_SOCKET"] = notify.path
@@ -191,9 +193,9 @@ final class AgentHome {
     }
 
     /// Starts an agent that is expected to fail at startup, and waits until it exits.
-    func runUntilExit(socket: String? = nil, state: String? = nil, cache: String? = nil) throws -> Command {
+    func runUntilExit(socket: String? = nil, state: String? = nil) throws -> Command {
         try Command.run(
-            Products.agent, arguments(socket: socket, state: state, cache: cache), environment: environment,
+            Products.agent, arguments(socket: socket, state: state), environment: environment,
             directory: directory)
     }
 }
