@@ -41,14 +41,27 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// Writes ``description`` to memory with space for 64 characters.
     func write(to digits: UnsafeMutablePointer<CChar>) {
-        var position = digits
-        for word in [words.0, words.1, words.2, words.3] {
-            for shift in stride(from: 60, through: 0, by: -4) {
-                let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift)) & 0xF
-                position.pointee = CChar(digit < 10 ? 0x30 + digit : 0x57 + digit)
-                position += 1
-            }
+        let memory = UnsafeMutableRawPointer(digits)
+        func write(_ word: UInt64, at offset: Int) {
+            memory.storeBytes(of: Self.digits(word >> 32).bigEndian, toByteOffset: offset, as: UInt64.self)
+            memory.storeBytes(of: Self.digits(word & 0xFFFF_FFFF).bigEndian, toByteOffset: offset + 8, as: UInt64.self)
         }
+        write(words.0, at: 0)
+        write(words.1, at: 16)
+        write(words.2, at: 32)
+        write(words.3, at: 48)
+    }
+
+    /// The eight hexadecimal digits of a number of 32 bits, the first one in the highest byte. Each reply with a path
+    /// needs them, so all eight are computed at once.
+    private static func digits(_ number: UInt64) -> UInt64 {
+        // Spread the half-bytes to one byte each.
+        var bytes = (number << 16) & 0xFFFF_0000_0000 | number & 0xFFFF
+        bytes = (bytes << 8) & 0x00FF_0000_00FF_0000 | bytes & 0x0000_00FF_0000_00FF
+        bytes = (bytes << 4) & 0x0F00_0F00_0F00_0F00 | bytes & 0x000F_000F_000F_000F
+        // 1 in each byte above 9, whose digit is a letter.
+        let letters = ((bytes &+ 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101
+        return bytes &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
     package static func == (left: BlobDigest, right: BlobDigest) -> Bool {

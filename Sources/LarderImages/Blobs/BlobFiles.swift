@@ -64,7 +64,7 @@ final class BlobFiles: Sendable {
             guard let start = name.baseAddress else { return true }
             // "blobs/", two digits, a slash, 64 digits and a zero byte; see ``name(_:)``.
             digest.write(to: start + 9)
-            for (offset, byte) in "blobs/".utf8.enumerated() { name[offset] = CChar(byte) }
+            (name[0], name[1], name[2], name[3], name[4], name[5]) = (0x62, 0x6C, 0x6F, 0x62, 0x73, 0x2F)
             (name[6], name[7], name[8], name[73]) = (name[9], name[10], 0x2F, 0)
             return files.hasFile(start)
         }
