@@ -3,8 +3,8 @@ public import LarderJSON
 
 /// Reads typed members of parameters (named or positional) and results. Each error names the member.
 ///
-/// Unknown members of results are ignored, so that newer versions of the protocol can add members. Unknown parameters
-/// are rejected by ``rejectUnknown(_:found:)``.
+/// Unknown members of results are ignored, so that newer versions of the protocol can add members. Unknown parameters are
+/// rejected.
 public struct MemberReader {
     private let value: JSONValue?
     /// The members' names in the order of the array elements; empty unless the parameters are an array.
