@@ -107,7 +107,8 @@ package struct NamespaceSchema: Sendable {
             if found.isEmpty { continue }
             let known = Self.places(
                 compiled.validate((isLive ? previous.live : previous).withoutOverrides.resolved(), maxErrors: .max))
-            let added = found.filter { !known.contains(Place($0)) && !isSupplied($0, byOverridesOf: after) }
+            var added = found.filter { !known.contains(Place($0)) }
+            if added.contains(where: Self.isOfMissingMember) { added = unsupplied(added, byOverridesOf: after) }
             if !added.isEmpty { return report(Array(added.prefix(settings.maximumErrors)), of: value, in: lower) }
         }
         return []
@@ -119,12 +120,19 @@ package struct NamespaceSchema: Sendable {
         hiddenProblems(in: layers, previous: previous)
     }
 
-    /// Whether overrides supply the members whose absence without overrides is a violation.
-    private func isSupplied(_ violation: SchemaViolation, byOverridesOf layers: Layers) -> Bool {
-        guard ["required", "dependentRequired", "dependencies"].contains(violation.keyword) else { return false }
+    /// Returns the violations except for those whose missing members are supplied by overrides.
+    private func unsupplied(_ violations: [SchemaViolation], byOverridesOf layers: Layers) -> [SchemaViolation] {
         let value = layers.resolved()
-        return value.value(at: violation.path)?.kind == .object
-            && !Self.places(compiled.validate(value, maxErrors: .max)).contains(Place(violation))
+        // Once for all violations, because a document may have one in each of its objects.
+        let remaining = Self.places(compiled.validate(value, maxErrors: .max))
+        return violations.filter { violation in
+            !Self.isOfMissingMember(violation) || remaining.contains(Place(violation))
+                || value.value(at: violation.path)?.kind != .object
+        }
+    }
+
+    private static func isOfMissingMember(_ violation: SchemaViolation) -> Bool {
+        ["required", "dependentRequired", "dependencies"].contains(violation.keyword)
     }
 
     /// The path and the keyword of a violation.
