@@ -9,9 +9,10 @@ struct ApplyCommand: AsyncParsableCommand {
         abstract: "Set and remove several overrides as one change, or many in portions.",
         discussion: """
             The file has one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set; lines of \
-            unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON5 object has a member \
-            for each path and its value. A JSON5 array has the changes as config.apply takes them, with op (set, unset \
-            or test), path, value, ttlMilliseconds, ifValue and ifAbsent. A file with a mistake changes nothing.
+            unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON object has a member for \
+            each path and its value. A JSON array has the changes as config.apply takes them, with op (set, unset or \
+            test), path, value, ttlMilliseconds, ifValue and ifAbsent. As in JSON5, comments, names without quotation \
+            marks and trailing commas are allowed. A file with a mistake changes nothing.
 
             All changes of a file of at most 1,000 changes are made, with one revision, or none of them. If a \
             condition does not hold, the exit status is 13.
