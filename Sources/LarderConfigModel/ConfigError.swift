@@ -42,6 +42,8 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// How long the source asked clients to wait (`Retry-After`); nil if it did not.
     package let retryAfter: Duration?
 
+    /// Whether a refresh or push with `force` skips the check that refused the document.
+    package let canForce: Bool
     /// How many members the document would remove, if it was rejected for that; otherwise nil.
     package let deletion: MassDeletion?
     /// The path whose value caused a `conflict`; nil if the revision or the epoch caused it, and for other errors.
@@ -50,12 +52,13 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     package let schemaProblems: [SchemaProblem]
 
     package init(
-        _ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil,
-        schemaProblems: [SchemaProblem] = []
+        _ code: Code, _ message: String, retryAfter: Duration? = nil, canForce: Bool = false,
+        deletion: MassDeletion? = nil, schemaProblems: [SchemaProblem] = []
     ) {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
+        self.canForce = canForce
         self.deletion = deletion
         self.schemaProblems = schemaProblems
         conflictPath = nil
@@ -66,7 +69,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     init(conflictAt path: [String]?, _ message: String) {
         code = .conflict
         self.message = message
-        (retryAfter, deletion, schemaProblems) = (nil, nil, [])
+        (retryAfter, canForce, deletion, schemaProblems) = (nil, false, nil, [])
         conflictPath = path.map { JSONPath($0) }
     }
 

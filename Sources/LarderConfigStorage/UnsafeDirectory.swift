@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 
 /// A directory of the agent in which another user could replace files, or a path on which another user could replace the
 /// directory.
@@ -100,14 +101,15 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         guard isTrusted(owner) else {
             throw UnsafeDirectory(
                 description: "\(text(directory)) belongs to user \(owner), who could replace \(path); run the agent as "
-                    + "user \(owner), name a directory elsewhere, or change the owner: chown \(user) \(text(directory))"
+                    + "user \(owner), name a directory elsewhere, or change the owner: chown \(user) \(text(directory).shellWord)"
             )
         }
         if mode & 0o022 == 0 || mode & 0o1000 != 0 { return }
         throw UnsafeDirectory(
             description:
                 "\(text(directory)) has mode 0\(String(mode, radix: 8)), so other users could replace \(path); "
-                + "name a directory elsewhere, or run: chmod go-w \(text(directory)), or: chmod +t \(text(directory))")
+                + "name a directory elsewhere, or run: chmod go-w \(text(directory).shellWord), or: "
+                + "chmod +t \(text(directory).shellWord)")
     }
 
     private static func isTrusted(_ owner: uid_t) -> Bool { owner == geteuid() || owner == 0 }

@@ -54,7 +54,7 @@ struct CredentialTests {
         if geteuid() == 0 {
             #expect(try Credential.file(path).read() == "hunter2")
             #expect(chown(path, 1, 1) == 0)
-            #expect(try refusal(of: .file(path)).contains("belongs to user 1"))
+            #expect(try refusal(of: .file(path)).hasSuffix("belongs to user 1; run: chown 0 \(path)"))
         } else {
             #expect(try refusal(of: .file(path)).contains("chmod 600"))
         }

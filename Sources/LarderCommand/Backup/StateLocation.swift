@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 
 /// The directory to which a backup is restored.
 enum StateLocation {

@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 
 /// Creates the commands in messages. They are complete, so that users can paste them.
 struct Hints: Sendable, Equatable {

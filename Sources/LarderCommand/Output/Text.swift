@@ -32,20 +32,6 @@ extension String {
         return text
     }
 
-    /// The text, quoted as one word of a shell command if necessary.
-    var shellWord: String {
-        let isPlain =
-            !isEmpty
-            && utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-                case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-                default: "/._-+:@%,".utf8.contains(byte)
-                }
-            }
-        return isPlain ? self : "'\(replacing("'", with: "'\\''"))'"
-    }
-
     /// The text, padded with trailing spaces to a width in characters.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))

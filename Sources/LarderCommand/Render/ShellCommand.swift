@@ -1,5 +1,6 @@
 import Glibc
 import LarderClientCore
+import LarderEncoding
 
 /// A command for a file, run by `/bin/sh`. In the command, a word `{}` and `$LARDER_FILE` stand for the path of the
 /// file.

@@ -28,6 +28,8 @@ package struct ConfigStatusReport: Sendable {
         /// Its upstream version; nil if it had none.
         package var version: String?
         package var reason: String
+        /// Whether a refresh or push with `force` skips the check that refused it.
+        package var canForce: Bool
         package var at: Int
     }
 

@@ -46,7 +46,8 @@ struct RefreshRecord: Sendable {
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
-        refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
+        refused = ConfigStatusReport.Refusal(
+            version: version?.text, reason: error.message, canForce: error.canForce, at: now)
         if let deletion = error.deletion {
             quarantine = ConfigStatusReport.Quarantine(version: version?.text, deletion: deletion, at: now)
         }

@@ -74,7 +74,7 @@ struct RemoteReplacement: Sendable {
             .rejected,
             "the document would remove \(deletion.removed) of \(deletion.members) members, more than \(maximum) % "
                 + "(maximumDeletionPercent); use force if that is intended",
-            deletion: deletion)
+            canForce: true, deletion: deletion)
     }
 
     /// Whether the versions of two sources can be compared. Versions of two different sources cannot. The version of a

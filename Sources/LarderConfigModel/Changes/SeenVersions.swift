@@ -29,7 +29,7 @@ extension SeenVersions {
             throw ConfigError(
                 .rejected,
                 "version \(version) is older than version \(highest), which was accepted before; use force if that is "
-                    + "intended")
+                    + "intended", canForce: true)
         }
         let place = document.versionPath.map { " at \($0.pointer)" } ?? ""
         switch document.versionRequirement {
@@ -40,12 +40,12 @@ extension SeenVersions {
             throw ConfigError(
                 .rejected,
                 "the document has no version\(place), but an earlier one of this source had \(previous); correct the "
-                    + "source, set versionRequired to false, or use force if that is intended")
+                    + "source, set versionRequired to false, or use force if that is intended", canForce: true)
         case .always:
             throw ConfigError(
                 .rejected,
                 "the document has no version\(place), but the settings require one; correct the source or versionPath, "
-                    + "set versionRequired to false, or use force if that is intended")
+                    + "set versionRequired to false, or use force if that is intended", canForce: true)
         }
     }
 

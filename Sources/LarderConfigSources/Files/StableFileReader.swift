@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 import LarderPlatform
 
 /// Reads a file that other processes may be writing. All returned bytes belong to one version of the file.
@@ -77,15 +78,16 @@ struct StableFileReader {
         guard isRoots || status.st_uid == geteuid() else {
             throw FileReadError(
                 .exposed, path,
-                "it contains a secret but belongs to user \(status.st_uid); chown it to root or the agent's user"
-            )
+                "it contains a secret but belongs to user \(status.st_uid); run: chown \(geteuid()) \(path.shellWord)")
         }
         // A file of root may be readable by its group, so that an agent that does not run as root can use the file.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
             throw FileReadError(
                 .exposed, path,
-                "it contains a secret that other users can read or change; run: chmod 600 \(path)"
-                    + (isRoots ? ", or chmod 640 with a group of the agent" : ""))
+                "it contains a secret that other users can read or change; run: "
+                    + (isRoots && geteuid() != 0
+                        ? "chgrp \(getegid()) \(path.shellWord) && chmod 640 \(path.shellWord)"
+                        : "chmod 600 \(path.shellWord)"))
         }
     }
 

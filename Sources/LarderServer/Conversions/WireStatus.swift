@@ -22,7 +22,9 @@ extension ConfigNamespace {
                     name: WireError($0.error).code.name, message: $0.error.message, at: Timestamp(milliseconds: $0.at))
             },
             refused: status.refused.map {
-                ConfigStatus.Refusal(version: $0.version, reason: $0.reason, at: Timestamp(milliseconds: $0.at))
+                ConfigStatus.Refusal(
+                    version: $0.version, reason: $0.reason, canForce: $0.canForce,
+                    at: Timestamp(milliseconds: $0.at))
             },
             upstream: status.upstream.map { upstream in
                 ConfigStatus.Upstream(

@@ -57,10 +57,11 @@ extension ConfigGet: Method {
                     + "\(first.text); correct the value or the schema", code: .unavailable)
         }
         if current.awaitsSource {
+            let reason = publication.status.lastError.map { ": \($0.error.message)" } ?? ""
             return WireError(
                 .unavailable,
                 "no value at \"\(path)\" in namespace \"\(namespace)\": its remote source has not delivered a valid "
-                    + "document yet; call config.status for the reason")
+                    + "document yet\(reason)")
         }
         return WireError(.notFound, "no value at \"\(path)\" in namespace \"\(namespace)\"")
     }

@@ -1,5 +1,6 @@
 /// The reason of a TLS failure, extracted from the error text of NIOSSL. The reason names of BoringSSL (err.h, ssl.h)
-/// are translated; the rest of the text, such as source locations, is dropped.
+/// are translated; the rest of the text, such as source locations, is dropped. The advice is for sources and for images,
+/// for which the settings name neither authorities nor client certificates.
 struct TLSFailure: Sendable {
     /// The failure and what to do.
     let text: String
@@ -17,7 +18,8 @@ struct TLSFailure: Sendable {
         } else if description.hasSuffix("unknownError([])") {
             // BoringSSL reports an empty list of errors if it finds no authority certificates to load.
             text =
-                "this host has no authority certificates; install ca-certificates, or set certificateAuthority"
+                "this host has no authority certificates; install ca-certificates and restart the agent, or name the "
+                + "authority of a source in certificateAuthority"
         } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
             Self.advice(on: reason).map { (reason, $0) }
         }).first {
@@ -49,16 +51,17 @@ struct TLSFailure: Sendable {
     private static func advice(on reason: String) -> String? {
         switch reason {
         case "CERTIFICATE_VERIFY_FAILED":
-            "its certificate is not signed by a trusted authority, or is for another name; "
-                + "set certificateAuthority to its authority, or replace the certificate"
+            "its certificate is not signed by a trusted authority, or is for another name; add its authority to this "
+                + "host (update-ca-certificates(8)) and restart the agent, name that of a source in "
+                + "certificateAuthority, or replace the certificate"
         case "TLSV1_ALERT_CERTIFICATE_REQUIRED", "TLSV13_ALERT_CERTIFICATE_REQUIRED":
-            "it requires a client certificate; set certificate and privateKey"
+            "it requires a client certificate, which only sources can have; set certificate and privateKey there"
         case "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_REVOKED",
             "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "TLSV1_ALERT_UNKNOWN_CA",
             "TLSV1_ALERT_ACCESS_DENIED":
             "it rejected the client certificate; check certificate and privateKey"
         case "SSLV3_ALERT_HANDSHAKE_FAILURE":
-            "it refused the handshake; if it requires a client certificate, set certificate and privateKey"
+            "it refused the handshake; if it requires a client certificate, set certificate and privateKey of the source"
         case "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST":
             "it does not use TLS on this port; check the port, or use http"
         default:

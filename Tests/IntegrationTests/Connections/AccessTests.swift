@@ -36,8 +36,8 @@ extension Integration {
                 #expect(try client.call("config.refresh")["notModified"] != nil)
                 #expect(try client.call("config.get", ["v"])["value"] == 1)
                 for (settings, word) in [
-                    ("certificateAuthority: '@/other.pem'", "set certificateAuthority"),
-                    ("", "set certificateAuthority"), ("certificateAuthority: '@/none.pem'", "none.pem"),
+                    ("certificateAuthority: '@/other.pem'", "certificateAuthority"),
+                    ("", "certificateAuthority"), ("certificateAuthority: '@/none.pem'", "none.pem"),
                     ("certificateAuthority: '@/nginx.conf'", "nginx.conf does not contain a PEM certificate"),
                 ] {
                     try home.write(settings: Self.settings(nginx, settings))

@@ -209,7 +209,8 @@ struct DoctorMoreChecksTests {
     func rejectedPushes() {
         var shop = ConfigStatus.Namespace.healthy
         shop.namespace = "shop"
-        shop.refused = ConfigStatus.Refusal(version: "4", reason: "version 4 is older", at: AgentFacts.start)
+        shop.refused = ConfigStatus.Refusal(
+            version: "4", reason: "version 4 is older", canForce: true, at: AgentFacts.start)
         func advice() -> [String] { UpstreamCheck.findings(shop, AgentFacts.present, Hints()).flatMap(\.advice) }
         #expect(
             advice() == [
@@ -225,6 +226,8 @@ struct DoctorMoreChecksTests {
             advice() == [
                 "correct the document at the source, or accept it: larder refresh --force --namespace shop"
             ])
+        shop.refused?.canForce = false
+        #expect(advice() == ["correct the document at the source"])
     }
 
     @Test("many failed image requests, and refused connections, are reported")

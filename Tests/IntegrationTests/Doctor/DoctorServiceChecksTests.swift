@@ -48,6 +48,17 @@ struct DoctorServiceChecksTests {
                 "larder.service is active (running), but systemd had to restart it 3 times"
             ])
         #expect(examination.complaints.first?.advice == ["see why: journalctl -u larder.service -e"])
+        for (hours, complaint) in [
+            (3, "larder.service is active (running), but systemd had to restart it 3 times, the last time 3 h ago"),
+            (25, nil),
+        ] {
+            units.service = UnitFacts(
+                printed: "LoadState=loaded\nActiveState=active\nSubState=running\nNRestarts=3\n"
+                    + "ActiveEnterTimestampMonotonic=60000000\n",
+                uptime: .seconds(60 + hours * 3_600))
+            examination.service = .units(units)
+            #expect(examination.complaints.map(\.title) == [complaint].compactMap(\.self))
+        }
         units = .healthy
         units.isUser = true
         units.socket = ServiceFacts.Units.unit(["ActiveState": "active", "UnitFileState": "disabled"])

@@ -1,3 +1,5 @@
+import LarderEncoding
+
 /// Checks that there is enough disk space for the agent.
 enum DiskCheck {
     private static let name = "disk"

@@ -129,17 +129,25 @@ enum ServiceCheck {
                     ])
             ]
         }
+        var restarts = "no restarts after failures"
         if unit.restarts > 0 {
-            return [
-                Finding(
-                    .warning, name, "\(state), but systemd had to restart it \(times(unit.restarts))",
-                    advice: ["see why: \(units.journalctl("larder.service"))"])
-            ]
+            restarts = "systemd had to restart it \(times(unit.restarts))"
+            if let time = unit.activeTime {
+                restarts += ", the last time \(Human.ago(milliseconds: Int(time.components.seconds) * 1000))"
+            }
+            // systemd counts until somebody starts the service, but a crash of long ago needs no attention.
+            if unit.activeTime ?? .zero < .seconds(86_400) {
+                return [
+                    Finding(
+                        .warning, name, "\(state), but \(restarts)",
+                        advice: ["see why: \(units.journalctl("larder.service"))"])
+                ]
+            }
         }
         switch unit.activeState {
         case "active", "reloading":
             let watchdog = unit.hasWatchdog ? "with" : "without"
-            return [Finding(.ok, name, "\(state) \(watchdog) watchdog, no restarts after failures")]
+            return [Finding(.ok, name, "\(state) \(watchdog) watchdog, \(restarts)")]
         case "activating", "deactivating":
             return [
                 Finding(

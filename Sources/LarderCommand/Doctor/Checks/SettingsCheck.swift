@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 
 /// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {

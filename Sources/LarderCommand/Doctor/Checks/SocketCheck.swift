@@ -1,3 +1,5 @@
+import LarderEncoding
+
 /// Checks that the socket exists and that this user may connect to it.
 enum SocketCheck {
     private static let name = "socket"

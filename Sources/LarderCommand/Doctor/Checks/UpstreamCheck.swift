@@ -42,9 +42,9 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name, "\(name) rejected \(version(refused.version)): \(refused.reason)",
                     advice: [
-                        namespace.upstream == nil
-                            ? "correct the document and push it again, or accept it: \(accept)"
-                            : "correct the document at the source, or accept it: \(accept)"
+                        (namespace.upstream == nil
+                            ? "correct the document and push it again" : "correct the document at the source")
+                            + (refused.canForce ? ", or accept it: \(accept)" : "")
                     ]))
         }
         if let hold = namespace.hold {

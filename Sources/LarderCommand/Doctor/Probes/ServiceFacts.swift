@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 
 /// The state of the Larder units in systemd.
 enum ServiceFacts: Sendable, Equatable {
@@ -91,8 +92,11 @@ extension ServiceFacts {
         guard service.end == .exited(0), listener.end == .exited(0) else {
             return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
         }
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
         let units = Units(
-            isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
+            isUser: isUser, isRoot: geteuid() == 0,
+            service: UnitFacts(printed: service.text, uptime: .seconds(time.tv_sec)),
             socket: UnitFacts(printed: listener.text))
         guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
             return .unknown("the output of systemctl is incomplete")

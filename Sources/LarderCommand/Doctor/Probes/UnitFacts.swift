@@ -4,17 +4,24 @@ struct UnitFacts: Sendable, Equatable {
 
     static let queriedProperties = [
         "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
-        "WatchdogUSec", "Listen", "User",
+        "WatchdogUSec", "Listen", "User", "ActiveEnterTimestampMonotonic",
     ]
 
+    /// How long the unit has been active; nil if it is not, or if that is not known.
+    private(set) var activeTime: Duration?
+
     /// Parses the output of systemctl.
-    init(printed text: String) {
+    /// - Parameter uptime: the time of CLOCK_MONOTONIC when systemctl printed it; nil if unknown
+    init(printed text: String, uptime: Duration? = nil) {
         properties = Dictionary(
             text.split(separator: "\n").compactMap { line in
                 guard let equals = line.firstIndex(of: "=") else { return nil }
                 return (String(line[..<equals]), String(line[line.index(after: equals)...]))
             }
         ) { "\($0) \($1)" }
+        let microseconds = properties["ActiveEnterTimestampMonotonic"].flatMap(Int64.init) ?? 0
+        guard let uptime, activeState == "active", microseconds > 0 else { return }
+        activeTime = max(.zero, uptime - .microseconds(microseconds))
     }
 
     /// The load state of the unit file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty if unknown.

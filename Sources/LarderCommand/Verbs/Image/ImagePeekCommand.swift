@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderEncoding
 
 /// `larder image peek URL`
 struct ImagePeekCommand: AsyncParsableCommand {

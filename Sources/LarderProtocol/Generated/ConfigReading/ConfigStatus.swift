@@ -150,17 +150,21 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var version: String?
         /// Why the document was rejected, for people.
         public var reason: String
+        /// Whether a refresh or push with force skips the check that rejected it.
+        public var canForce: Bool
         public var at: Timestamp
 
-        public init(version: String?, reason: String, at: Timestamp) {
+        public init(version: String?, reason: String, canForce: Bool, at: Timestamp) {
             self.version = version
             self.reason = reason
+            self.canForce = canForce
             self.at = at
         }
 
         init(from reader: MemberReader) throws(WireError) {
             version = try reader.string("version")
             reason = try reader.requiredString("reason")
+            canForce = try reader.requiredBool("canForce")
             at = try reader.requiredTimestamp("at")
         }
 
@@ -168,6 +172,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             writer.beginObject()
             writer.nullableMember("version", version)
             writer.member("reason", reason)
+            writer.member("canForce", canForce)
             writer.member("at", at.description)
             writer.endObject()
         }
