@@ -163,8 +163,9 @@ let package = Package(
         larder(
             "larderd",
             [
-                "LarderJSON", "LarderClientCore", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings",
-                "LarderConfig", "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform",
+                "LarderEncoding", "LarderJSON", "LarderClientCore", "LarderCommand", "LarderEventLoop", "LarderServer",
+                "LarderSettings", "LarderConfig", "LarderConfigStorage", "LarderConfigSources", "LarderImages",
+                "LarderPlatform",
                 "LarderUpstream",
                 "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore, nioPosix, lifecycle,
                 signals,
@@ -259,7 +260,7 @@ let package = Package(
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",
-            ["larderd", "LarderConfig", logging, nioCore, nioEmbedded]),
+            ["larderd", "LarderConfig", "LarderProtocol", logging, nioCore, nioEmbedded]),
         tests(
             "IntegrationTests",
             [

@@ -36,7 +36,8 @@ PROTOCOL = pathlib.Path(__file__).resolve().parent.parent / "Protocol"
 SCHEMAS = PROTOCOL / "schemas"
 NESTING, BATCH = 128, 64
 DEFAULT_LINE_BYTES = 1048576
-COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown", "limitExceeded"}
+# While it waits for valid settings, the agent answers each request with `unavailable`.
+COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown", "limitExceeded", "unavailable"}
 
 
 # --- Schemas ---------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .timeout: "no reply in time; wait: the condition was not met in time"
         case .upstream: "the remote source failed, or a document was rejected; render: the check failed"
         case .unavailable:
-            "not available yet: no document from the remote source; image: the cache is disabled or unusable"
+            "not available yet: no document from the source, or no valid settings; image: the cache is disabled or unusable"
         case .offline: "image: the origin is unreachable, and no usable copy is cached"
         case .imageRefused: "image: the file is not an acceptable image"
         case .noRoom: "image: no space within the limits of the cache or on the disk"

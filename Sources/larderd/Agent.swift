@@ -113,6 +113,7 @@ struct Agent {
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
+        if let problem = plan.settingsProblem { status.note(settingsProblem: problem) }
         // Services stop in the reverse order of this list. The service that writes the plain copies stops last, so that
         // the copies contain the final snapshots. The image cache stops after the server, because clients hold leases
         // on images until the server has stopped.
@@ -123,7 +124,7 @@ struct Agent {
             ServingService(server: server, namespaces: namespaces, status: status),
             ReloadService(
                 context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
-                hangups: hangups, logger: logger),
+                hangups: hangups, blocking: BlockingWork(threads), logger: logger),
         ]
         if ServiceNotifier.isAvailable { services.append(StatusService(status: status)) }
         if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }

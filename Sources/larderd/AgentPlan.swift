@@ -15,7 +15,12 @@ struct AgentPlan: Sendable {
     var settingsPath: String?
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
-    private let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
+    private(set) var settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
+    /// The text of the settings; that of an empty object if there is no file.
+    private var settingsText = Array("{}".utf8)
+    /// Why the settings file cannot be used, so that ``settings`` are those that were applied last; nil if ``settings``
+    /// are those of the file.
+    private(set) var settingsProblem: String?
     /// The path of the socket; a failure if there is no default path. Not used if systemd passed a socket.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
@@ -29,12 +34,52 @@ struct AgentPlan: Sendable {
     /// - Throws: an error whose text is one line that says what to do
     init(_ command: Larderd) throws {
         let path = Self.settingsPath(command)
-        if let path, command.settings == nil {
-            let found = try Settings.loadIfPresent(at: path)
-            try self.init(command, found ?? Settings(), path: found == nil ? nil : path)
-        } else {
-            try self.init(command, Settings.load(from: path), path: path)
+        let found: (settings: Settings, text: [UInt8])?
+        do throws(SettingsError) {
+            found = if let path { try Settings.load(from: path) } else { nil }
+        } catch {
+            // The settings file need not exist at the default path.
+            guard command.settings == nil, error.code == .fileNotFound else { throw error }
+            found = nil
         }
+        try self.init(command, found?.settings ?? Settings(), path: found == nil ? nil : path)
+        if let found { settingsText = found.text }
+    }
+
+    /// Reads the settings for the start of the agent. If they are invalid, returns those that the agent applied last,
+    /// with the error in ``settingsProblem``.
+    /// - Throws: the error of the settings if none are saved
+    static func forStart(_ command: Larderd) throws -> AgentPlan {
+        do {
+            return try AgentPlan(command)
+        } catch {
+            guard let saved = savedSettings(command)?.read(), let settings = try? Settings(parsing: saved.text),
+                var plan = try? AgentPlan(command, settings, path: settingsPath(command))
+            else { throw error }
+            plan.settingsReadAt = saved.readAt
+            plan.settingsText = saved.text
+            plan.settingsProblem = "\(error)"
+            return plan
+        }
+    }
+
+    /// Saves the settings for a start at which the settings file is invalid. Blocks on disk I/O. Does nothing if these
+    /// are already saved settings.
+    /// - Throws: ``FileError`` or ``UnsafeDirectory``
+    func save() throws {
+        if settingsProblem != nil { return }
+        try Self.savedSettings(command)?.write(settingsText, readAt: settingsReadAt)
+    }
+
+    /// The saved settings. They are in the directory that the options or the environment determine, because the setting
+    /// `state.directory` is unknown while the settings file is invalid. Nil if there is no such directory, or no path
+    /// of a settings file.
+    private static func savedSettings(_ command: Larderd) -> SavedSettings? {
+        let paths = DefaultPaths(environment: environment, userID: getuid())
+        guard let directory = command.stateDirectory.map(absolute) ?? (try? paths.stateDirectory),
+            let file = settingsPath(command)
+        else { return nil }
+        return SavedSettings(directory: directory, settingsFile: absolute(file))
     }
 
     /// The path of the settings file: the one from the command line, or the default path, at which there need not be a
@@ -66,7 +111,7 @@ struct AgentPlan: Sendable {
     }
 
     var settingsSource: ServerContext.SettingsSource {
-        ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt)
+        ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt, problem: settingsProblem)
     }
 
     /// The limits of connections in effect. Some descriptors of the process are reserved for files and sources. If

@@ -5,6 +5,7 @@ import LarderPlatform
 import LarderServer
 import LarderProtocol
 import Logging
+import NIOPosix
 import LarderSystemd
 import UnixSignals
 import Glibc
@@ -28,7 +29,7 @@ struct Larderd: AsyncParsableCommand {
               larderd --check-settings --settings ./larder.json   check a settings file
 
             Exit status: 0 after a clean shutdown, 1 if the agent cannot serve, 64 if the command line is invalid, \
-            78 if the settings are invalid.
+            78 if the settings are invalid, none were applied before, and systemd did not pass a socket.
             """,
         version: larderVersion)
 
@@ -90,11 +91,19 @@ struct Larderd: AsyncParsableCommand {
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
         do {
-            plan = try AgentPlan(self)
+            plan = try AgentPlan.forStart(self)
         } catch {
-            Process.fail(error, status: EX_CONFIG)
+            guard let sockets = try? Self.activation.get(), sockets.count == 1 else {
+                Process.fail(error, status: EX_CONFIG)
+            }
+            plan = await settings(servingOn: sockets[0].descriptor)
         }
         Process.startLogging(level: plan.logLevel)
+        if let problem = plan.settingsProblem {
+            Logger(label: "larderd").error(
+                "the settings are invalid, so the agent runs with those that it applied last: \(problem)",
+                metadata: ["error": "\(problem)"])
+        }
         do {
             try await Agent(plan: plan, sockets: Self.activation.get(), hangups: hangups).run()
         } catch {
@@ -104,6 +113,18 @@ struct Larderd: AsyncParsableCommand {
 }
 
 extension Larderd {
+    /// Waits for valid settings, and answers requests with the error until then.
+    private func settings(servingOn listener: CInt) async -> AgentPlan {
+        Process.startLogging(level: logLevel ?? .info)
+        let thread = NIOThreadPool(numberOfThreads: 1)
+        thread.start()
+        let plan = await BlockingWork(thread).run {
+            UnavailableServer.waitForSettings(self, listener: listener, logger: Logger(label: "larderd"))
+        }
+        try? await thread.shutdownGracefully()
+        return plan
+    }
+
     private static func level(_ name: String) throws -> Logger.Level {
         if let level = Logger.Level(rawValue: name) { return level }
         let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

@@ -2,6 +2,7 @@ import CLinuxShims
 import Logging
 import LarderCommand
 import LarderSystemd
+import Synchronization
 import Glibc
 
 /// Functions that affect the whole process.
@@ -83,13 +84,22 @@ enum Process {
         }
     }
 
-    /// Sends the log to the journal if standard error is connected to it, otherwise to standard error.
+    /// The level of loggers that are created from now on; nil until logging has started.
+    private static let logLevel = Mutex<Logger.Level?>(nil)
+
+    /// Sends the log to the journal if standard error is connected to it, otherwise to standard error. A later call
+    /// changes the level of loggers that are created after it.
     static func startLogging(level: Logger.Level) {
+        let isStarted = logLevel.withLock { current in
+            defer { current = level }
+            return current != nil
+        }
+        if isStarted { return }
         LoggingSystem.bootstrap(
             { label, provider in
                 ServiceLog.handler(
-                    label: label, identifier: "larderd", fieldPrefix: "LARDER_", level: level,
-                    metadataProvider: provider)
+                    label: label, identifier: "larderd", fieldPrefix: "LARDER_",
+                    level: logLevel.withLock { $0 } ?? level, metadataProvider: provider)
             }, metadataProvider: nil)
     }
 

@@ -73,7 +73,7 @@ final class ServiceStatus: Sendable {
         if isNew { changes.raise() }
     }
 
-    /// Records why the last reload rejected the settings; nil if the settings are in effect.
+    /// Records why the start or the last reload rejected the settings; nil if the settings are in effect.
     func note(settingsProblem problem: String?) {
         state.withLock { $0.settingsProblem = problem }
         changes.raise()

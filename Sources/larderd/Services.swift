@@ -71,10 +71,12 @@ struct ReloadService: AgentService {
     /// Whether the agent serves the whole host, not a single user.
     let isForHost: Bool
     let hangups: UnixSignalsSequence
+    let blocking: BlockingWork
     let logger: Logger
 
     func run() async throws {
         var inForce = plan
+        await save(plan)
         for await _ in hangups.cancelOnGracefulShutdown() {
             _ = try? ServiceNotifier().reloading()
             do {
@@ -95,13 +97,29 @@ struct ReloadService: AgentService {
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all)
                 status.note(settingsProblem: nil)
+                await save(next)
             } catch {
                 logger.error(
                     "the new settings are invalid, so the previous ones stay in effect: \(error)",
                     metadata: ["error": "\(error)"])
+                context.settings.problem = "\(error)"
                 status.note(settingsProblem: "\(error)")
             }
             status.becomeReady()
+        }
+    }
+
+    /// Saves the settings in effect, so that the agent can start with them if the file is invalid then.
+    private func save(_ plan: AgentPlan) async {
+        do {
+            try await blocking.run { try plan.save() }
+        } catch {
+            logger.warning(
+                """
+                cannot save the settings, so a restart with an invalid settings file would fail; name a state directory \
+                that the agent can write to with --state-directory: \(error)
+                """,
+                metadata: ["error": "\(error)"])
         }
     }
 

@@ -17,11 +17,10 @@ func settings(_ text: String) throws(SettingsError) -> Settings {
 
 @Suite("Settings")
 struct SettingsTests {
-    @Test("without a file or with an empty object, all settings have their defaults")
+    @Test("with an empty object, all settings have their defaults")
     func defaults() throws {
         let defaults = try settings("{}")
         #expect(defaults == Settings())
-        #expect(try Settings.load(from: nil) == defaults)
         #expect(defaults.socket.path == nil)
         #expect(defaults.socket.mode == 0o660)
         #expect(defaults.socket.group == nil)
@@ -260,8 +259,9 @@ struct SettingsTests {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/larder.json"
             try Data("{log: {level: 'error'}}".utf8).write(to: URL(fileURLWithPath: path))
-            #expect(try Settings.load(from: path).logLevel == .error)
-            #expect(try Settings.loadIfPresent(at: path)?.logLevel == .error)
+            let (settings, text) = try Settings.load(from: path)
+            #expect(settings.logLevel == .error)
+            #expect(String(decoding: text, as: UTF8.self) == "{log: {level: 'error'}}")
             try Data("{\n  log: {level: 'errror'}\n}".utf8).write(to: URL(fileURLWithPath: path))
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.file == path)
@@ -269,15 +269,13 @@ struct SettingsTests {
         }
     }
 
-    @Test("a named settings file must exist, but the default file may be missing")
+    @Test("a missing settings file has an error code of its own")
     func missing() throws {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/absent.json"
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.code == .fileNotFound)
             #expect(error?.description.hasPrefix("\(path): ") == true)
-            try #expect(Settings.loadIfPresent(at: path) == nil)
-            #expect(throws: SettingsError.self) { try Settings.loadIfPresent(at: directory) }
         }
     }
 

@@ -199,16 +199,51 @@ def larder_watch_continues_after_a_restart():
 
 
 @check
-def invalid_settings_at_startup_are_reported_and_fixing_them_is_sufficient():
+def invalid_settings_at_startup_are_reported_and_the_saved_ones_are_used_until_a_reload():
     stop_service()
+    call("agent.ping")
     try:
         write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
-        run("systemctl", "restart", "larder.service", status=1)
-        lines = run("journalctl", "--unit=larder.service", "--lines=20")
-        expect("intervalSecond" in lines, f"the journal does not name the mistake:\n{lines}")
-        doctor = larder("doctor", status=None)
-        expect("intervalSecond" in doctor, f"larder doctor does not name the mistake:\n{doctor}")
+        for _ in range(3):
+            run("systemctl", "restart", "larder.service")
+            expect(larder("get", "search.limit") == "41", "the value has changed")
+        eventually(
+            lambda: "intervalSecond" in properties("larder.service", "StatusText")["StatusText"], "waiting for the status line"
+        )
+        reports = {
+            "the journal": run("journalctl", "--unit=larder.service", "--lines=20"),
+            "larder status": larder("status"),
+            "larder doctor": larder("doctor", status=1),
+        }
+        for name, text in reports.items():
+            expect("intervalSecond" in text, f"{name} does not name the mistake:\n{text}")
+        larder("status", "--check", status=1)
+        modes = {(path.stat().st_mode & 0o7777, path.owner()) for path in Path("/var/lib/larder").glob("settings-*")}
+        expect(modes == {(0o600, "larder")}, f"saved settings: {modes}")
     finally:
         write(SETTINGS, CONTENT)
-    run("systemctl", "restart", "larder.service")
-    expect(larder("get", "search.limit") == "41", "the value has changed")
+    run("systemctl", "reload", "larder.service")
+    expect("settingsProblem" not in call("agent.info"), "the problem remains after a reload of valid settings")
+
+
+@check
+def without_saved_settings_the_agent_waits_for_valid_ones_and_keeps_the_socket():
+    stop_service()
+    for path in Path("/var/lib/larder").glob("settings-*"):
+        path.unlink()
+    restarts = int(properties("larder.service", "NRestarts")["NRestarts"])
+    try:
+        write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
+        larder("get", "search.limit", status=8)
+        pid = main_pid()
+        doctor = larder("doctor", status=5)
+        expect("intervalSecond" in doctor, f"larder doctor does not name the mistake:\n{doctor}")
+        time.sleep(2)  # longer than RestartSec=
+        larder("get", "search.limit", status=8)
+        expect(main_pid() == pid, "the agent has exited")
+        expect(active(), "the service is not active")
+    finally:
+        write(SETTINGS, CONTENT)
+    eventually(lambda: larder("get", "search.limit", status=None) == "41", "waiting for the agent to use the valid settings")
+    expect(main_pid() == pid, "the agent was started again")
+    expect(int(properties("larder.service", "NRestarts")["NRestarts"]) == restarts, "systemd has restarted the agent")

@@ -14,14 +14,17 @@ struct Examination: Sendable {
 
     /// The findings of all checks, ordered so that earlier ones often explain later ones.
     var report: DoctorReport {
-        var findings = SocketCheck.findings(socket, service)
+        let settingsFindings = SettingsCheck.findings(
+            settings, agent.facts, service, socket.hintsForRoot, problem: agent.settingsProblem)
+        var findings = agent.settingsProblem == nil ? [] : settingsFindings
+        findings += SocketCheck.findings(socket, service)
         findings += ServiceCheck.findings(service, agent: agent.facts, log: log)
         findings += ConnectionCheck.findings(agent, socket, service, log: log)
         if let facts = agent.facts {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
         }
-        findings += SettingsCheck.findings(settings, agent.facts, service, socket.hintsForRoot)
+        if agent.settingsProblem == nil { findings += settingsFindings }
         findings += ClockCheck.findings(clock, agent.facts, service)
         findings += DiskCheck.findings(volumes)
         if let facts = agent.facts {

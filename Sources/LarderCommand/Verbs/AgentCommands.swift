@@ -90,7 +90,11 @@ enum InfoReport {
                 "images",
                 info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: disabled in the settings"
             ),
-            ("settings", info.settings ?? "none: the defaults are in effect"),
+            (
+                "settings",
+                (info.settings ?? "none: the defaults are in effect")
+                    + (info.settingsProblem.map { " (refused, so earlier settings are in effect: \($0))" } ?? "")
+            ),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),
             ("limits", limits(info.limits)),

@@ -37,15 +37,21 @@ struct StatusCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let parameters = JSONValue.building { ConfigStatus.Parameters(namespace: namespace).write(to: &$0) }
             let result = try await client.call(ConfigStatus.name, params: parameters)
-            let imageProblem = agent.json && !check ? nil : try? await client.agent.info().imageProblem
+            let info = agent.json && !check ? nil : try? await client.agent.info()
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
-            if check { status = StatusCheck.status(namespaces, imageProblem: imageProblem) }
+            if check { status = StatusCheck.status(namespaces, info) }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
             try Output.line(report.text(namespaces))
-            if let imageProblem { return try Output.line("\nimages  none: \(imageProblem.printable)") }
+            if let problem = info?.settingsProblem {
+                let text = "refused, so the agent runs with earlier ones: \(problem.printable)"
+                try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
+            }
+            if let imageProblem = info?.imageProblem {
+                return try Output.line("\nimages  none: \(imageProblem.printable)")
+            }
             if let images = try? await client.agent.stats().images {
                 try Output.line("\nimages  \(ImageStatsReport.diskUse(images))")
             }
@@ -56,11 +62,13 @@ struct StatusCommand: AsyncParsableCommand {
 
 /// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
-    static func status(_ namespaces: [ConfigStatus.Namespace], imageProblem: String?) -> ExitStatus {
+    /// - Parameter info: the agent's data about itself; nil if unknown
+    static func status(_ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?) -> ExitStatus {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
         }
-        if let imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
+        if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
+        if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }
 }

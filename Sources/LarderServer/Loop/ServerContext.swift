@@ -22,15 +22,20 @@ package final class ServerContext: Sendable {
         }
     }
 
-    /// Where the current settings come from: the file, and the time at which it was read.
+    /// Where the current settings come from: the file, and the time at which it was read; and why the file cannot be
+    /// used now.
     package struct SettingsSource: Sendable {
         /// The settings file; nil if the agent runs with the defaults.
         package var path: String?
         package var readAt: Timestamp
+        /// Why the start or the last reload refused the settings file, so that earlier settings are in effect; nil if
+        /// it did not.
+        package var problem: String?
 
-        package init(path: String?, readAt: Timestamp) {
+        package init(path: String?, readAt: Timestamp, problem: String? = nil) {
             self.path = path
             self.readAt = readAt
+            self.problem = problem
         }
     }
 

@@ -85,7 +85,7 @@ extension RequestContext {
             epoch: server.namespaces.epoch, socket: server.identity.socketPath,
             activated: server.identity.isActivated, stateDirectory: server.identity.stateDirectory,
             imageDirectory: server.imageProblem == nil ? server.images?.directory : nil, settings: source.path,
-            settingsReadAt: source.readAt, namespaces: readableNamespaces.map(\.name),
+            settingsReadAt: source.readAt, settingsProblem: source.problem, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: server.namespaces.all),

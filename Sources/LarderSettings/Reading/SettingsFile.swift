@@ -6,31 +6,17 @@ extension Settings {
     /// The maximum size of a settings file: 1 MiB.
     package static let maxFileBytes = 1 << 20
 
-    /// Reads the settings.
+    /// Reads the settings, and returns them with the text of the file.
     ///
-    /// - Parameter path: the file; nil for the default settings
     /// - Throws: ``SettingsError``; `fileNotFound` if the file does not exist
-    package static func load(from path: String?) throws(SettingsError) -> Settings {
-        guard let path else { return Settings() }
+    package static func load(from path: String) throws(SettingsError) -> (settings: Settings, text: [UInt8]) {
         do {
-            return try Settings(parsing: SettingsFile.read(path))
+            let text = try SettingsFile.read(path)
+            return (try Settings(parsing: text), text)
         } catch {
             var error = error
             error.file = path
             throw error
-        }
-    }
-
-    /// Reads the settings from a file that need not exist.
-    ///
-    /// - Returns: nil if the file does not exist
-    /// - Throws: the errors of ``load(from:)`` except `fileNotFound`
-    package static func loadIfPresent(at path: String) throws(SettingsError) -> Settings? {
-        do {
-            return try load(from: path)
-        } catch {
-            guard error.code == .fileNotFound else { throw error }
-            return nil
         }
     }
 

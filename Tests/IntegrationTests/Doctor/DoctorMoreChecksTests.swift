@@ -36,6 +36,45 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.healthy.settings, facts, .absent).map(\.level) == [.warning])
     }
 
+    @Test("settings that the agent refused are reported first, until they are reloaded")
+    func refusedSettings() {
+        let line = "/etc/larder/larder.json:1:3: expected a value"
+        var examination = Examination.healthy
+        var facts = AgentFacts.healthy
+        facts.info.settingsProblem = line
+        examination.agent = .facts(facts)
+        examination.settings?.state = .wrong([line, "/etc/larder/larder.json:2:1: unknown member"])
+        let finding = examination.report.findings.first
+        #expect(examination.complaints == [finding])
+        #expect(finding?.level == .problem)
+        #expect(finding?.title.hasPrefix("the agent runs with the settings that it applied last") == true)
+        #expect(finding?.detail == [line, "/etc/larder/larder.json:2:1: unknown member"])
+        #expect(finding?.advice == ["correct the file, then reload it:", "sudo systemctl reload larder.service"])
+
+        let corrected = ["the file is valid now; reload it:", "sudo systemctl reload larder.service"]
+        examination.settings?.state = .right
+        #expect(examination.report.findings.first?.advice == corrected)
+        examination.settings?.state = .wrong(["/etc/larder/config.d/10.json:1:2: expected a value"])
+        #expect(examination.report.findings.first?.advice == corrected)
+    }
+
+    @Test("an agent that waits for valid settings is reported as such, with the error of the settings first")
+    func awaitedSettings() {
+        let line = "/etc/larder/larder.json:1:3: expected a value"
+        var examination = Examination.healthy
+        examination.agent = .failed(
+            AgentReply.Failure(kind: .withoutSettings, reason: "the settings are invalid: \(line)"))
+        examination.settings = nil
+        let finding = examination.report.findings.first
+        #expect(finding?.level == .problem)
+        #expect(finding?.title == "the agent has no valid settings, so it refuses all requests")
+        #expect(finding?.detail == ["the settings are invalid: \(line)"])
+        #expect(examination.report.status == .unreachable)
+        examination.settings = SettingsFacts(
+            path: "/etc/larder/larder.json", isNamed: false, state: .wrong([line]), modifiedAt: .early)
+        #expect(examination.report.findings.first == finding)
+    }
+
     @Test("if no agent runs and there are no system settings, the settings of the user are checked")
     func userSettings() {
         let (system, user) = ("/etc/larder/larder.json", "/home/alice/.config/larder/larder.json")

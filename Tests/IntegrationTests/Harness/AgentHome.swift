@@ -174,6 +174,15 @@ final class AgentHome {
         return agent
     }
 
+    /// Binds ``socket`` and listens on it, as systemd does for a socket unit.
+    func listener() throws -> Descriptor {
+        let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        guard try withUnixAddress(socket, { bind(listener.number, $0, $1) }) == 0,
+            listen(listener.number, CInt.max) == 0
+        else { throw HarnessError.system("listen on \(socket)") }
+        return listener
+    }
+
     /// Starts an agent to which the permissions of files apply: as ``unprivilegedUser`` if the tests run as root.
     func startUnprivileged() throws -> AgentProcess {
         guard geteuid() == 0 else { return try start() }

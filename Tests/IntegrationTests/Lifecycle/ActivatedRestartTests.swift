@@ -8,19 +8,10 @@ import Testing
 extension Integration {
     @Suite("Restarts with socket activation")
     struct ActivatedRestartTests {
-        /// Binds the socket of a home and listens on it, as systemd does for a socket unit.
-        private func listener(_ home: AgentHome) throws -> Descriptor {
-            let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
-            guard try withUnixAddress(home.socket, { bind(listener.number, $0, $1) }) == 0,
-                listen(listener.number, CInt.max) == 0
-            else { throw HarnessError.system("listen on \(home.socket)") }
-            return listener
-        }
-
         @Test("across restarts, clients that resend unanswered requests lose none, and subscribers miss no snapshot")
         func restarts() throws {
             try AgentHome.with { home in
-                let listener = try listener(home)
+                let listener = try home.listener()
                 var agent = try home.start(listener: listener)
                 #expect(try agent.call("agent.info")["activated"] == true)
 
@@ -54,7 +45,7 @@ extension Integration {
         @Test("clients that connect while no agent runs are served by the next agent")
         func connectionsWithoutAgent() throws {
             try AgentHome.with { home in
-                let listener = try listener(home)
+                let listener = try home.listener()
                 #expect(try home.start(listener: listener).stop() == .exit(0))
                 let clients = try (0..<20).map { _ in try LineClient(path: home.socket) }
                 let requests = try clients.map { try $0.request("agent.ping") }

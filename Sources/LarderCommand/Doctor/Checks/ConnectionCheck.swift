@@ -47,6 +47,9 @@ enum ConnectionCheck {
             return Finding(
                 .problem, name, "the process on \(socket.path) is not a Larder agent, or has an incompatible version",
                 detail: [failure.reason], advice: ["pass the agent's socket: larder doctor --socket PATH"])
+        case .withoutSettings:
+            return Finding(
+                .skipped, name, "not checked, because the agent waits for valid settings (see above)", detail: lines)
         case .other:
             return Finding(.problem, name, failure.reason, detail: lines, advice: service.startCommands(socket))
         }

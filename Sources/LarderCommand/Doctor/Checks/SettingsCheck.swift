@@ -6,10 +6,16 @@ enum SettingsCheck {
     private static let name = "settings"
 
     /// Checks the settings file.
-    /// - Parameter hints: creates the commands that root must run.
+    /// - Parameters:
+    ///   - hints: creates the commands that root must run.
+    ///   - problem: why the agent refused the settings file; nil if it uses the file
     static func findings(
-        _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints()
+        _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints(),
+        problem: String? = nil
     ) -> [Finding] {
+        if let problem, facts?.deniedUser == nil {
+            return [agent == nil ? awaited(problem, facts) : refused(problem, facts, service)]
+        }
         guard let facts else {
             return agent == nil
                 ? [Finding(.skipped, name, "the settings file of this agent is unknown; pass --settings FILE")]
@@ -23,7 +29,7 @@ enum SettingsCheck {
                     detail: [
                         "its owner and mode are \(deniedUser.permissions)"
                             + (agent == nil
-                                ? "" : "; the agent keeps the settings that it has read, but could not start again")
+                                ? "" : "; the agent keeps the settings that it applied last, also after a restart")
                     ],
                     advice: [
                         "as root: chgrp \(deniedUser.groupName) \(path.shellWord); chmod 640 \(path.shellWord)",
@@ -51,7 +57,7 @@ enum SettingsCheck {
                     ])
             ]
         case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
-        case .wrong(let lines) where !lines.contains { $0.hasPrefix("\(path):") }:
+        case .wrong(let lines) where errors(facts)?.isInSettings == false:
             return [
                 Finding(
                     .problem, name, "the settings are valid, but files of the layers are not", detail: lines,
@@ -64,11 +70,40 @@ enum SettingsCheck {
                     advice: [
                         agent == nil
                             ? "correct the file, then start the agent"
-                            : "correct the file; the agent runs with the previous settings, but could not start again"
+                            : "correct the file; the agent keeps the settings that it applied last, also after a restart"
                     ] + (agent == nil ? [] : service.reloadCommands))
             ]
         case .right: return [right(facts, agent, service)]
         }
+    }
+
+    /// The finding that the agent runs with earlier settings, because it refused those of the file.
+    static func refused(
+        _ problem: String, _ facts: SettingsFacts? = nil, _ service: ServiceFacts = .absent
+    ) -> Finding {
+        let errors = errors(facts)
+        let isCorrected = facts?.state == .right || errors.map { !$0.isInSettings } ?? false
+        return Finding(
+            .problem, name,
+            "the agent runs with the settings that it applied last, because it refused the settings file",
+            detail: [problem] + (errors?.lines.filter { $0 != problem } ?? []),
+            advice: [isCorrected ? "the file is valid now; reload it:" : "correct the file, then reload it:"]
+                + service.reloadCommands)
+    }
+
+    /// The finding that the agent waits for valid settings.
+    private static func awaited(_ problem: String, _ facts: SettingsFacts?) -> Finding {
+        Finding(
+            .problem, name, "the agent has no valid settings, so it refuses all requests",
+            detail: [problem] + (errors(facts)?.lines.filter { !problem.hasSuffix($0) } ?? []),
+            advice: ["correct the file; the agent starts with it within a second"])
+    }
+
+    /// The errors that the check of the file has found, and whether one of them is in the file itself; nil without
+    /// errors.
+    private static func errors(_ facts: SettingsFacts?) -> (lines: [String], isInSettings: Bool)? {
+        guard let facts, case .wrong(let lines) = facts.state else { return nil }
+        return (lines, lines.contains { $0.hasPrefix("\(facts.path):") })
     }
 
     private static func right(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> Finding {

@@ -16,7 +16,12 @@ enum AgentReply: Sendable {
     /// Why the agent did not reply.
     struct Failure: Sendable, Equatable {
         /// The kind of failure. Each kind requires a different action of the user.
-        enum Kind: Sendable { case noSocket, denied, refused, silent, closed, foreign, other }
+        enum Kind: Sendable {
+            case noSocket, denied, refused, silent, closed, foreign
+            /// The agent refuses all requests, because it has no valid settings.
+            case withoutSettings
+            case other
+        }
 
         var kind: Kind
         /// A description of the failure, in one line.
@@ -28,6 +33,15 @@ enum AgentReply: Sendable {
 
     case facts(AgentFacts)
     case failed(Failure)
+
+    /// Why the agent refused the settings file, so that it runs with earlier settings or refuses all requests; nil if it
+    /// uses the file.
+    var settingsProblem: String? {
+        switch self {
+        case .facts(let facts): facts.info.settingsProblem
+        case .failed(let failure): failure.kind == .withoutSettings ? failure.reason : nil
+        }
+    }
 
     /// The facts; nil if the agent did not reply.
     var facts: AgentFacts? {

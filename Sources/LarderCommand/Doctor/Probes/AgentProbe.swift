@@ -82,6 +82,9 @@ enum AgentProbe {
         case .timeout: return failure(.silent, listener: listener(at: socket))
         case .disconnected, .closed: return failure(.closed)
         case .protocolViolation, .decodingFailed: return failure(.foreign)
+        case .remote:
+            guard let remote = error.remoteError, remote.code == .unavailable else { return failure(.other) }
+            return Failure(kind: .withoutSettings, reason: remote.detail)
         default: return failure(.other)
         }
     }

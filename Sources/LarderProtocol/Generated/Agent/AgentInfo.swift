@@ -127,8 +127,12 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public var imageProblem: String?
         /// Path of the settings file; nil without one.
         public var settings: String?
-        /// When the settings in force were read: at the start, or by the last successful reload.
+        /// When the settings in force were read: at the start, or by the last successful reload. If the file was
+        /// invalid at the start, when an earlier process read the saved settings that are in force instead.
         public var settingsReadAt: Timestamp
+        /// Why the settings file was refused at the start or by the last reload, so that the settings applied before it
+        /// are in force; nil otherwise.
+        public var settingsProblem: String?
         /// The namespaces that the caller may read, in ascending order.
         public var namespaces: [String]
         /// The limits in force.
@@ -144,8 +148,9 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp, namespaces: [String],
-            limits: Limits, peer: Peer, rights: [Right], namespaceRights: [String: [Right]], imageProblem: String? = nil
+            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp, settingsProblem: String? = nil,
+            namespaces: [String], limits: Limits, peer: Peer, rights: [Right], namespaceRights: [String: [Right]],
+            imageProblem: String? = nil
         ) {
             self.name = name
             self.version = version
@@ -161,6 +166,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             self.imageProblem = imageProblem
             self.settings = settings
             self.settingsReadAt = settingsReadAt
+            self.settingsProblem = settingsProblem
             self.namespaces = namespaces
             self.limits = limits
             self.peer = peer
@@ -184,6 +190,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             imageProblem = try reader.string("imageProblem")
             settings = try reader.string("settings")
             settingsReadAt = try reader.requiredTimestamp("settingsReadAt")
+            settingsProblem = try reader.string("settingsProblem")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             limits = try Limits(from: MemberReader(object: reader.requiredValue("limits")))
             peer = try Peer(from: MemberReader(object: reader.requiredValue("peer")))
@@ -210,6 +217,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.member("imageProblem", imageProblem)
             writer.nullableMember("settings", settings)
             writer.member("settingsReadAt", settingsReadAt.description)
+            writer.member("settingsProblem", settingsProblem)
             writer.name("namespaces")
             writer.beginArray()
             for namespace in namespaces { writer.string(namespace) }

@@ -36,8 +36,8 @@ extension WireError.Code {
     public static let storageFailed = Self(9, "storageFailed", "Storage failed", retryable: true)
     /// The agent is stopping.
     public static let shuttingDown = Self(10, "shuttingDown", "Shutting down", retryable: true)
-    /// The remote source has not responded yet, and no copy is on disk; or the image cache is disabled or cannot be
-    /// used.
+    /// The remote source has not responded yet, and no copy is on disk; the image cache is disabled or cannot be used;
+    /// or the agent waits for valid settings.
     public static let unavailable = Self(11, "unavailable", "Not available yet", retryable: true)
     /// The origin cannot be reached, and no usable image is cached.
     public static let offline = Self(12, "offline", "Offline", retryable: true)

@@ -1,0 +1,56 @@
+import LarderConfigStorage
+import LarderEncoding
+import LarderJSON
+import LarderProtocol
+
+/// The text of the settings that the agent applied last. The agent runs with them if the settings file is invalid at a
+/// start.
+struct SavedSettings {
+    private let directory: String
+    private let settingsFile: String
+
+    /// - Parameters:
+    ///   - directory: a state directory, which need not exist
+    ///   - settingsFile: the absolute path of the settings file. Only the settings of this file are read.
+    init(directory: String, settingsFile: String) {
+        self.directory = directory
+        self.settingsFile = settingsFile
+    }
+
+    /// Agents with different settings files can share this directory if the settings name other state directories, so
+    /// the name contains a hash of the path.
+    var path: String {
+        var hash = FNV1a()
+        hash.add(settingsFile.utf8)
+        return "\(directory)/settings-\(withUnsafeBytes(of: hash.value.bigEndian) { $0.hex })"
+    }
+
+    /// Reads the settings, and the time at which the agent first read this text; nil if none are saved, or if another
+    /// user could have written them.
+    func read() -> (text: [UInt8], readAt: Timestamp)? {
+        guard (try? UnsafeDirectory.check(directory)) != nil, let bytes = try? files.read(path),
+            let end = bytes.firstIndex(of: 0x0A), let header = try? JSONValue(parsing: Array(bytes[..<end])),
+            let file = header["settings"]?.string, file.utf8.elementsEqual(settingsFile.utf8),
+            let readAt = header["readAt"]?.int
+        else { return nil }
+        return (Array(bytes[(end + 1)...]), Timestamp(milliseconds: readAt))
+    }
+
+    /// Writes the settings with mode 0600, unless they are unchanged.
+    /// - Throws: ``FileError`` or ``UnsafeDirectory``
+    func write(_ text: [UInt8], readAt: Timestamp) throws {
+        if read()?.text == text { return }
+        // Before the check, nothing is created below a directory that another user could replace.
+        try UnsafeDirectory.check(directory)
+        try files.createDirectory(directory)
+        try UnsafeDirectory.check(directory)
+        var header = JSONWriter()
+        header.beginObject()
+        header.member("settings", settingsFile)
+        header.member("readAt", readAt.milliseconds)
+        header.endObject()
+        try files.replace(path, with: header.bytes + [0x0A] + text)
+    }
+
+    private var files: LocalFileSystem { LocalFileSystem(beneath: directory) }
+}

@@ -1,0 +1,206 @@
+import Foundation
+import LarderJSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("Start with invalid settings")
+    struct InvalidStartTests {
+        private let problem = "so the agent runs with those that it applied last"
+
+        /// The files of saved settings in a directory.
+        private func savedFiles(_ directory: String) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasPrefix("settings-") }
+                .map { directory + "/" + $0 }
+        }
+
+        @Test(
+            "after the file became invalid, each start uses the settings applied last, until a valid file is reloaded")
+        func savedSettings() throws {
+            try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
+                var agent = try home.start()
+                try home.write(settings: "{ namespaces: { mine: {} } }")
+                try agent.reload()
+                let readAt = try #require(agent.call("agent.info")["settingsReadAt"]?.string)
+                try home.write(settings: "{ bad")
+                try agent.reload()
+                let refused = try agent.call("agent.info")
+                #expect(refused["settingsProblem"]?.string?.hasPrefix("\(home.settings):1:") == true, "\(refused)")
+                for _ in 0..<3 {
+                    #expect(try agent.stop() == .exit(0))
+                    agent = try home.start()
+                    try agent.waitForLog(problem)
+                    let info = try agent.call("agent.info")
+                    #expect(info["namespaces"] == ["default", "mine"])
+                    #expect(info["settings"]?.string == home.settings)
+                    #expect(info["settingsReadAt"]?.string == readAt)
+                    #expect(info["settingsProblem"] == refused["settingsProblem"])
+                }
+                try home.write(settings: "{ namespaces: { mine: {}, yours: {} } }")
+                try agent.reload()
+                let info = try agent.call("agent.info")
+                #expect(info["namespaces"] == ["default", "mine", "yours"])
+                #expect(info["settingsProblem"] == nil)
+                #expect(try agent.stop() == .exit(0))
+
+                // The settings of a reload are saved, too.
+                try home.write(settings: "{ bad")
+                #expect(try home.start().call("agent.info")["namespaces"] == ["default", "mine", "yours"])
+            }
+        }
+
+        @Test("status, status --check and doctor report that the file is invalid, doctor first of all")
+        func reports() throws {
+            try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in
+                #expect(try home.start().stop() == .exit(0))
+                try home.write(settings: "{ bad")
+                let agent = try home.start()
+                let status = try home.larder("status", "--check")
+                #expect(status.status == 1)
+                #expect(
+                    status.text.contains("settings  refused, so the agent runs with earlier ones: \(home.settings):1:"),
+                    "\(status.text)")
+                #expect(try home.larder("status", "--check", "--json").status == 1)
+                #expect(try home.larder("info").text.contains("refused, so earlier settings are in effect"))
+                let doctor = try home.larder("doctor", "--json")
+                #expect(doctor.status == 1)
+                let first = try JSONValue(parsing: doctor.text)["findings"]?[0]
+                #expect(first?["check"] == "settings")
+                #expect(first?["level"] == "problem")
+                #expect(first?["detail"]?[0]?.string?.hasPrefix("\(home.settings):1:") == true, "\(doctor.text)")
+
+                try home.write(settings: "{ namespaces: { mine: {} } }")
+                // The problem stays until the file is reloaded.
+                #expect(try home.larder("status", "--check").status == 1)
+                try agent.reload()
+                #expect(try home.larder("status", "--check").status == 0)
+                #expect(try !home.larder("status").text.contains("refused"))
+            }
+        }
+
+        @Test("a settings file that cannot be read is invalid, too")
+        func missing() throws {
+            try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in
+                #expect(try home.start().stop() == .exit(0))
+                unlink(home.settings)
+                // A directory cannot be read as a file.
+                try home.makeDirectory("larder.json")
+                let info = try home.start().call("agent.info")
+                #expect(info["namespaces"] == ["default", "mine"])
+                #expect(info["settingsProblem"]?.string?.hasPrefix("\(home.settings): ") == true, "\(info)")
+            }
+        }
+
+        @Test("settings are saved in the directory of the environment, with mode 0600, if they name another one")
+        func otherStateDirectory() throws {
+            try AgentHome.with(settings: "{ state: { directory: '@/elsewhere' }, namespaces: { mine: {} } }") { home in
+                /// Starts an agent without `--state-directory`, and stops it after a request.
+                func info(_ name: String) throws -> JSONValue {
+                    let notify = try NotifySocket(path: home.directory + "/" + name)
+                    let options = ["--socket", home.socket, "--settings", home.settings]
+                    let process = try ChildProcess(
+                        Products.agent, options + ["--cache-directory", home.directory + "/cache"],
+                        environment: home.environment.merging(["NOTIFY_SOCKET": notify.path]) { $1 },
+                        directory: home.directory)
+                    defer { process.kill() }
+                    try notify.wait(for: "READY=1", orUntilEndOf: process)
+                    let info = try LineClient(path: home.socket).call("agent.info")
+                    process.signal(SIGTERM)
+                    #expect(try process.waitForEnd() == .exit(0), "\(process.logText)")
+                    return info
+                }
+                #expect(try info("first")["stateDirectory"]?.string == home.directory + "/elsewhere")
+                let saved = try savedFiles(home.state)
+                #expect(saved.count == 1)
+                #expect(try savedFiles(home.directory + "/elsewhere") == [])
+                var status = stat()
+                #expect(stat(try #require(saved.first), &status) == 0)
+                #expect(status.st_mode & 0o7777 == 0o600)
+
+                try home.write(settings: "{ bad")
+                let again = try info("second")
+                #expect(again["stateDirectory"]?.string == home.directory + "/elsewhere")
+                #expect(again["namespaces"] == ["default", "mine"])
+            }
+        }
+
+        @Test("without saved settings, an activated agent answers `unavailable` until the file is valid")
+        func waiting() throws {
+            try AgentHome.with(settings: "{ bad") { home in
+                let listener = try home.listener()
+                // A client in the backlog would make systemd start an agent that exits again and again.
+                let early = try LineClient(path: home.socket)
+                let request = try early.request("agent.ping")
+                let agent = try home.start(listener: listener)
+                let refusal = #expect(throws: LineClient.Refusal.self) { try early.reply(to: request) }
+                #expect(refusal?.name == "unavailable")
+                #expect(refusal?.detail.contains("\(home.settings):1:") == true, "\(refusal?.detail ?? "")")
+                #expect(try early.refusal("config.get", ["n"]).name == "unavailable")
+                #expect(agent.log.contains("\(home.settings):1:"), "\(agent.log)")
+
+                let command = try home.larder("get", "n")
+                #expect(command.status == 8)
+                #expect(command.log.contains("\(home.settings):1:"), "\(command.log)")
+                let doctor = try home.larder("doctor", "--json")
+                #expect(doctor.status == 5)
+                let first = try JSONValue(parsing: doctor.text)["findings"]?[0]
+                #expect(first?["check"] == "settings")
+                #expect(first?["level"] == "problem")
+
+                // The error changes with the file.
+                try home.write(settings: "{ colour: 1 }")
+                try agent.waitForLog("colour")
+                #expect(try agent.connect().refusal("agent.ping").detail.contains("colour"))
+
+                try home.write(settings: "{ namespaces: { mine: {} } }")
+                try agent.waitForLog("the settings are valid now")
+                let info = try agent.call("agent.info")
+                #expect(info["namespaces"] == ["default", "mine"])
+                #expect(info["activated"] == true)
+                #expect(info["settingsProblem"] == nil)
+                #expect(try agent.stop() == .exit(0))
+
+                // These settings are saved, so the next start with an invalid file uses them.
+                try home.write(settings: "{ bad")
+                let next = try home.start(listener: listener)
+                #expect(try next.call("agent.info")["namespaces"] == ["default", "mine"])
+            }
+        }
+
+        @Test(
+            "an agent that waits for settings answers batches, lines that are no requests, and half-closed connections")
+        func lines() throws {
+            try AgentHome.with(settings: "{ bad") { home in
+                let listener = try home.listener()
+                let agent = try home.start(listener: listener)
+                func client() throws -> LineClient { try LineClient(path: home.socket, isRecorded: false) }
+                let first = try client()
+                try first.send(#"[{"id":7,"method":"config.get"},{"method":"agent.ping"},{"id":"x","method":"a"}]"#)
+                #expect(try first.message().elements.compactMap { $0["id"] } == [7, "x"])
+                // The notification gets no reply, so the next reply is that of the next line.
+                try first.send(#"{"method":"agent.ping"}"#)
+                try first.send("{")
+                let unreadable = try first.message()
+                #expect(unreadable["id"] == .null)
+                #expect(unreadable["error"]?["data"]?["name"] == "unavailable")
+
+                let second = try client()
+                try second.send(bytes: Array(#"{"id":1,"method":"agent.ping"}"#.utf8))
+                second.halfClose()
+                let replies = try second.readUntilClosed(expectsAllReplies: false)
+                #expect(replies.map { $0["id"] } == [1])
+
+                // A line in several pieces, from a client that the agent has already served.
+                try first.send(bytes: Array(#"{"id":2,"#.utf8))
+                #expect(try client().refusal("agent.ping").name == "unavailable")
+                try first.send(#""method":"agent.ping"}"#)
+                #expect(try first.message()["id"] == 2)
+
+                try home.write(settings: "{}")
+                try agent.waitForLog("the settings are valid now")
+                #expect(try first.line() == nil)
+                try agent.call("agent.ping")
+            }
+        }
+    }
+}
