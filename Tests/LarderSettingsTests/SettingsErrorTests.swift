@@ -16,7 +16,7 @@ struct SettingsErrorTests {
             (
                 "{limits: {stallMilliseconds: 1}}",
                 "1:11: limits.stallMilliseconds is not a setting; known here: stallSeconds, connections, lineBytes, "
-                    + "subscriptionsPerUser, documentBytes, connectionsPerUser, queuedBytesPerUser, "
+                    + "leasesPerUser, subscriptionsPerUser, documentBytes, connectionsPerUser, queuedBytesPerUser, "
                     + "subscriptionsPerConnection, requestsInFlightPerUser, requestsInFlightPerConnection"
             ),
             (

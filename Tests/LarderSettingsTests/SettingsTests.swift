@@ -35,6 +35,7 @@ struct SettingsTests {
         #expect(defaults.limits.connectionsPerUser == nil)
         #expect(defaults.limits.subscriptionsPerUser == 65536)
         #expect(defaults.limits.requestsInFlightPerUser == 8192)
+        #expect(defaults.limits.leasesPerUser == 65536)
         #expect(defaults.limits.queuedBytesPerUser == 268_435_456)
         #expect(defaults.limits.lineBytes == 1_048_576)
         #expect(defaults.documentBytes == 16_777_216)
@@ -61,7 +62,7 @@ struct SettingsTests {
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 connectionsPerUser: 5, subscriptionsPerUser: 40, requestsInFlightPerUser: 50, queuedBytesPerUser: 2e6,
-                lineBytes: 65536, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
+                leasesPerUser: 60, lineBytes: 65536, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
               },
               namespaces: {
                 "web.v1": {
@@ -94,6 +95,7 @@ struct SettingsTests {
         #expect(all.limits.connectionsPerUser == 5)
         #expect(all.limits.subscriptionsPerUser == 40)
         #expect(all.limits.requestsInFlightPerUser == 50)
+        #expect(all.limits.leasesPerUser == 60)
         #expect(all.limits.queuedBytesPerUser == 2_000_000)
         #expect(all.limits.lineBytes == 65536)
         #expect(all.documentBytes == 1_000_000)

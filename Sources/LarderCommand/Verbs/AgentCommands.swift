@@ -117,7 +117,8 @@ enum InfoReport {
             + "\(limits.requestsInFlightPerConnection) requests in flight, lines of \(Human.bytes(limits.lineBytes)), "
             + "\(Human.span(milliseconds: limits.stallMilliseconds)) of stalled output; "
             + "per user \(limits.connectionsPerUser) connections, \(limits.subscriptionsPerUser) subscriptions, "
-            + "\(limits.requestsInFlightPerUser) requests in flight, \(Human.bytes(limits.queuedBytesPerUser)) queued"
+            + "\(limits.requestsInFlightPerUser) requests in flight, \(limits.leasesPerUser) image leases, "
+            + "\(Human.bytes(limits.queuedBytesPerUser)) queued"
     }
 }
 

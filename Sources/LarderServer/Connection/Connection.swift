@@ -138,7 +138,7 @@ final class Connection: EpollTarget {
         state.usage.removeRequests(ended.places, chargedBytes: ended.bytes)
         for subscription in state.subscriptions.sorted { subscription.remove() }
         if state.metrics.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
-        for digest in state.leases.endAll() { loop.server.images?.cache.release(digest) }
+        leasesEnded(state.leases.endAll())
         chargeBufferedBytes()
         loop.registry.users.leave(state.usage.user)
         loop.remove(self)
@@ -200,6 +200,13 @@ final class Connection: EpollTarget {
     /// bytes exceed the limit; otherwise nil. Counts and logs the refusal.
     func refusalOfLargeWork() -> WireError? {
         state.usage.refusalOfLargeWork().map { loop.count($0, of: state.principal.credentials) }
+    }
+
+    /// Releases the references and the places of image leases that have ended.
+    func leasesEnded(_ blobs: [BlobDigest]) {
+        if blobs.isEmpty { return }
+        state.usage.user.removeLeases(blobs.count)
+        for blob in blobs { loop.server.images?.cache.release(blob) }
     }
 
     // MARK: The peer

@@ -3,7 +3,7 @@ import LarderProtocol
 
 /// The refusal of a request that exceeds a limit per user or per connection.
 struct UsageRefusal: Error {
-    enum Limit { case queuedBytes, requests, subscriptions }
+    enum Limit { case queuedBytes, requests, subscriptions, leases }
 
     let limit: Limit
     /// The error for the client.

@@ -22,24 +22,30 @@ struct ImageLeases {
 
     var count: Int { leases.count }
 
-    /// Whether a lease on the blob can be taken.
-    func hasRoom(for digest: BlobDigest) -> Bool { leases.count < Self.max || numbers[digest] != nil }
+    /// Whether the maximum number of leases is reached.
+    var isFull: Bool { leases.count >= Self.max }
 
-    /// Takes a lease on a blob that the caller has a reference to.
+    /// Counts another request for a blob that has a lease.
     ///
     /// - Parameter end: the expiry time; the distant future if the lease lasts until the connection ends
-    /// - Returns: the number of the lease, and whether the lease keeps the caller's reference to the blob. If the lease
-    ///   does not, the caller must release the reference.
-    mutating func take(_ digest: BlobDigest, until end: NIODeadline) -> (number: Int, takesReference: Bool) {
-        if let number = numbers[digest], let lease = leases[number] {
-            leases[number]?.uses = lease.uses + 1
-            if end > lease.end { leases[number]?.end = end }
-            return (number, false)
-        }
+    /// - Returns: the number of the lease; nil if the blob has none. The lease does not keep the caller's reference to
+    ///   the blob.
+    mutating func extend(_ digest: BlobDigest, until end: NIODeadline) -> Int? {
+        guard let number = numbers[digest], let lease = leases[number] else { return nil }
+        leases[number]?.uses = lease.uses + 1
+        if end > lease.end { leases[number]?.end = end }
+        return number
+    }
+
+    /// Adds a lease on a blob that has none. The lease keeps the caller's reference to the blob.
+    ///
+    /// - Parameter end: the expiry time; the distant future if the lease lasts until the connection ends
+    /// - Returns: the number of the lease
+    mutating func add(_ digest: BlobDigest, until end: NIODeadline) -> Int {
         lastNumber += 1
         leases[lastNumber] = Lease(digest: digest, end: end)
         numbers[digest] = lastNumber
-        return (lastNumber, true)
+        return lastNumber
     }
 
     /// Releases a lease for one of the requests that it counts. After the last release, the lease ends.
@@ -55,13 +61,23 @@ struct ImageLeases {
         return (true, lease.digest)
     }
 
-    /// Ends the expired leases.
+    /// The numbers of the expired leases, and when the next of the other leases expires. That time is the distant future
+    /// if none of them expires.
+    func expiry(at now: NIODeadline) -> (expired: [Int], next: NIODeadline) {
+        var (expired, next) = ([Int](), NIODeadline.distantFuture)
+        for (number, lease) in leases {
+            if lease.end <= now { expired.append(number) } else { next = min(next, lease.end) }
+        }
+        return (expired, next)
+    }
+
+    /// Ends a lease if it has expired.
     ///
-    /// - Returns: the blobs whose references the caller must release
-    mutating func expire(at now: NIODeadline) -> [BlobDigest] {
-        let expired = leases.filter { $0.value.end <= now }
-        for (number, lease) in expired { remove(number, lease) }
-        return expired.map(\.value.digest)
+    /// - Returns: the blob whose reference the caller must release; nil if the lease has not ended now
+    mutating func end(_ number: Int, ifExpiredAt now: NIODeadline) -> BlobDigest? {
+        guard let lease = leases[number], lease.end <= now else { return nil }
+        remove(number, lease)
+        return lease.digest
     }
 
     /// Ends all leases.
@@ -71,12 +87,6 @@ struct ImageLeases {
         if leases.isEmpty { return [] }
         defer { (leases, numbers) = ([:], [:]) }
         return leases.values.map(\.digest)
-    }
-
-    /// When the next lease expires; nil if none expires.
-    var nextEnd: NIODeadline? {
-        let ends = leases.values.lazy.map(\.end).filter { $0 < .distantFuture }
-        return ends.min()
     }
 
     private mutating func remove(_ number: Int, _ lease: Lease) {
@@ -94,9 +104,11 @@ final class LeaseTimer {
     private var timer: Scheduled<Void>?
     private var next = NIODeadline.distantFuture
     private var last = NIODeadline.uptimeNanoseconds(0)
-    /// Ends the leases of all connections of the loop that have expired at the given time. Returns the time at which
-    /// the next lease expires; nil if none expires.
-    var sweep: (NIODeadline) -> NIODeadline? = { _ in nil }
+    private var isSweeping = false
+    /// Ends the leases of all connections of the loop that have expired at `now`, then calls `end` with the time at
+    /// which the next lease expires. That time is the distant future if none expires. A sweep may take several time
+    /// slices.
+    var sweep: (_ now: NIODeadline, _ end: @escaping (NIODeadline) -> Void) -> Void = { _, end in end(.distantFuture) }
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
@@ -104,6 +116,10 @@ final class LeaseTimer {
     func watch(until end: NIODeadline) {
         guard end < next else { return }
         timer?.cancel()
+        if isSweeping {
+            next = end
+            return
+        }
         next = max(end, last + Self.interval)
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: next) { self.run() }
     }
@@ -112,6 +128,13 @@ final class LeaseTimer {
         timer = nil
         next = .distantFuture
         last = eventLoop.now
-        if let end = sweep(last) { watch(until: end) }
+        isSweeping = true
+        sweep(last) { [self] end in
+            isSweeping = false
+            // The leases that were taken during the sweep are watched too.
+            let first = min(end, next)
+            next = .distantFuture
+            watch(until: first)
+        }
     }
 }

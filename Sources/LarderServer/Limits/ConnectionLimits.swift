@@ -19,6 +19,9 @@ package struct ConnectionLimits: Sendable, Equatable {
     /// `requestsInFlightPerUser`: the maximum number of unanswered requests on all connections of one user, 1 to
     /// 10,000,000. Default: 8192.
     package var requestsInFlightPerUser = 8192
+    /// `leasesPerUser`: the maximum number of image leases on all connections of one user, 1 to 10,000,000. Default:
+    /// 65536.
+    package var leasesPerUser = 65536
     /// `queuedBytesPerUser`: the maximum number of bytes buffered for the connections of one user, in incomplete lines,
     /// unanswered requests and unread replies, 1 MiB to 1 TiB. Default: 256 MiB.
     package var queuedBytesPerUser = 256 << 20

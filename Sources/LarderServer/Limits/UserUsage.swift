@@ -18,6 +18,7 @@ final class UserUsage: Sendable {
     private let requests = Atomic<Int>(0)
     private let chargedBytes = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
+    private let leases = Atomic<Int>(0)
 
     init(of peer: PeerCredentials) {
         user = peer.uid
@@ -45,6 +46,19 @@ final class UserUsage: Sendable {
 
     /// Releases the place of a subscription.
     func removeSubscription() { subscriptions.subtract(1, ordering: .relaxed) }
+
+    // MARK: Image leases
+
+    /// Reserves a place for a lease.
+    /// - Throws: `limitExceeded`
+    func addLease(_ limits: ConnectionLimits) throws(WireError) {
+        if Self.take(leases, upTo: isTrusted ? .max : limits.leasesPerUser) { return }
+        throw exceeded(
+            "leases", limits.leasesPerUser, "leasesPerUser", "release some with image.release")
+    }
+
+    /// Releases the places of `count` leases.
+    func removeLeases(_ count: Int) { leases.subtract(count, ordering: .relaxed) }
 
     // MARK: Requests that are not answered yet
 

@@ -68,11 +68,21 @@ final class LoopContext {
         leaseTimer = LeaseTimer(eventLoop: load.eventLoop)
         // The closure captures the table instead of a weak reference to this object: counting references to an object
         // that has weak references takes twice the time.
-        leaseTimer.sweep = { now in
-            for connection in table.connections.values {
-                for digest in connection.state.leases.expire(at: now) { server.images?.cache.release(digest) }
+        leaseTimer.sweep = { [eventLoop] now, end in
+            var (expired, next) = ([(connection: Connection, lease: Int)](), NIODeadline.distantFuture)
+            eventLoop.forEachInSlices(Array(table.connections.values)) { connection in
+                let leases = connection.state.leases.expiry(at: now)
+                for lease in leases.expired { expired.append((connection, lease)) }
+                next = min(next, leases.next)
+            } andThen: {
+                eventLoop.forEachInSlices(expired) { connection, lease in
+                    if let blob = connection.state.leases.end(lease, ifExpiredAt: now) {
+                        connection.leasesEnded([blob])
+                    }
+                } andThen: {
+                    end(next)
+                }
             }
-            return table.connections.values.lazy.compactMap(\.state.leases.nextEnd).min()
         }
     }
 
@@ -123,6 +133,9 @@ final class LoopContext {
         case .requests:
             traffic.refused.requests += 1
             server.refusals.addUsage(refusal.error, "requestsInFlightPerUser", of: peer)
+        case .leases:
+            traffic.refused.requests += 1
+            server.refusals.addUsage(refusal.error, "leasesPerUser", of: peer)
         case .subscriptions: traffic.refused.subscriptions += 1
         }
         return refusal.error
@@ -144,18 +157,4 @@ final class LoopContext {
 
     /// Runs `work` after all connections with input have been served.
     func deferWork(_ work: @escaping () -> Void) { eventLoop.deferWork(work) }
-
-    /// Runs `body` for each item, then `end`. Defers the remaining items at the end of each time slice.
-    func forEachInSlices<Item>(
-        _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
-        andThen end: @escaping () -> Void
-    ) {
-        let slice = TimeSlice()
-        for index in start..<items.count {
-            body(items[index])
-            guard index + 1 < items.count, slice.isOver else { continue }
-            return deferWork { self.forEachInSlices(items, from: index + 1, body, andThen: end) }
-        }
-        end()
-    }
 }

@@ -16,6 +16,22 @@ package protocol ServerEventLoop: EventLoop {
     func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
 }
 
+extension ServerEventLoop {
+    /// Runs `body` for each item, then `end`. Defers the remaining items at the end of each time slice.
+    func forEachInSlices<Item>(
+        _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
+        andThen end: @escaping () -> Void
+    ) {
+        let slice = TimeSlice()
+        for index in start..<items.count {
+            body(items[index])
+            guard index + 1 < items.count, slice.isOver else { continue }
+            return deferWork { self.forEachInSlices(items, from: index + 1, body, andThen: end) }
+        }
+        end()
+    }
+}
+
 extension EpollLoop: ServerEventLoop {
     package var iteration: Int? { iterationNumber }
 

@@ -32,7 +32,7 @@ final class StallMonitor {
     private func sweep(every interval: TimeAmount, on loop: LoopContext) {
         let (now, swept) = (NIODeadline.now(), connections)
         connections = []
-        loop.forEachInSlices(swept) { connection in
+        loop.eventLoop.forEachInSlices(swept) { connection in
             self.closeIfStalled(connection, at: now)
             connection.chargeBufferedBytes()
             connection.state.outbound.isMonitored = connection.state.outbound.isPending
@@ -52,10 +52,12 @@ final class StallMonitor {
         _ swept: [Connection], at now: NIODeadline, on loop: LoopContext, andThen end: @escaping () -> Void
     ) {
         var candidates: [Connection] = []
-        loop.forEachInSlices(swept) { connection in
+        loop.eventLoop.forEachInSlices(swept) { connection in
             if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            loop.forEachInSlices(candidates.sorted { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }) {
+            loop.eventLoop.forEachInSlices(
+                candidates.sorted { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }
+            ) {
                 connection in
                 if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
             } andThen: {

@@ -76,6 +76,7 @@ extension RequestContext {
         limits.connectionsPerUser = settings.effectiveConnectionsPerUser
         limits.subscriptionsPerUser = settings.subscriptionsPerUser
         limits.requestsInFlightPerUser = settings.requestsInFlightPerUser
+        limits.leasesPerUser = settings.leasesPerUser
         limits.queuedBytesPerUser = settings.queuedBytesPerUser
         let source = server.settings
         return AgentInfo.Result(

@@ -8,8 +8,8 @@ extension Settings {
             value, at: path,
             knowing: [
                 "connections", "connectionsPerUser", "subscriptionsPerConnection", "subscriptionsPerUser",
-                "requestsInFlightPerConnection", "requestsInFlightPerUser", "queuedBytesPerUser", "lineBytes",
-                "documentBytes", "stallSeconds",
+                "requestsInFlightPerConnection", "requestsInFlightPerUser", "leasesPerUser", "queuedBytesPerUser",
+                "lineBytes", "documentBytes", "stallSeconds",
             ])
         documentBytes = try reader.integer("documentBytes", in: 1024...1 << 30) ?? documentBytes
         limits.connections = try reader.integer("connections", in: 1...1_000_000) ?? limits.connections
@@ -22,6 +22,7 @@ extension Settings {
             try reader.integer("requestsInFlightPerConnection", in: 1...65536) ?? limits.requestsInFlightPerConnection
         limits.requestsInFlightPerUser =
             try reader.integer("requestsInFlightPerUser", in: 1...10_000_000) ?? limits.requestsInFlightPerUser
+        limits.leasesPerUser = try reader.integer("leasesPerUser", in: 1...10_000_000) ?? limits.leasesPerUser
         limits.queuedBytesPerUser =
             try reader.integer("queuedBytesPerUser", in: 1 << 20...1 << 40) ?? limits.queuedBytesPerUser
         limits.lineBytes = try reader.integer("lineBytes", in: 1024...64 << 20) ?? limits.lineBytes

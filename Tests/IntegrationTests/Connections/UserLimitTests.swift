@@ -85,6 +85,40 @@ extension Integration {
             }
         }
 
+        @Test("leases are counted over all connections of a user until they end", .needsRoot)
+        func leases() throws {
+            let settings = """
+                {
+                  socket: { mode: '0666' }, access: { others: ["images"] }, limits: { leasesPerUser: 2 },
+                  images: { minimumFreeBytes: 0 },
+                }
+                """
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                let own = try agent.connect()
+                func image(_ number: Int) -> JSONValue { .string("http://image.example/\(number).png") }
+                for number in 0..<3 {
+                    let data = Data(TestImage(seed: number, size: 1000).bytes).base64EncodedString()
+                    try own.call("image.put", ["url": image(number), "data": .string(data)])
+                }
+                func parameters(_ number: Int) -> JSONValue { ["url": image(number), "policy": "cacheOnly"] }
+                let clients = try (0..<2).map { _ in try OtherUser.connect(Self.user, to: agent, home) }
+                for (number, client) in clients.enumerated() { try client.call("image.get", parameters(number)) }
+                let refusal = try clients[0].refusal("image.get", parameters(2))
+                #expect(refusal.name == "limitExceeded")
+                #expect(refusal.detail.contains("limits.leasesPerUser"), "\(refusal)")
+                // The connection has a lease on this image, so it needs no further one.
+                #expect(try clients[0].call("image.get", parameters(0))["lease"] == 1)
+                for number in 0..<3 { try own.call("image.get", parameters(number)) }
+                #expect(try own.call("agent.info")["limits"]?["leasesPerUser"] == 2)
+                #expect(try own.call("agent.stats")["refused"]?["requests"] == 1)
+                _ = try agent.waitForLog("limit=leasesPerUser")
+                clients[1].close()
+                try own.call("agent.stats", until: { $0["connections"]?["open"] == 2 })
+                try clients[0].call("image.get", parameters(2))
+            }
+        }
+
         @Test(
             "if a user exceeds queuedBytesPerUser, large replies fail, and clients that do not read are disconnected")
         func queuedBytes() throws {

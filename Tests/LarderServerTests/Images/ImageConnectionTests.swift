@@ -41,6 +41,29 @@ struct ImageConnectionTests {
         }
     }
 
+    @Test("a user has a maximum number of leases; leased images can still be requested, and the agent's user is exempt")
+    func leasesOfUser() async throws {
+        var limits = ConnectionLimits()
+        limits.leasesPerUser = 1
+        try await ImageFixture.with(peer: .stranger, limits: limits) { [limits] fixture, client in
+            for _ in 0..<2 { #expect(try await client.get("http://h/a")["result"]?["lease"]?.int == 1) }
+            // The first reply is read from the network, the second from the cache, and the third is found with the
+            // template of its line.
+            for _ in 0..<3 {
+                let error = try await client.get("http://h/b")["error"]?["data"]
+                #expect(error?["name"]?.string == "limitExceeded")
+                #expect(error?["detail"]?.string?.contains("limits.leasesPerUser") == true)
+            }
+            #expect(try fixture.references(to: "http://h/b") == 1)
+            for _ in 0..<2 { _ = try await client.call(#"{"id":9,"method":"image.release","params":{"lease":1}}"#) }
+            #expect(try await client.get("http://h/b")["result"]?["lease"]?.int == 2)
+            try await client.end()
+            #expect(try fixture.references(to: "http://h/b") == 1)
+            let own = try await fixture.connect(peer: .own, limits: limits)
+            for name in ["a", "b"] { #expect(try await own.get("http://h/\(name)")["result"] != nil) }
+        }
+    }
+
     @Test("an image that arrives after a client has disconnected is not leased to that client")
     func disconnected() async throws {
         try await ImageFixture.with { fixture, client in

@@ -16,14 +16,16 @@ struct ImageLeasesTests {
     func counting() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
-        #expect(leases.take(a, until: .distantFuture) == (1, true))
-        #expect(leases.take(b, until: .distantFuture) == (2, true))
-        #expect(leases.take(a, until: .distantFuture) == (1, false))
+        #expect(leases.extend(a, until: .distantFuture) == nil)
+        #expect(leases.add(a, until: .distantFuture) == 1)
+        #expect(leases.add(b, until: .distantFuture) == 2)
+        #expect(leases.extend(a, until: .distantFuture) == 1)
         #expect(leases.release(1) == (true, nil))
         #expect(leases.release(1) == (true, a))
         #expect(leases.release(1) == (false, nil))
         // The numbers of ended leases are not reused.
-        #expect(leases.take(a, until: .distantFuture) == (3, true))
+        #expect(leases.extend(a, until: .distantFuture) == nil)
+        #expect(leases.add(a, until: .distantFuture) == 3)
         #expect(Set(leases.endAll()) == [a, b] && leases.count == 0)
     }
 
@@ -31,22 +33,28 @@ struct ImageLeasesTests {
     func times() throws {
         var leases = ImageLeases()
         let (a, b) = (try digest(1), try digest(2))
-        _ = leases.take(a, until: .uptimeNanoseconds(10))
-        _ = leases.take(a, until: .uptimeNanoseconds(5))
-        _ = leases.take(b, until: .distantFuture)
-        #expect(leases.nextEnd == .uptimeNanoseconds(10))
-        #expect(leases.expire(at: .uptimeNanoseconds(9)).isEmpty)
-        #expect(leases.expire(at: .uptimeNanoseconds(10)) == [a])
-        #expect(leases.nextEnd == nil && leases.count == 1)
+        _ = leases.add(a, until: .uptimeNanoseconds(10))
+        _ = leases.extend(a, until: .uptimeNanoseconds(5))
+        _ = leases.add(b, until: .distantFuture)
+        #expect(leases.expiry(at: .uptimeNanoseconds(9)) == ([], .uptimeNanoseconds(10)))
+        #expect(leases.end(1, ifExpiredAt: .uptimeNanoseconds(9)) == nil)
+        #expect(leases.expiry(at: .uptimeNanoseconds(10)) == ([1], .distantFuture))
+        // A lease that is extended during the sweep stays.
+        _ = leases.extend(a, until: .uptimeNanoseconds(12))
+        #expect(leases.end(1, ifExpiredAt: .uptimeNanoseconds(10)) == nil)
+        #expect(leases.end(1, ifExpiredAt: .uptimeNanoseconds(12)) == a)
+        #expect(leases.expiry(at: .uptimeNanoseconds(12)) == ([], .distantFuture) && leases.count == 1)
         #expect(leases.release(1) == (false, nil))
     }
 
-    @Test("at the maximum number of leases, only a blob that already has a lease can be leased")
+    @Test("a connection has a maximum number of leases")
     func limit() throws {
         var leases = ImageLeases()
-        for number in 0..<ImageLeases.max { _ = leases.take(try digest(number), until: .distantFuture) }
-        #expect(leases.hasRoom(for: try digest(0)))
-        #expect(!leases.hasRoom(for: try digest(ImageLeases.max)))
+        for number in 0..<ImageLeases.max {
+            #expect(!leases.isFull)
+            _ = leases.add(try digest(number), until: .distantFuture)
+        }
+        #expect(leases.isFull)
     }
 
     @Test("one timer serves all leases and fires when the first of them ends")
@@ -55,10 +63,10 @@ struct ImageLeasesTests {
         let sweep = LeaseTimer(eventLoop: loop)
         let start = loop.now
         var (ends, sweeps): ([NIODeadline], Int) = ([start + .seconds(30), start + .seconds(10)], 0)
-        sweep.sweep = { now in
+        sweep.sweep = { now, end in
             sweeps += 1
             ends.removeAll { $0 <= now }
-            return ends.min()
+            end(ends.min() ?? .distantFuture)
         }
         for end in ends { sweep.watch(until: end) }
         loop.advanceTime(by: .seconds(9))
@@ -69,5 +77,45 @@ struct ImageLeasesTests {
         #expect(sweeps == 2 && ends.isEmpty)
         loop.advanceTime(by: .seconds(1000))
         #expect(sweeps == 2)
+    }
+
+    @Test("no sweep begins before the previous one has ended, and leases taken during a sweep are watched")
+    func longSweep() {
+        let loop = EmbeddedEventLoop()
+        let sweep = LeaseTimer(eventLoop: loop)
+        let start = loop.now
+        var pending: [(NIODeadline) -> Void] = []
+        sweep.sweep = { _, end in pending.append(end) }
+        sweep.watch(until: start + .seconds(10))
+        loop.advanceTime(by: .seconds(10))
+        #expect(pending.count == 1)
+        sweep.watch(until: start + .seconds(20))
+        loop.advanceTime(by: .seconds(20))
+        #expect(pending.count == 1)
+        pending.removeFirst()(start + .seconds(40))
+        loop.advanceTime(by: .seconds(1))
+        #expect(pending.count == 1)
+        pending.removeFirst()(start + .seconds(40))
+        loop.advanceTime(by: .seconds(8))
+        #expect(pending.isEmpty)
+        loop.advanceTime(by: .seconds(1))
+        #expect(pending.count == 1)
+    }
+
+    @Test("work on many items is deferred at the end of each time slice, in the order of the items")
+    func slices() {
+        let loop = EmbeddedEventLoop()
+        var (items, isComplete): ([Int], Bool) = ([], false)
+        loop.forEachInSlices([1, 2, 3]) { item in
+            items.append(item)
+            // Longer than a time slice.
+            let end = NIODeadline.now() + .milliseconds(1)
+            while NIODeadline.now() < end {}
+        } andThen: {
+            isComplete = true
+        }
+        #expect(items == [1] && !isComplete)
+        loop.run()
+        #expect(items == [1, 2, 3] && isComplete)
     }
 }

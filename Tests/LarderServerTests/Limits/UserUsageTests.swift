@@ -10,6 +10,7 @@ struct UserUsageTests {
         limits.connectionsPerUser = 2
         limits.subscriptionsPerUser = 3
         limits.requestsInFlightPerUser = 1
+        limits.leasesPerUser = 2
         limits.queuedBytesPerUser = 100
         return limits
     }()
@@ -42,7 +43,9 @@ struct UserUsageTests {
         #expect(limits.effectiveConnectionsPerUser == 1)
     }
 
-    @Test("the subscriptions and requests in flight of a user are limited until they end, except for the agent's user")
+    @Test(
+        "the subscriptions, requests and leases of a user are limited until they end, except for the agent's user"
+    )
     func places() throws {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
@@ -56,8 +59,14 @@ struct UserUsageTests {
         #expect(inFlight?.detail.contains("limits.requestsInFlightPerUser") == true)
         usage.removeRequest()
         try usage.addRequest(Self.limits)
+        for _ in 0..<2 { try usage.addLease(Self.limits) }
+        let leases = #expect(throws: WireError.self) { try usage.addLease(Self.limits) }
+        #expect(leases?.detail.contains("limits.leasesPerUser") == true)
+        usage.removeLeases(2)
+        try usage.addLease(Self.limits)
         let own = try #require(table.join(.own, Self.limits))
         for _ in 0..<9 {
+            try own.addLease(Self.limits)
             try own.addRequest(Self.limits)
             try own.addSubscription(Self.limits)
         }

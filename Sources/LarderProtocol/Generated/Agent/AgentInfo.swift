@@ -65,6 +65,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public var subscriptionsPerUser = 0
         /// Maximum number of unanswered requests of all connections of one user.
         public var requestsInFlightPerUser = 0
+        /// Maximum number of image leases of all connections of one user.
+        public var leasesPerUser = 0
         /// Maximum number of bytes buffered for all connections of one user.
         public var queuedBytesPerUser = 0
 
@@ -81,6 +83,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             connectionsPerUser = try reader.requiredInt("connectionsPerUser")
             subscriptionsPerUser = try reader.requiredInt("subscriptionsPerUser")
             requestsInFlightPerUser = try reader.requiredInt("requestsInFlightPerUser")
+            leasesPerUser = try reader.requiredInt("leasesPerUser")
             queuedBytesPerUser = try reader.requiredInt("queuedBytesPerUser")
         }
 
@@ -96,6 +99,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.member("connectionsPerUser", connectionsPerUser)
             writer.member("subscriptionsPerUser", subscriptionsPerUser)
             writer.member("requestsInFlightPerUser", requestsInFlightPerUser)
+            writer.member("leasesPerUser", leasesPerUser)
             writer.member("queuedBytesPerUser", queuedBytesPerUser)
             writer.endObject()
         }

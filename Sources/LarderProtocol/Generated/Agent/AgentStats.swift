@@ -112,7 +112,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         public var connectionsPerUser = 0
         /// Subscriptions refused because of `subscriptionsPerConnection` or `subscriptionsPerUser`.
         public var subscriptions = 0
-        /// Requests refused because of `requestsInFlightPerUser` or the limits on open files.
+        /// Requests refused because of `requestsInFlightPerUser`, `leasesPerUser` or the limits on open files.
         public var requests = 0
         /// Requests, lines and replies refused because of `queuedBytesPerUser`.
         public var queuedBytes = 0

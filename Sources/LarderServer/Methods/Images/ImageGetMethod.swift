@@ -18,7 +18,7 @@ extension ImageGet: Method {
         if let template = call.template { call.loop.caches.imageQueries.store(query, for: template) }
         let request = ImageGetRequest(connection: call.connection, query: query, images: images)
         let hit = query.hit(images)
-        if let hit, request.canReply(with: hit) { return .now(request.result(hit, hasDescriptor: false)) }
+        if let hit, !query.wantsDescriptor { return .now(try request.result(hit, hasDescriptor: false)) }
         return .task(request.taskReply(cached: hit, id: call.id))
     }
 }
@@ -40,24 +40,23 @@ struct CachedImageReply {
         else { return false }
         loop.traffic.requestsTotal += 1
         let request = ImageGetRequest(connection: connection, query: query, images: images)
-        if request.canReply(with: image) {
-            write(image, request, id: template.id)
-            return true
-        }
-        let id = RequestID(template)
         do throws(WireError) {
-            try connection.dispatcher.start(
-                request.taskReply(cached: image, id: id), id: id,
-                Admission(ImageGet.name, .image(url: query.request.url, .images)), ImageGet.lifetime, in: nil)
+            if query.wantsDescriptor {
+                let id = RequestID(template)
+                try connection.dispatcher.start(
+                    request.taskReply(cached: image, id: id), id: id,
+                    Admission(ImageGet.name, .image(url: query.request.url, .images)), ImageGet.lifetime, in: nil)
+            } else {
+                write(image, request, lease: try request.takeLease(on: image), id: template.id)
+            }
         } catch {
-            connection.output.reply(id: id, error, in: nil)
+            connection.output.reply(id: RequestID(template), error, in: nil)
         }
         return true
     }
 
-    private func write(_ image: CachedImage, _ request: ImageGetRequest, id: UnsafeRawBufferPointer) {
+    private func write(_ image: CachedImage, _ request: ImageGetRequest, lease: Int, id: UnsafeRawBufferPointer) {
         let loop = connection.loop
-        let lease = request.takeLease(on: image)
         ReplyCache.appendHead(id: id, to: &loop.output.writer)
         loop.output.writer.rawUnframed(",\"result\":")
         request.query.constant(for: image, request.images.cache).withUnsafeBytes { loop.output.writer.raw($0) }
@@ -75,15 +74,10 @@ private struct ImageGetRequest {
     let query: ImageQuery
     let images: ImageService
 
-    /// Whether a cached image can be returned without a task. A task is needed to open the file for a descriptor, and
-    /// to report that there are too many leases.
-    func canReply(with image: CachedImage) -> Bool {
-        !query.wantsDescriptor && connection.state.leases.hasRoom(for: image.digest)
-    }
-
-    /// Takes a lease, which keeps the caller's reference to the image, and returns the result.
-    func result(_ image: CachedImage, hasDescriptor: Bool) -> ImageGet.Result {
-        let lease = takeLease(on: image)
+    /// Takes a lease, and returns the result.
+    /// - Throws: the errors of ``takeLease(on:)``
+    func result(_ image: CachedImage, hasDescriptor: Bool) throws(WireError) -> ImageGet.Result {
+        let lease = try takeLease(on: image)
         return ImageGet.Result(
             path: images.cache.path(of: image.digest), image: WireImage(image),
             freshness: ImageFreshness(rawValue: image.freshness.rawValue),
@@ -91,15 +85,43 @@ private struct ImageGetRequest {
             hasDescriptor: hasDescriptor)
     }
 
-    /// Takes a lease, which keeps the caller's reference to the image, and returns the number of the lease.
-    func takeLease(on image: CachedImage) -> Int {
+    /// Takes a lease, and returns its number. Either the lease keeps the caller's reference to the image, or this method
+    /// releases the reference.
+    /// - Throws: `limitExceeded` if the image needs another lease, and the connection or its user has the maximum number
+    func takeLease(on image: CachedImage) throws(WireError) -> Int {
         let loop = connection.loop
         let seconds = query.leaseSeconds ?? images.leaseSeconds
         let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
-        let (number, takesReference) = connection.state.leases.take(image.digest, until: end)
-        if !takesReference { images.cache.release(image.digest) }
+        let number: Int
+        if let known = connection.state.leases.extend(image.digest, until: end) {
+            images.cache.release(image.digest)
+            number = known
+        } else {
+            do throws(WireError) {
+                try reserveLease()
+            } catch {
+                images.cache.release(image.digest)
+                throw error
+            }
+            number = connection.state.leases.add(image.digest, until: end)
+        }
         if end < .distantFuture { loop.leaseTimer.watch(until: end) }
         return number
+    }
+
+    /// Reserves a place for a lease of the connection.
+    private func reserveLease() throws(WireError) {
+        if connection.state.leases.isFull {
+            throw WireError(
+                .limitExceeded,
+                "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
+        }
+        do throws(WireError) {
+            try connection.state.usage.user.addLease(connection.state.usage.limits)
+        } catch {
+            let refusal = UsageRefusal(limit: .leases, error: error)
+            throw connection.loop.count(refusal, of: connection.state.principal.credentials)
+        }
     }
 
     /// A reply that waits until the image is cached and, if the client requested a descriptor, until the file of the
@@ -145,7 +167,12 @@ private struct ImageGetRequest {
                 images.cache.release(image.digest)
                 return .failure(refusal)
             }
-            let result = result(image, hasDescriptor: delivery.file != nil)
+            let result: ImageGet.Result
+            do throws(WireError) {
+                result = try self.result(image, hasDescriptor: delivery.file != nil)
+            } catch {
+                return .failure(error)
+            }
             if let file = delivery.file.flatMap({ PassedFile($0, for: connection.state.usage.user) }) {
                 _ = connection.output.pass(file)
             }
@@ -159,11 +186,6 @@ private struct ImageGetRequest {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
         if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial.error }
-        guard connection.state.leases.hasRoom(for: delivery.image.digest) else {
-            return WireError(
-                .limitExceeded,
-                "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
-        }
         guard delivery.file != nil,
             let refusal = connection.state.usage.user.refusalOfFile(connection.state.usage.limits)
         else { return nil }

@@ -99,9 +99,9 @@ extension ImageRelease: Method {
     /// Releases a lease once. Several `image.get` requests of a connection can share a lease. Unless it expires first,
     /// it ends when it has been released once for each of these requests.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let cache = try call.server.imageService().cache
+        _ = try call.server.imageService()
         let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
-        if let released { cache.release(released) }
+        if let released { call.connection.leasesEnded([released]) }
         return .now(Result(released: isFound))
     }
 }
