@@ -19,14 +19,34 @@ final class ServiceStatus: Sendable {
         case status(String)
     }
 
-    private struct State {
+    /// What has happened since the last report.
+    private struct News {
+        /// The last state other than `refreshing`, by namespace.
+        var settled: [String: Freshness] = [:]
         var settingsProblem: String?
+        var isReadyDue = false
+        /// Whether the last message could not be sent.
+        var isRepeatDue = false
+
+        mutating func take() -> News {
+            defer { self = News(settingsProblem: settingsProblem) }
+            return self
+        }
+    }
+
+    private struct State {
         /// The status line that was sent last; nil before the first.
         var reported: String?
         var isReadyDue = false
         /// For each namespace, its last state other than `refreshing`; `initializing` at first.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
+
+        mutating func add(_ news: News) {
+            settled.merge(news.settled) { $1 }
+            if news.isReadyDue { isReadyDue = true }
+            if news.isRepeatDue { reported = nil }
+        }
     }
 
     /// Submits a message. Calls `failed`, on another thread, if the message cannot be sent afterwards.
@@ -34,6 +54,9 @@ final class ServiceStatus: Sendable {
 
     private let clients: @Sendable () -> Int
     private let send: Send
+    /// Publishing threads wait for this lock. It is therefore never held while all namespaces are visited.
+    private let news = Mutex(News())
+    /// Publishing threads do not take this lock.
     private let state = Mutex(State())
     /// Signalled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
@@ -58,6 +81,7 @@ final class ServiceStatus: Sendable {
         let publications = Dictionary(uniqueKeysWithValues: namespaces.map { ($0.name, $0.publication) })
         let new = state.withLock { state in
             defer { state.publications = publications }
+            state.add(news.withLock { $0.take() })
             state.settled = publications.mapValues { state.settled[$0.namespace] ?? .initializing }
             return publications.filter { state.publications[$0.key] !== $0.value }
         }
@@ -69,19 +93,19 @@ final class ServiceStatus: Sendable {
     /// Records the state of a namespace. `refreshing` does not replace the previous state.
     func note(_ freshness: Freshness, of namespace: String) {
         if freshness == .refreshing { return }
-        let isNew = state.withLock { $0.settled.updateValue(freshness, forKey: namespace) != freshness }
-        if isNew { changes.raise() }
+        news.withLock { $0.settled[namespace] = freshness }
+        changes.raise()
     }
 
     /// Records why the start or the last reload rejected the settings; nil if the settings are in effect.
     func note(settingsProblem problem: String?) {
-        state.withLock { $0.settingsProblem = problem }
+        news.withLock { $0.settingsProblem = problem }
         changes.raise()
     }
 
     /// Reports that the start or a reload is complete, even if the reload rejected the settings.
     func becomeReady() {
-        state.withLock { $0.isReadyDue = true }
+        news.withLock { $0.isReadyDue = true }
         if !report() { changes.raise() }
     }
 
@@ -90,10 +114,12 @@ final class ServiceStatus: Sendable {
     func report() -> Bool {
         let clients = clients()
         return state.withLock { state in
+            let news = news.withLock { $0.take() }
+            state.add(news)
             let line = Self.line(
                 state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
-                refusing: state.publications.filter { $0.value.status.schema.refusal != nil }.keys.sorted(),
-                settingsProblem: state.settingsProblem)
+                refusing: state.publications.filter { $0.value.statusRecord.schema.refusal != nil }.keys.sorted(),
+                settingsProblem: news.settingsProblem)
             if !state.isReadyDue, line == state.reported { return true }
             let message = state.isReadyDue ? Message.ready(line) : .status(line)
             do {
@@ -108,9 +134,9 @@ final class ServiceStatus: Sendable {
 
     /// Records that a submitted message could not be sent.
     private func repeatLater(_ message: Message) {
-        state.withLock { state in
-            state.reported = nil
-            if case .ready = message { state.isReadyDue = true }
+        news.withLock { news in
+            news.isRepeatDue = true
+            if case .ready = message { news.isReadyDue = true }
         }
         changes.raise()
     }

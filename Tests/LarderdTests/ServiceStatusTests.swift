@@ -92,6 +92,26 @@ struct ServiceStatusTests {
         }
     }
 
+    @Test("a namespace can report its state while a message is sent, and the next message has that state")
+    func changeDuringReport() {
+        let sent = Mutex<[ServiceStatus.Message]>([])
+        let current = Mutex<ServiceStatus?>(nil)
+        let status = ServiceStatus(
+            clients: { 0 },
+            send: { message, _ in
+                sent.withLock { $0.append(message) }
+                current.withLock { $0 }?.note(.stale, of: "shop")
+            })
+        current.withLock { $0 = status }
+        status.note(.fresh, of: "shop")
+        #expect(status.report())
+        #expect(status.report())
+        #expect(status.report())
+        let lines = ["1 namespace, fresh; 0 clients", "1 namespace, stale: shop; 0 clients"]
+        #expect(sent.withLock { $0 } == lines.map(ServiceStatus.Message.status))
+        current.withLock { $0 = nil }
+    }
+
     @Test("a message that cannot be sent because the socket is full is retried")
     func fullSocket() async {
         await run { status, manager, clock in

@@ -306,7 +306,7 @@ package final class ConfigNamespace: Sendable {
         case .http(let http):
             if http.longPoll != nil { return "waits for changes of \(configuration.remote?.location ?? "its source")" }
             if http.interval <= time { return "polls its source" }
-            guard let next = publication.status.upstream?.nextAttemptAt, next - now > time.milliseconds else {
+            guard let next = publication.statusRecord.nextAttemptAt, next - now > time.milliseconds else {
                 return "is about to poll its source"
             }
         }

@@ -196,7 +196,7 @@ package actor ConfigRefreshService {
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
-            upstreamVersion: store.publication.status.upstreamVersion)
+            upstreamVersion: store.publication.statusRecord.upstreamVersion)
     }
 
     private nonisolated var unchanged: Outcome {

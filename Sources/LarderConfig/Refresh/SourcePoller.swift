@@ -40,7 +40,7 @@ struct SourcePoller: Sendable {
                 isAwaiting = false
                 // If the status counts only one consecutive failure, a refresh by another caller may have succeeded
                 // since the previous failed poll. Earlier failures then no longer increase the delay.
-                if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
+                if store.publication.statusRecord.consecutiveFailures == 1 { plan.forgetFailures() }
                 event =
                     source.reconnects
                     ? .unanswered

@@ -27,9 +27,6 @@ struct SchemaGate: Sendable {
         refused.contains { $0.subject == change.subject && $0.at == change.at && $0.version == change.version }
     }
 
-    /// Whether the expiry of the override at a path has been refused.
-    func refusesExpiry(at path: [String]) -> Bool { refused.contains { $0.subject == .expiry(path) } }
-
     /// Whether the locks and experiments of new settings have been refused.
     var refusesRules: Bool { refused.contains { $0.subject == .rules } }
 

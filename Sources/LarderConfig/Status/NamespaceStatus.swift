@@ -163,6 +163,18 @@ struct NamespaceStatus: Sendable {
     /// Whether there is a remote source but no remote document yet.
     func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
 
+    /// See ``ConfigStatusReport/confirmedAt``.
+    func confirmedAt(holding layers: Layers) -> Int? {
+        guard let source else { return nil }
+        return refreshes.confirmedAt ?? layers.remote.flatMap { $0.source == source.identity ? $0.updatedAt : nil }
+    }
+
+    func counters(publishes: Int) -> ConfigStatusReport.Counters {
+        var counters = refreshes.counters
+        counters.publishes = publishes
+        return counters
+    }
+
     fileprivate func report(layers: Layers, publishes: Int) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
         report.lastError = [refreshes.lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
@@ -176,12 +188,10 @@ struct NamespaceStatus: Sendable {
         report.awaitsSource = awaitsSource(holding: layers)
         report.upstreamVersion = layers.remote?.version?.text
         report.etag = layers.remote?.validator?.etag
-        report.counters = refreshes.counters
-        report.counters.publishes = publishes
-        if let source {
-            report.confirmedAt =
-                refreshes.confirmedAt ?? layers.remote.flatMap { $0.source == source.identity ? $0.updatedAt : nil }
-            report.upstream = ConfigStatusReport.Upstream(
+        report.counters = counters(publishes: publishes)
+        report.confirmedAt = confirmedAt(holding: layers)
+        report.upstream = source.map { source in
+            ConfigStatusReport.Upstream(
                 kind: source.kind, location: source.location, lastAttemptAt: refreshes.lastAttemptAt,
                 lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,
                 consecutiveFailures: refreshes.consecutiveFailures)
@@ -209,7 +219,7 @@ struct NamespaceStatus: Sendable {
         case .override:
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.override.isEmpty, bytes: layers.override.bytes, origin: "config.set",
-                updatedAt: layers.override.entries.map(\.setAt).max())
+                updatedAt: layers.override.updatedAt)
         }
     }
 
@@ -254,7 +264,10 @@ struct SharedStatus: Sendable {
 
 /// The status of a namespace and its layers at one point in time. The report is built only on request, not at every
 /// publication.
-struct StatusRecord: Sendable {
+///
+/// Its properties are members of the report that can be read without the others. Requests that do not return the report
+/// use them.
+package struct StatusRecord: Sendable {
     private let status: SharedStatus
     private let layers: Layers
 
@@ -270,4 +283,12 @@ struct StatusRecord: Sendable {
     var freshness: Freshness { status.freshness }
     var awaitsSource: Bool { status.awaitsSource(holding: layers) }
     var report: ConfigStatusReport { status.current.report(layers: layers, publishes: status.publishes) }
+
+    package var hasSource: Bool { status.hasRemote }
+    package var schema: SchemaStatus { status.current.schema }
+    package var confirmedAt: Int? { status.current.confirmedAt(holding: layers) }
+    package var counters: ConfigStatusReport.Counters { status.current.counters(publishes: status.publishes) }
+    var upstreamVersion: String? { layers.remote?.version?.text }
+    var nextAttemptAt: Int? { status.current.nextAttemptAt }
+    var consecutiveFailures: Int { status.current.refreshes.consecutiveFailures }
 }

@@ -88,7 +88,10 @@ package final class ConfigPublication: Sendable {
     /// The version of ``current``. Reading it takes no lock.
     package var version: Int { latestVersion.load(ordering: .acquiring) }
 
-    package var status: ConfigStatusReport { state.withLock { $0.status }.report }
+    /// The whole status; see ``statusRecord`` for single members.
+    package var status: ConfigStatusReport { statusRecord.report }
+
+    package var statusRecord: StatusRecord { state.withLock { $0.status } }
 
     /// The snapshot with a revision, as the base of a merge patch; nil if the snapshot is not among the retained ones.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }

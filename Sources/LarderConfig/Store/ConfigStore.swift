@@ -366,9 +366,8 @@ package actor ConfigStore {
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
         if storage.isAtWork { return "is being written to the disk" }
-        let ends = core.layers.override.expiringEntries.filter { !committer.gate.refusesExpiry(at: $0.path) }
-            .compactMap(\.expiresAt)
-        if let next = ends.min(), next - clocks.wallClock.now <= time.milliseconds {
+        let next = committer.expiry.nextExpiry(in: core.layers.override)
+        if let next, next - clocks.wallClock.now <= time.milliseconds {
             return "has an override that expires soon"
         }
         return nil

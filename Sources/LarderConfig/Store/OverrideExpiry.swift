@@ -66,6 +66,14 @@ struct OverrideExpiry {
         return next
     }
 
+    /// The earliest time of day at which an override expires, in milliseconds since 1970; nil if none expires. Overrides
+    /// whose expiry the schema has refused do not count.
+    mutating func nextExpiry(in overrides: OverrideLayer) -> Int? {
+        queue.dropStale(comparedTo: overrides)
+        let failed = failed.lazy.filter { overrides.entry(at: $0.path)?.expiresAt == $0.expiresAt }.map(\.expiresAt)
+        return [queue.next?.timeOfDay, failed.min()].compactMap(\.self).min()
+    }
+
     mutating func set(_ task: Task<Void, Never>, for next: ExpiryQueue.Moment) { timer = (next, task) }
 
     /// Records that the timer has fired.

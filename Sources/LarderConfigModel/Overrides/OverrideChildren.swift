@@ -15,13 +15,6 @@ enum OverrideChildren: Sendable {
 
     init() { self = .list([]) }
 
-    var isEmpty: Bool {
-        switch self {
-        case .list(let nodes): nodes.isEmpty
-        case .table(let parts): parts.allSatisfy(\.isEmpty)
-        }
-    }
-
     func node(named name: OverrideNode.Name, afterBits bits: Int = 0) -> OverrideNode? {
         switch self {
         case .list(let nodes): nodes.first { $0.name == name }

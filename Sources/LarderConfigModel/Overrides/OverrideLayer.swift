@@ -10,6 +10,8 @@ import LarderJSON
 package struct OverrideLayer: Sendable {
     /// Nil if there are no entries.
     private var root: OverrideNode?
+    /// The latest ``OverrideEntry/setAt`` of the entries that were set, including those that were removed afterwards.
+    private var lastSetAt = Int.min
 
     package init() {}
 
@@ -20,6 +22,9 @@ package struct OverrideLayer: Sendable {
     package var isEmpty: Bool { root == nil }
     /// The total size of all values and their paths as text, in bytes.
     package var bytes: Int { root?.totals.bytes ?? 0 }
+    /// When an entry was last set, in milliseconds since 1970; nil if there are no entries. Entries that have been
+    /// removed count too, but not after a restart.
+    package var updatedAt: Int? { root == nil ? nil : lastSetAt }
     /// The number of entries that expire.
     package var expiring: Int { root?.totals.expiring ?? 0 }
 
@@ -76,6 +81,7 @@ package struct OverrideLayer: Sendable {
         let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
         if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
         root = new
+        lastSetAt = max(lastSetAt, entry.setAt)
         return .set(replacing: replaced)
     }
 

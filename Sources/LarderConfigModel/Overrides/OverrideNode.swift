@@ -72,7 +72,7 @@ final class OverrideNode: Sendable {
     /// A root without entries.
     convenience init() { self.init(Name(""), entry: nil, order: 0) }
 
-    var isLeaf: Bool { children.isEmpty }
+    var isLeaf: Bool { totals.count == (hasEntry ? 1 : 0) }
     /// Whether there is an entry. Like the two properties below, this avoids a copy of the entry.
     var hasEntry: Bool { if case .some = entry { true } else { false } }
     var value: JSONValue? { entry?.value }

@@ -96,7 +96,7 @@ extension RequestContext {
     fileprivate func stats() async -> AgentStats.Result {
         var namespaces: [String: AgentStats.Namespace] = [:]
         for namespace in readableNamespaces {
-            let counters = namespace.publication.status.counters
+            let counters = namespace.publication.statusRecord.counters
             var figures = AgentStats.Namespace()
             figures.revision = namespace.publication.current.snapshot.revision
             figures.publishes = counters.publishes

@@ -48,7 +48,7 @@ extension ConfigGet: Method {
         _ parameters: Parameters, _ current: ConfigPublication.Current, of publication: ConfigPublication
     ) -> WireError {
         let (path, namespace) = (parameters.path.description.excerpt, parameters.namespace)
-        let schema = publication.status.schema
+        let schema = publication.statusRecord.schema
         let problems = schema.refusal?.problems ?? schema.problems
         if current.snapshot.revision == 0, let first = problems.first {
             return WireError(
@@ -70,8 +70,8 @@ extension ConfigGet: Method {
 extension ConfigNamespace {
     /// Whether the source has confirmed the snapshot within the last `seconds`. Always true without a source.
     fileprivate func isConfirmed(within seconds: Double) -> Bool {
-        let status = publication.status
-        return status.upstream == nil || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
+        let status = publication.statusRecord
+        return !status.hasSource || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
     }
 
     /// Polls the source, or joins a request to the source that other callers wait for and that began within the last
@@ -83,7 +83,7 @@ extension ConfigNamespace {
             _ = try await refresher.refresh(begunWithin: .seconds(seconds))
         } catch {
             guard error.code == .upstreamFailed || error.isRefusal else { throw WireError(error) }
-            let age = publication.status.age(at: WallClock.system.now)
+            let age = publication.statusRecord.age(at: WallClock.system.now)
             if let age, let allowed, age <= allowed { return }
             if error.code == .schemaViolation { throw WireError(error) }
             let cached =
@@ -94,7 +94,7 @@ extension ConfigNamespace {
     }
 }
 
-extension ConfigStatusReport {
+extension StatusRecord {
     /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back.
     fileprivate func age(at now: Int) -> Double? {
         confirmedAt.flatMap { $0 <= now ? Double(now - $0) / 1000 : nil }

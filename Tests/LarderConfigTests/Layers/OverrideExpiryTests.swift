@@ -161,6 +161,32 @@ struct OverrideExpiryTests {
         }
     }
 
+    @Test(
+        "the next expiry is the earliest of the overrides that still exist, including those that could not be removed")
+    func nextExpiry() {
+        var layer = OverrideLayer()
+        layer.set(OverrideEntry(path: ["first"], value: 1, setAt: 0, expiresAt: 2_000_000))
+        layer.set(OverrideEntry(path: ["second"], value: 1, setAt: 0, expiresAt: 3_000_000))
+        layer.set(OverrideEntry(path: ["lasting"], value: 1, setAt: 0))
+        var expiry = OverrideExpiry(
+            layer, StoreClocks(wallClock: WallClock { 1_000_000 }, clock: ManualClock()))
+        var next = expiry.nextExpiry(in: layer)
+        #expect(next == 2_000_000)
+        _ = layer.unset(["first"])
+        next = expiry.nextExpiry(in: layer)
+        #expect(next == 3_000_000)
+        let later = ExpiryQueue.Moment(timeOfDay: 4_000_000, uptime: 3_000_000)
+        let expired = expiry.popExpired(at: later)
+        next = expiry.nextExpiry(in: layer)
+        #expect(next == nil)
+        expiry.keep(expired)
+        next = expiry.nextExpiry(in: layer)
+        #expect(next == 3_000_000)
+        _ = layer.unset(["second"])
+        next = expiry.nextExpiry(in: layer)
+        #expect(next == nil)
+    }
+
     @Test("the expiry queue stays short even if one override is set repeatedly")
     func manyRenewals() async throws {
         try await fixture.withStore(durability: .relaxed) { (store, _) async throws in

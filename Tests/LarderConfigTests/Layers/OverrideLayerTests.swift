@@ -42,6 +42,39 @@ struct OverrideLayerTests {
         #expect(values(both) == object(["x": 1], ["x": 2]))
     }
 
+    @Test("the layer has the time at which an override was last set, even if that override was removed")
+    func updatedAt() {
+        var layer = OverrideLayer()
+        #expect(layer.updatedAt == nil)
+        layer.set(OverrideEntry(path: ["a"], value: 1, setAt: 10))
+        layer.set(OverrideEntry(path: ["b"], value: 1, setAt: 20))
+        // The clock was set back.
+        layer.set(OverrideEntry(path: ["c"], value: 1, setAt: 5))
+        #expect(layer.updatedAt == 20)
+        guard case .refused = layer.set(OverrideEntry(path: ["d"], value: 1, setAt: 30), maximumBytes: 1) else {
+            return #expect(Bool(false))
+        }
+        let removesB = layer.unset(["b"])
+        #expect(removesB && layer.updatedAt == 20)
+        let removesA = layer.unset(["a"])
+        let removesC = layer.unset(["c"])
+        #expect(removesA && removesC && layer.updatedAt == nil)
+    }
+
+    @Test("a node knows whether entries are below it after many of them were removed")
+    func leaves() {
+        var layer = OverrideLayer()
+        for number in 0..<2000 { layer.set(entry(["a", "\(number)"], 1)) }
+        layer.set(entry(["b"], 1))
+        for number in 0..<2000 {
+            let isUnset = layer.unset(["a", "\(number)"])
+            #expect(isUnset)
+        }
+        #expect(layer.scalar(at: ["b"]) == 1)
+        #expect(layer.entry(at: ["a"]) == nil)
+        #expect(values(layer) == ["b": 1])
+    }
+
     @Test("an override that is set again keeps its position, unless it replaces overrides below it")
     func positions() {
         var layer = OverrideLayer()

@@ -100,7 +100,7 @@ struct RefusedChangeTests {
         #expect(gate.open(&layers, lastGood: lastGood, now: 10).isEmpty)
         #expect(layers.resolved() == ["b": 1, "h": 1])
         #expect(gate.inLayerOrder.map(\.layer) == [.defaults, .override])
-        #expect(gate.refusesExpiry(at: ["b"]) && gate.isCurrentValid)
+        #expect(gate.refused.contains { $0.subject == .expiry(["b"]) } && gate.isCurrentValid)
     }
 
     @Test("a dry run and the commit agree, and no acknowledged change is undone", arguments: 0..<40)

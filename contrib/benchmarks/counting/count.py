@@ -118,7 +118,7 @@ class Agent(AgentProcess):
     def __init__(self, program, directory, before=(), environment=None, settings=None):
         settings = {
             "images": {"allowNetworks": ["127.0.0.0/8"]},
-            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides", "plain", "validated")},
+            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides", "plain", "validated", "many")},
             **(settings or {})}
         schema = pathlib.Path(directory, "schema.json")
         schema.write_text(json.dumps(SCHEMA))
@@ -328,6 +328,47 @@ def writers(agent, scale, count):
     return run, scale // count * count, clients
 
 
+# The maximum ratio of the allocations of a request in a namespace with 100,000 overrides and in one with 10: no request that
+# returns little may visit all overrides.
+MAX_RATIO = 1.5
+SMALL_REQUESTS = {
+    "get of a missing path": request("config.get", namespace="many", path="group0.missing"),
+    "get with maximum age": request("config.get", namespace="many", path="group0.n0", maximumAgeSeconds=60),
+    "status": request("config.status", namespace="many"),
+    "status of all": request("config.status"),
+    "stats": request("agent.stats"),
+    "refresh": request("config.refresh", namespace="many"),
+}
+
+
+def set_many(agent, numbers):
+    """Sets overrides of the namespace `many`, 1,000 with each request."""
+    for first in range(numbers.start, numbers.stop, 1000):
+        changes = [{"op": "set", "path": [f"group{number % 100}", f"n{number}"], "value": number}
+                   for number in range(first, min(first + 1000, numbers.stop))]
+        agent.control.exchange(request("config.apply", namespace="many", changes=changes))
+
+
+def repeat(agent, scale, line):
+    """Sends the same request, whose reply may be an error."""
+    client = Client(agent.socket)
+
+    def run(rounds=scale):
+        for _ in range(rounds):
+            client.send(line)
+            client.line()
+    run(2)
+    return run, scale, [client]
+
+
+def ratios(counter, scale):
+    """Returns the ratios of the allocations of SMALL_REQUESTS. A visit of all overrides allocates memory for each."""
+    set_many(counter.agent, range(10))
+    few = {name: counter.measure(repeat, scale, line) for name, line in SMALL_REQUESTS.items()}
+    set_many(counter.agent, range(10, 100_000))
+    return {name: counter.measure(repeat, scale, line) / few[name] for name, line in SMALL_REQUESTS.items()}
+
+
 class Allocations:
     """Counts allocations with the library allocations.so."""
 
@@ -451,6 +492,14 @@ def compare(found, recorded):
     return passed
 
 
+def compare_ratios(found):
+    """Prints a line for each ratio. Returns False if one exceeds MAX_RATIO."""
+    for name, value in found.items():
+        verdict = "within the limit" if value <= MAX_RATIO else "MORE than the limit"
+        print(f"{'ratio':<13} {name:<22} {value:>12,.2f} {MAX_RATIO:>12,.2f}  {verdict}")
+    return all(value <= MAX_RATIO for value in found.values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--larderd", required=True)
@@ -469,6 +518,7 @@ def main():
         try:
             found["allocations"] = count(counter.measure, 10_000)
             found["bytes"] = {"idle subscriber": counter.bytes_per_subscriber(1000)}
+            found_ratios = ratios(counter, 100)
         finally:
             counter.agent.stop()
         if not options.no_instructions:
@@ -491,7 +541,7 @@ def main():
                    for unit, figures in found.items()}
         RECORD.write_text(json.dumps(rounded, indent=2) + "\n")
     passed = compare(found, json.loads(RECORD.read_text()) if RECORD.exists() else {})
-    return 0 if passed else 1
+    return 0 if compare_ratios(found_ratios) and passed else 1
 
 
 if __name__ == "__main__":
