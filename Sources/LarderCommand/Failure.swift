@@ -32,6 +32,16 @@ struct Failure: Error, Equatable {
         code = remote?.code.number ?? WireError.Code.all.first { $0.name == name }?.number
     }
 
+    /// The failure of a request that is too long to be sent.
+    static func tooLong(bytes: Int, limit: Int) -> Failure {
+        Failure(
+            .failure, "the request has \(bytes) bytes, more than the limit of \(limit); \(tooLongAdvice)",
+            name: WireError.Code.lineTooLong.name, remote: nil)
+    }
+
+    private static let tooLongAdvice =
+        "raise limits.lineBytes in the settings, or let the agent read the document from a file or over HTTP"
+
     /// Ends the program after it has written the failure to standard error: as one line of text, or as JSON if
     /// requested.
     func endThisProcess() -> Never {
@@ -71,7 +81,7 @@ struct Failure: Error, Equatable {
             "allow the address with images.allowNetworks in the settings"
         case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
-            "raise limits.lineBytes in the settings, or let the agent read the document from a file or over HTTP"
+            tooLongAdvice
         case .remote where error.remoteError?.schemaErrors.map { $0.count > 1 } ?? false:
             "add --json to list all violations"
         case .remote: error.remoteError?.conflict.map(current)

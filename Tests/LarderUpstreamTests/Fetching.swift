@@ -1,3 +1,4 @@
+import Foundation
 import LarderUpstream
 import TestSupport
 import Testing
@@ -63,6 +64,17 @@ extension FetchResponse {
     }
 
     struct NotADocument: Error { let response: FetchResponse }
+}
+
+/// Compresses data with gzip(1).
+func gzip(_ data: Data) throws -> [UInt8] {
+    try withTemporaryDirectory { directory in
+        let file = directory + "/data"
+        try data.write(to: URL(filePath: file))
+        let command = try Command.run("gzip", [file])
+        guard command.end == .exit(0) else { throw HarnessError(command.log) }
+        return try Array(Data(contentsOf: URL(filePath: file + ".gz")))
+    }
 }
 
 /// Returns a response with a correct Content-Length.

@@ -92,22 +92,37 @@ struct NginxTests {
         }
     }
 
-    @Test("a body that decodes to more than the fetcher's limit is rejected, whatever the request allows")
-    func bomb() async throws {
-        let bytes = try Self.gzip(Data(count: 4 << 20))
+    @Test("the limit of a request applies to a compressed body, whether it is low or high")
+    func compressedLimit() async throws {
+        let bytes = try gzip(Data(count: 40 << 20))
         let server = try RawOrigin.listening { _, _ in
             [
                 .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
                 .send(bytes),
             ]
         }
-        try await withFetcher({ $0.maximumDecodedBytes = 1 << 20 }) { fetcher in
-            let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long))
-            }
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: server.url, timeouts: .long, maximumBytes: (40 << 20) - 1)
+            let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tooLarge)
+            #expect(error.message.contains("limits.documentBytes"))
+            request.maximumBytes += 1
+            #expect(try await fetcher.fetch(request).requireDocument().body.count == 40 << 20)
         }
         server.stop()
+    }
+
+    @Test("a compressed body without content is limited, too")
+    func emptyMembers() async throws {
+        let member = try gzip(Data())
+        let bytes = [[UInt8]](repeating: member, count: 4096 / member.count).flatMap(\.self)
+        let error = try await failure({ $0.maximumBytes = 1024 }) { _, _ in
+            [
+                .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                .send("\(String(bytes.count, radix: 16))\r\n"), .send(bytes), .send("\r\n0\r\n\r\n"),
+            ]
+        }
+        #expect(error.code == .tooLarge)
     }
 
     @Test("a body that is not in its declared content coding is rejected")
@@ -118,7 +133,7 @@ struct NginxTests {
 
     @Test("a truncated gzip body is an error, even if its Content-Length is correct")
     func compressedShort() async throws {
-        let bytes = try Self.gzip(Data((0..<10_000).flatMap { "\($0)".utf8 })).dropLast(100)
+        let bytes = try gzip(Data((0..<10_000).flatMap { "\($0)".utf8 })).dropLast(100)
         let error = try await failure { _, _ in
             [
                 .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
@@ -126,15 +141,5 @@ struct NginxTests {
             ]
         }
         #expect(error.code == .truncated)
-    }
-
-    private static func gzip(_ data: Data) throws -> [UInt8] {
-        try withTemporaryDirectory { directory in
-            let file = directory + "/data"
-            try data.write(to: URL(filePath: file))
-            let command = try Command.run("gzip", [file])
-            guard command.end == .exit(0) else { throw HarnessError(command.log) }
-            return try Array(Data(contentsOf: URL(filePath: file + ".gz")))
-        }
     }
 }

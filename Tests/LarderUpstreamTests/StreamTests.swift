@@ -1,3 +1,4 @@
+import Foundation
 import LarderHTTPSemantics
 import LarderUpstream
 import TestSupport
@@ -40,6 +41,59 @@ struct StreamTests {
                 return all
             }
             #expect(result == "piece 0;piece 1;piece 2;")
+        }
+        server.stop()
+    }
+
+    @Test("a compressed stream is decoded, however many bytes it has in total", arguments: [false, true])
+    func compressed(_ isTruncated: Bool) async throws {
+        let size = 40 << 20
+        let bytes = try gzip(Data(repeating: UInt8(ascii: "x"), count: size)).dropLast(isTruncated ? 8 : 0)
+        let server = try RawOrigin.listening { _, _ in
+            [
+                .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
+                .send(Array(bytes)),
+            ]
+        }
+        try await withFetcher { fetcher in
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
+                _, body throws(UpstreamError) in
+                var count = 0
+                do throws(UpstreamError) {
+                    while let piece = try await body.next() {
+                        #expect(piece.allSatisfy { $0 == UInt8(ascii: "x") })
+                        count += piece.count
+                    }
+                    #expect(!isTruncated)
+                } catch {
+                    #expect(isTruncated && error.code == .truncated)
+                }
+                #expect(count == size)
+            }
+        }
+        server.stop()
+    }
+
+    @Test("an event of a compressed stream is delivered before the origin sends the next one")
+    func compressedPieces() async throws {
+        let first = try gzip(Data("first;".utf8))
+        let second = try gzip(Data("second;".utf8))
+        let server = try RawOrigin.listening { _, _ in
+            [
+                .send(
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(first.count + second.count)\r\n\r\n"
+                ),
+                .send(first),
+            ]
+        }
+        try await withFetcher { fetcher in
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .long)) {
+                _, body throws(UpstreamError) in
+                #expect(try await Self.text(&body, to: ";") == "first;")
+                server.send(second)
+                #expect(try await Self.text(&body, to: ";") == "second;")
+                #expect(try await body.next() == nil)
+            }
         }
         server.stop()
     }

@@ -66,6 +66,7 @@ struct AgentOptions: ParsableArguments {
     ) async throws {
         // Print the JSON as received, so that `--json` includes members that a newer agent adds.
         let params = JSONValue.building { parameters.write(to: &$0) }
+        try await checkSize(of: params, over: client)
         let result = try await client.call(Method.name, params: params, timeout: timeout)
         if json {
             try Output.line(result.compactText)
@@ -75,6 +76,20 @@ struct AgentOptions: ParsableArguments {
         }
         // The dry run of a change that the schema would refuse has the exit status of that change.
         if result["dryRun"]?.bool == true, result["errors"] != nil { ExitStatus.schemaViolation.endThisProcess() }
+    }
+}
+
+extension AgentOptions {
+    /// The size of parameters that is sent without a check. The limit of the agent is higher unless it was lowered.
+    private static let uncheckedBytes = 512 << 10
+
+    /// Checks that the agent would accept the line of a request. Otherwise the client would send megabytes that the
+    /// agent discards.
+    /// - Throws: ``Failure`` if the parameters alone exceed the limit.
+    private func checkSize(of params: JSONValue, over client: LarderClient) async throws {
+        let bytes = params.textSize
+        guard bytes > Self.uncheckedBytes, let limits = try? await client.agent.info().limits else { return }
+        if bytes > limits.lineBytes { throw Failure.tooLong(bytes: bytes, limit: limits.lineBytes) }
     }
 }
 

@@ -63,7 +63,10 @@ extension NamespaceConfiguration {
     /// directory.
     func hostReader(lastContent: JSONValue?) -> HostDirectory? {
         let wasThere = isHostDirectoryNamed && lastContent.map { $0 != .emptyObject } == true
-        return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
+        return hostDirectory.map {
+            HostDirectory(
+                path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere, maximumBytes: maximumBytes)
+        }
     }
 
     /// Whether nulls in the layer's files are kept. A null removes a member of a lower layer, so nulls matter only if
@@ -72,9 +75,9 @@ extension NamespaceConfiguration {
 
     /// Whether a file layer is read from the same files and in the same way under the settings `other`.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
-        guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
+        guard keepsNulls(layer) == other.keepsNulls(layer), maximumBytes == other.maximumBytes else { return false }
         return switch layer {
-        case .defaults: defaultsPath == other.defaultsPath && maximumBytes == other.maximumBytes
+        case .defaults: defaultsPath == other.defaultsPath
         case .host: hostDirectory == other.hostDirectory && isHostDirectoryNamed == other.isHostDirectoryNamed
         }
     }
@@ -87,7 +90,8 @@ extension NamespaceConfiguration {
         var problems: [LayerProblem] = []
         if let defaultsPath { problems += LayerProblem.found(at: defaultsPath, maximumBytes: maximumBytes) }
         if let hostDirectory {
-            problems += LayerProblem.found(inHostDirectory: hostDirectory, isNamed: isHostDirectoryNamed)
+            problems += LayerProblem.found(
+                inHostDirectory: hostDirectory, isNamed: isHostDirectoryNamed, maximumBytes: maximumBytes)
         }
         if case .file(let file) = remote {
             problems += LayerProblem.found(at: file.path, maximumBytes: file.maximumBytes)

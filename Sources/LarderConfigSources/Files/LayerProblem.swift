@@ -34,8 +34,10 @@ package struct LayerProblem: Sendable, Hashable {
     /// - Parameter isNamed: whether the settings name the directory. If not, it is the default directory, which may be
     ///   missing.
     /// - Returns: at most one problem per file
-    package static func found(inHostDirectory path: String, isNamed: Bool) -> [LayerProblem] {
-        DocumentDirectory(path: path).problems()
+    package static func found(
+        inHostDirectory path: String, isNamed: Bool, maximumBytes: Int
+    ) -> [LayerProblem] {
+        DocumentDirectory(path: path, maximumBytes: maximumBytes).problems()
             .filter { isNamed || $0.path != path || $0.errno != ENOENT }
             .map { LayerProblem($0, at: path) }
     }

@@ -25,7 +25,6 @@ struct BodyReader {
         case 304:
             throw failure(.malformedAnswer, "returned 304 to a request without a validator; check any proxies")
         case 200, 203:
-            try checkHead()
             let body = try await collect(deadline)
             guard !body.isEmpty else { throw empty }
             return .document(FetchDocument(body: body, metadata: metadata))
@@ -40,50 +39,52 @@ struct BodyReader {
 
     /// Reads the body of a response with an error status.
     private func readProblem(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
-        try checkHead()
         let body = try await collect(deadline)
         guard !body.isEmpty else { throw empty }
         return body
     }
 
-    /// Rejects an unusable response before the body is read.
-    private func checkHead() throws(UpstreamError) {
-        let codings = response.headers[canonicalForm: "Content-Encoding"].filter { $0.lowercased() != "identity" }
-        guard codings.count <= 1, codings.allSatisfy({ ["gzip", "deflate"].contains($0.lowercased()) }) else {
-            throw failure(
-                .unsupportedEncoding,
-                "sent the unrequested content encoding \"\(codings.joined(separator: ", "))\"; serve gzip or none")
-        }
-        if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes, more") }
-    }
-
-    /// Reads the body. Requests each piece after the previous one has been copied.
+    /// Reads and decodes the body. Requests each piece after the previous one has been copied.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
+        let decoder = try Inflater(for: response, from: url)
+        // A compressed body can be slightly longer than its content. It is limited, too, because compressed data can be
+        // endless without content.
+        let limit = decoder == nil ? request.maximumBytes : 2 * request.maximumBytes
+        if let length = declaredLength, length > limit { throw tooLarge("\(length) bytes, more") }
         var body: [UInt8] = []
+        var received = 0
         // The declared length may be wrong, so at most 1 MiB is reserved for it.
         body.reserveCapacity(min(declaredLength ?? 0, request.maximumBytes, 1 << 20))
         do {
             for try await piece in response.body {
                 deadline.progressed()
-                guard piece.readableBytes <= request.maximumBytes - body.count else { throw tooLarge("more") }
-                piece.withUnsafeReadableBytes { body.append(contentsOf: $0) }
+                received += piece.readableBytes
+                guard received <= limit else { throw tooLarge("more") }
+                guard let decoder else {
+                    piece.withUnsafeReadableBytes { body.append(contentsOf: $0) }
+                    continue
+                }
+                decoder.receive(Array(piece.readableBytesView))
+                while let bytes = try decoder.next(from: url) {
+                    guard bytes.count <= request.maximumBytes - body.count else { throw tooLarge("more") }
+                    body += bytes
+                }
             }
         } catch let error as UpstreamError {
             throw error
         } catch {
-            throw UpstreamError(within: error, from: url, received: body.count)
+            throw UpstreamError(within: error, from: url, received: received)
         }
         // The stream of a cancelled request may end like a complete one.
         if Task.isCancelled { throw failure(.cancelled, "was not read completely, because the request was cancelled") }
-        if let length = declaredLength, !isEncoded, length != body.count {
-            throw failure(.truncated, "sent \(body.count) of \(length) bytes; the last good document stays in use")
+        if let length = declaredLength, length != received {
+            throw failure(.truncated, "sent \(received) of \(length) bytes; the last good document stays in use")
         }
+        if let decoder, received > 0, !decoder.isComplete { throw Inflater.truncated(url) }
         return body
     }
 
     private var declaredLength: Int? { response.headers.first(name: "Content-Length").flatMap { Int($0) } }
-
-    private var isEncoded: Bool { response.headers.contains(name: "Content-Encoding") }
 
     private var empty: UpstreamError {
         failure(.empty, "returned \(response.status.code) with an empty body; the last good document stays in use")

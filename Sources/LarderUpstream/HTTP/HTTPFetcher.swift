@@ -1,6 +1,5 @@
 internal import AsyncHTTPClient
 package import NIOCore
-internal import NIOHTTPCompression
 internal import Synchronization
 
 /// Sends HTTP/1.1 and HTTP/2 requests for documents and event streams. The sources of configuration share one fetcher.
@@ -19,9 +18,6 @@ package final class HTTPFetcher: Sendable {
         package var idleConnectionTimeout: Duration
         /// The maximum number of redirects of one request.
         package var maximumRedirects: Int
-        /// The maximum size of a compressed body after decoding, in bytes. It applies during decoding, because a single
-        /// packet can expand a thousandfold. ``FetchRequest/maximumBytes`` is checked only after a packet is decoded.
-        package var maximumDecodedBytes: Int
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
         package init(version: String) {
@@ -29,7 +25,6 @@ package final class HTTPFetcher: Sendable {
             connectTimeout = .seconds(5)
             idleConnectionTimeout = .seconds(15)
             maximumRedirects = 5
-            maximumDecodedBytes = 32 << 20
         }
     }
 
@@ -84,7 +79,7 @@ package final class HTTPFetcher: Sendable {
         let deadline = Deadline(request.timeouts, clock: clock)
         return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
             deadline.allow(nil)
-            var body = StreamBody(response, from: target, deadline: deadline)
+            var body = StreamBody(decoding: response, from: target, deadline: deadline)
             return try await consume(StreamHead(response, from: target), &body)
         }
     }
@@ -92,7 +87,9 @@ package final class HTTPFetcher: Sendable {
     private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> HTTPExchange {
         HTTPExchange(
             clients: .shared(try client()),
-            fields: [("User-Agent", configuration.userAgent), ("Accept", "*/*")],
+            fields: [
+                ("User-Agent", configuration.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate"),
+            ],
             maximumRedirects: configuration.maximumRedirects, request: request, url: try FetchURL(request.url),
             deadline: deadline)
     }
@@ -137,7 +134,9 @@ extension HTTPClient.Configuration {
             // The time limits differ per request, so Deadline enforces them.
             timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
             connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
-            decompression: .enabled(limit: .size(own.maximumDecodedBytes)))
+            // `Inflater` decodes bodies piece by piece, so that the limit of each request applies. The limit of the
+            // client would apply to all bytes of an event stream together.
+            decompression: .disabled)
         // ConfigRefreshService and the sources decide whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
         // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,

@@ -1,4 +1,6 @@
+internal import AsyncHTTPClient
 internal import CZlib
+internal import NIOHTTP1
 
 /// Decodes a body with the content coding gzip or deflate (RFC 9110, section 8.4.1), piece by piece and in bounded
 /// memory.
@@ -13,6 +15,8 @@ package final class Inflater {
         case zlib
         /// RFC 1951, which some servers send as deflate.
         case raw
+        /// `gzip` or `zlib`, which the first bytes decide.
+        case gzipOrZlib
     }
 
     /// The reason why a body cannot be decoded.
@@ -30,6 +34,7 @@ package final class Inflater {
     private static let block = 64 << 10
 
     private let format: Format
+    private let isRatioLimited: Bool
     /// zlib keeps the address of the stream, so the stream must not move.
     private let stream: UnsafeMutablePointer<z_stream>
     /// The received bytes that were not decoded yet, from ``offset``.
@@ -41,8 +46,11 @@ package final class Inflater {
     /// Whether the last member has ended.
     package private(set) var isComplete = false
 
-    package init(_ format: Format) {
+    /// - Parameter isRatioLimited: whether ``maxRatio`` applies. A caller that sets this to false limits the decoded
+    ///   bytes itself.
+    package init(_ format: Format, isRatioLimited: Bool = true) {
         self.format = format
+        self.isRatioLimited = isRatioLimited
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         let windowBits: Int32 =
@@ -50,6 +58,7 @@ package final class Inflater {
             case .gzip: 15 + 16
             case .zlib: 15
             case .raw: -15
+            case .gzipOrZlib: 15 + 32
             }
         // This fails only if there is no memory, or if the installed library is older than its header.
         let result = larder_inflate_init(stream, windowBits)
@@ -75,7 +84,7 @@ package final class Inflater {
         while offset < input.count {
             // Another member may follow. Bytes after the end that begin no member are ignored, as gzip(1) does.
             if isComplete {
-                guard format == .gzip, input[offset] == 0x1F else {
+                guard format == .gzip || format == .gzipOrZlib, input[offset] == 0x1F else {
                     offset = input.count
                     return nil
                 }
@@ -83,15 +92,11 @@ package final class Inflater {
                 isComplete = false
             }
             let bytes = try inflateBlock()
-            decoded += bytes.count
-            guard decoded <= max(Self.freeBytes, received * Self.maxRatio) else { throw .expandsTooMuch }
             if !bytes.isEmpty { return bytes }
         }
         // Output of the last input may remain in the library.
         guard !isComplete, hasPendingOutput else { return nil }
         let bytes = try inflateBlock()
-        decoded += bytes.count
-        guard decoded <= max(Self.freeBytes, received * Self.maxRatio) else { throw .expandsTooMuch }
         return bytes.isEmpty ? nil : bytes
     }
 
@@ -120,6 +125,46 @@ package final class Inflater {
         case Z_BUF_ERROR where offset == input.count: break
         default: throw .invalid
         }
+        decoded += output.count
+        if isRatioLimited, decoded > max(Self.freeBytes, received * Self.maxRatio) { throw .expandsTooMuch }
         return output
+    }
+}
+
+extension Inflater {
+    /// The decoder of a document or an event stream; nil if the response has no content coding.
+    ///
+    /// Documents and events are limited by their own sizes. Repetitive text may be compressed more than a thousandfold,
+    /// so the ratio is not limited.
+    ///
+    /// - Throws: `unsupportedEncoding` for a content coding that was not requested
+    convenience init?(for response: HTTPClientResponse, from url: FetchURL) throws(UpstreamError) {
+        let codings = response.headers[canonicalForm: "Content-Encoding"].filter { $0.lowercased() != "identity" }
+        guard let coding = codings.first?.lowercased() else { return nil }
+        guard codings.count == 1, coding == "gzip" || coding == "deflate" else {
+            throw UpstreamError(
+                .unsupportedEncoding,
+                "\(url.display) sent the unrequested content encoding \"\(codings.joined(separator: ", "))\"; serve "
+                    + "gzip or none", status: Int(response.status.code))
+        }
+        self.init(.gzipOrZlib, isRatioLimited: false)
+    }
+
+    /// The next decoded bytes of a document or an event stream, as ``next()`` returns them.
+    func next(from url: FetchURL) throws(UpstreamError) -> [UInt8]? {
+        do throws(Failure) {
+            return try next()
+        } catch {
+            throw UpstreamError(
+                .unsupportedEncoding,
+                "\(url.display) sent an invalid compressed body; the last good document stays in use")
+        }
+    }
+
+    /// The error for a body that ended before the compressed data was complete.
+    static func truncated(_ url: FetchURL) -> UpstreamError {
+        UpstreamError(
+            .truncated,
+            "\(url.display) sent an incomplete compressed body; the last good document stays in use")
     }
 }

@@ -53,6 +53,8 @@ package struct StreamBody {
     /// before the error, and the next call throws the error.
     private var failure: UpstreamError?
     private var isAtEnd = false
+    /// Decodes the body; nil if the body is returned as received.
+    private var decoder: Inflater?
     private var smallPieces = 0
     private var lastPause = ContinuousClock.now
 
@@ -60,6 +62,16 @@ package struct StreamBody {
         pieces = response.body.makeAsyncIterator()
         self.url = url
         self.deadline = deadline
+    }
+
+    /// The decoded body of a response that may have a content coding. If the coding is unknown, reading fails.
+    init(decoding response: HTTPClientResponse, from url: FetchURL, deadline: Deadline) {
+        self.init(response, from: url, deadline: deadline)
+        do throws(UpstreamError) {
+            decoder = try Inflater(for: response, from: url)
+        } catch {
+            failure = error
+        }
     }
 
     /// Limits the remaining time of the response to `duration`; nil removes the limit. At first, the streams of
@@ -87,28 +99,47 @@ package struct StreamBody {
         defer { deadline.paused() }
         var block: [UInt8] = []
         while block.count < count {
+            if let decoder {
+                do throws(UpstreamError) {
+                    if let bytes = try decoder.next(from: url) {
+                        block += bytes
+                        continue
+                    }
+                } catch {
+                    return try end(block, error)
+                }
+            }
             let piece: ByteBuffer?
             do {
                 piece = try await pieces.next(isolation: #isolation)
             } catch {
-                let failure = UpstreamError(within: error, from: url, received: received)
-                if block.isEmpty || Task.isCancelled { throw failure }
-                self.failure = failure
-                return block
+                return try end(block, UpstreamError(within: error, from: url, received: received))
             }
             // The stream of a cancelled request can end like a complete one.
             if Task.isCancelled { throw UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }
             guard let piece else {
+                if let decoder, received > 0, !decoder.isComplete { return try end(block, Inflater.truncated(url)) }
                 isAtEnd = true
                 return block.isEmpty ? nil : block
             }
             if piece.readableBytes == 0 { continue }
             received += piece.readableBytes
             deadline.received(piece.readableBytes < Self.tinyPiece ? 0 : piece.readableBytes)
-            block.append(contentsOf: piece.readableBytesView)
+            if let decoder {
+                decoder.receive(Array(piece.readableBytesView))
+            } else {
+                block.append(contentsOf: piece.readableBytesView)
+            }
             smallPieces = piece.readableBytes < Self.smallPiece ? smallPieces + 1 : 0
             if smallPieces >= Self.smallPiecesInRow, block.count < count { await pauseIfDue() }
         }
+        return block
+    }
+
+    /// Ends the body with an error. If there are bytes before the error, returns them, and the next call throws it.
+    private mutating func end(_ block: [UInt8], _ error: UpstreamError) throws(UpstreamError) -> [UInt8] {
+        failure = error
+        if block.isEmpty || Task.isCancelled { throw error }
         return block
     }
 

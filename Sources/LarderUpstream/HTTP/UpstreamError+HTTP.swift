@@ -3,7 +3,6 @@ import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTP2
-internal import NIOHTTPCompression
 internal import NIOPosix
 internal import NIOSSL
 
@@ -146,20 +145,11 @@ extension UpstreamError {
             "cannot send a header to \(url.display) (\(error.shortDescription)); correct the headers")
     }
 
-    /// Translates errors of the TLS and decompression handlers; nil for other errors.
+    /// Translates errors of the TLS handler; nil for other errors.
     private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return .tlsFailed(TLSFailure(description: String(describing: error)).text, url)
-        case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
-            return UpstreamError(.truncated, "\(url.display) sent an incomplete compressed body; \(kept)")
-        case let error as NIOHTTPDecompression.DecompressionError where error == .limit:
-            return UpstreamError(
-                .tooLarge, "\(url.display) sent a compressed body that expands beyond the limit; shrink the document")
-        case is NIOHTTPDecompression.ExtraDecompressionError, is NIOHTTPDecompression.DecompressionError:
-            return UpstreamError(
-                .unsupportedEncoding,
-                "\(url.display) sent an invalid compressed body: \(line(error)); \(kept)")
         default:
             return nil
         }

@@ -86,8 +86,7 @@ extension UpstreamError {
         package static let malformedAnswer = Code(.malformedAnswer)
         /// The body has a content coding that was not requested, or is not validly encoded.
         package static let unsupportedEncoding = Code(.unsupportedEncoding)
-        /// The body or its declared length exceeds ``FetchRequest/maximumBytes``, or a compressed body expands beyond
-        /// ``HTTPFetcher/Configuration/maximumDecodedBytes``.
+        /// The body, after decoding, or its declared length exceeds ``FetchRequest/maximumBytes``.
         package static let tooLarge = Code(.tooLarge)
         /// The response has a success status but no body.
         package static let empty = Code(.empty)

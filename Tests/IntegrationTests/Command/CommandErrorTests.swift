@@ -40,6 +40,24 @@ extension Integration {
             }
         }
 
+        @Test("a value that is longer than a request may be is refused before it is sent, with advice")
+        func longValue() throws {
+            try AgentHome.with(starting: true) { home in
+                let text = String(repeating: "x", count: 1 << 20)
+                try home.write("value", text)
+                let end = try home.larder("set", "a", "--value-from", home.directory + "/value", "--json")
+                #expect(end.status == 1)
+                let error = try JSONValue(parsing: end.log)
+                #expect(error["name"] == "lineTooLong")
+                #expect(error["code"] == -32700)
+                #expect(error["message"]?.string?.contains("raise limits.lineBytes") == true, "\(end.log)")
+                let statistics = try JSONValue(parsing: home.larder("call", "agent.stats").text)
+                #expect(statistics["refused"]?["lines"] == 0)
+                try home.write("value", String(text.dropLast(1024)))
+                #expect(try home.larder("set", "a", "--value-from", home.directory + "/value").status == 0)
+            }
+        }
+
         @Test("with --json, a denial names the missing right, and notes on standard error are JSON too")
         func jsonDetails() throws {
             let error = LarderClientError(remote: WireError(lacking: .write, in: "shop", "no"))

@@ -1,5 +1,6 @@
 import ConfigTestSupport
 import Foundation
+import LarderConfigModel
 import LarderJSON
 import TestSupport
 import Testing
@@ -192,6 +193,21 @@ struct HostDirectoryTests {
         #expect(failure(HostDirectory(path: path, maximumBytes: 13))?.code == .tooLarge)
         #expect(failure(HostDirectory(path: path, maximumFiles: 1))?.code == .tooMany)
         #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().patch == ["a": 1, "b": 1])
+    }
+
+    @Test(
+        "the limit of documents in the settings applies to the host layer, and its change causes the files to be read")
+    func documentLimit() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/1.json")
+        var configuration = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("config.d"))
+        configuration.limitDocuments(to: 6)
+        #expect(failure(configuration.hostReader(lastContent: nil))?.code == .tooLarge)
+        #expect(configuration.examineFiles().map(\.error.code) == [.tooLarge])
+        var raised = configuration
+        raised.limitDocuments(to: 7)
+        #expect(try raised.hostReader(lastContent: nil)?.read().patch == ["a": 1])
+        #expect(raised.examineFiles().isEmpty)
+        #expect(!raised.hasSameFiles(.host, as: configuration))
     }
 
     @Test("files whose names are not UTF-8 are read")
