@@ -41,7 +41,7 @@ extension JSON5Text {
 
     /// Parses the rest of an escape, after `\u`: four hexadecimal digits and, if they denote the first half of a
     /// surrogate pair, the `\u` escape of the second half.
-    private mutating func codePoint(from start: Int) throws(JSON5Error) -> Unicode.Scalar {
+    mutating func codePoint(from start: Int) throws(JSON5Error) -> Unicode.Scalar {
         let first = try hexadecimal(from: start)
         if let scalar = Unicode.Scalar(first) { return scalar }
         if first < 0xdc00, take("\\"), take("u") {

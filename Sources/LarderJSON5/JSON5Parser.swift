@@ -1,3 +1,5 @@
+import LarderJSON
+
 /// Parses JSON with the extensions of JSON5 (spec.json5.org) that help people who write settings and layer files:
 /// comments, unquoted names, single-quoted strings, and trailing commas. Each parsed value records its position in the
 /// text.
@@ -9,8 +11,12 @@ package struct JSON5Parser {
     /// The maximum nesting depth. Settings need six levels at most.
     package static let maximumDepth = 64
 
+    /// The maximum number of reported duplicate members. An error takes time proportional to the text before it, so
+    /// their number is limited.
+    private static let maxDuplicates = 20
+
     private var text: JSON5Text
-    /// An error for each member whose name occurs earlier in the same object.
+    /// An error for each of the first ``maxDuplicates`` members whose names occur earlier in the same object.
     private var duplicates: [JSON5Error] = []
 
     private init(_ scalars: [Unicode.Scalar]) {
@@ -27,7 +33,7 @@ package struct JSON5Parser {
         return value
     }
 
-    /// Parses a text that contains one value. Returns the value, and an error for each duplicate member.
+    /// Parses a text that contains one value. Returns the value, and errors for the first duplicate members.
     ///
     /// - Throws: ``JSON5Error`` with the code `syntax` and the offset of the error
     package static func parseAll(
@@ -79,7 +85,8 @@ package struct JSON5Parser {
 
     /// Parses `null`, `true` or `false`. Any other word is probably a string without quotation marks.
     private mutating func word(_ offset: Int) throws(JSON5Error) -> JSON5Value.Content {
-        let word = try text.name()
+        _ = try text.name()
+        let word = text.slice(offset)
         switch word {
         case "null": return .null
         case "true": return .bool(true)
@@ -95,7 +102,7 @@ package struct JSON5Parser {
     ) throws(JSON5Error) -> [JSON5Value.Member] {
         let opening = text.offset
         var members: [JSON5Value.Member] = []
-        var offsets: [String: Int] = [:]
+        var offsets: [ExactText: Int] = [:]
         text.advance()
         while true {
             try text.skipSpace()
@@ -103,7 +110,9 @@ package struct JSON5Parser {
             let offset = text.offset
             let name = try memberName(opening)
             let memberPath = path.appending(name)
-            if let first = offsets.updateValue(offset, forKey: name) {
+            if let first = offsets.updateValue(offset, forKey: ExactText(name)),
+                duplicates.count < Self.maxDuplicates
+            {
                 duplicates.append(
                     JSON5Error(
                         .duplicateMember,

@@ -107,16 +107,26 @@ package struct JSON5Text {
         }
     }
 
-    /// Parses an unquoted name.
+    /// Parses an unquoted name. An escape such as `\u0062` denotes a character that the name could also contain as is.
     mutating func name() throws(JSON5Error) -> String {
-        let start = offset
+        var name = String.UnicodeScalarView()
         while let scalar = peek, Self.continuesName(scalar) {
-            guard scalar != "\\" else {
-                throw failure("a name with an escape needs quotation marks around it", at: start)
-            }
+            let start = offset
             offset += 1
+            guard scalar == "\\" else {
+                name.append(scalar)
+                continue
+            }
+            guard take("u") else {
+                throw failure("an escape in a name must be \"\\u\" and 4 hexadecimal digits", at: start)
+            }
+            let decoded = try codePoint(from: start)
+            guard decoded != "\\", name.isEmpty ? Self.beginsName(decoded) : Self.continuesName(decoded) else {
+                throw failure("a name with this character needs quotation marks around it", at: start)
+            }
+            name.append(decoded)
         }
-        return slice(start)
+        return String(name)
     }
 
     func slice(_ start: Int) -> String {

@@ -45,7 +45,7 @@ extension JSON5Value {
         for name in path {
             switch found.content {
             case .object(let members):
-                guard let member = members.last(where: { $0.name == name }) else { return nil }
+                guard let member = members.last(where: { $0.name.isSpelled(as: name) }) else { return nil }
                 (found, offset) = (member.value, member.offset)
             case .array(let elements):
                 guard let index = Int(name), elements.indices.contains(index) else { return nil }

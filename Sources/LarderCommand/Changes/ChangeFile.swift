@@ -23,7 +23,7 @@ enum ChangeFile {
     }
 
     private static func document(_ bytes: [UInt8], _ name: String) throws(Failure) -> [ConfigApply.Change] {
-        let document = try LenientJSON.parse(bytes, name: name)
+        let document = try LenientJSON.parse(bytes, name: name, allowsDuplicates: false)
         guard document.kind == .object else { return try list(document, name) }
         var changes: [ConfigApply.Change] = []
         for (path, value) in document.members {
@@ -85,13 +85,21 @@ enum ChangeFile {
 enum LenientJSON {
     /// Parses a text. A number that is valid JSON keeps its text, such as `1.50`. Errors do not quote the text, which
     /// may contain secrets.
-    static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {
-        if let value = try? JSONValue(parsing: bytes) { return value }
+    /// - Parameter allowsDuplicates: whether an object of JSON may have several members with the same name, of which
+    ///   the last one counts. An object of JSON5 may not.
+    static func parse(
+        _ bytes: [UInt8], name: String, allowsDuplicates: Bool = true
+    ) throws(Failure) -> JSONValue {
+        let value = try? JSONValue(parsing: bytes)
+        if let value, allowsDuplicates { return value }
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes)
             do throws(JSON5Error) {
-                if let value = try JSON5Parser.parse(scalars).json { return value }
+                let lenient = try JSON5Parser.parse(scalars)
+                if let value = value ?? lenient.json { return value }
             } catch {
+                // JSON may be nested deeper than JSON5.
+                if let value, error.code != .duplicateMember { return value }
                 throw error.placed(in: scalars)
             }
         } catch {

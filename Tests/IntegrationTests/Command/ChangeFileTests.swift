@@ -75,6 +75,17 @@ struct ChangeFileTests {
         #expect(message("\n# nothing\n")?.hasPrefix("f has no changes") == true)
     }
 
+    @Test("duplicate names are errors in JSON as in JSON5, and different spellings of a letter are different names")
+    func duplicates() throws {
+        for text in ["{\"a\": 1,\n \"a\": 2}", "{a: 1,\n a: 2}", "{\"x\": {\"a\": 1,\n \"a\": 2}}"] {
+            let error = try #require(self.message(text))
+            #expect(error.hasPrefix("f:2:2: ") && error.contains("given twice, first in line 1"), "\(error)")
+        }
+        #expect(try parse("{\"caf\u{e9}\": 1, \"cafe\u{301}\": 2}").count == 2)
+        let deep = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+        #expect(try parse("{\"a\": \(deep)}").count == 1)
+    }
+
     @Test("only the differences of an edit become changes, and the same differences can be applied to another value")
     func edit() throws {
         let edit = DocumentEdit(
