@@ -21,7 +21,7 @@ struct DocumentValidation {
         do {
             schema = try Self.compiled(document, path: Self.absolute(file))
         } catch {
-            throw Failure(.usage, "\(file)\(error.location): \(error.detail)")
+            throw Failure(.usage, error.description(inFile: file))
         }
     }
 
@@ -33,7 +33,7 @@ struct DocumentValidation {
         } catch {
             throw Failure(
                 .failure,
-                "cannot use the agent's schema \(result.path)\(error.location): \(error.detail); pass --schema FILE")
+                "cannot use the agent's schema \(error.description(inFile: result.path)); pass --schema FILE")
         }
     }
 

@@ -37,7 +37,10 @@ package struct SchemaFile: Sendable {
             }
             do throws(FileReadError) {
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes).files
-                if files.count == 1, let file = files.first, file.path == path { return try DocumentFiles.parse(file) }
+                // A schema may also be a Boolean. The compiler reports other values.
+                if files.count == 1, let file = files.first, file.path == path {
+                    return try DocumentFiles.value(of: file)
+                }
             } catch {
                 throw SchemaFileError(error.description)
             }
@@ -85,7 +88,7 @@ package struct SchemaFile: Sendable {
                 .success(NamespaceSchema(documents, compiled, settings: settings, secrets: secrets)))
         } catch {
             let reason = unreadable.map { ": \($0.error)" } ?? ""
-            return reading(.failure(SchemaFileError("\(settings.path)\(error.location): \(error.detail)\(reason)")))
+            return reading(.failure(SchemaFileError("\(error.description(inFile: settings.path))\(reason)")))
         }
     }
 }

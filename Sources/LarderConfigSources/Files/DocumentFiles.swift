@@ -44,16 +44,21 @@ package struct DocumentFiles: Sendable {
 
     /// Parses a file as an object.
     package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
+        let document = try value(of: file)
+        guard document.kind == .object else {
+            throw FileReadError(
+                .notAnObject, file.path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
+        }
+        return document
+    }
+
+    /// Parses a file as a value of any kind.
+    package static func value(of file: File) throws(FileReadError) -> JSONValue {
         let (path, bytes) = (file.path, ByteOrderMark.dropped(from: file.bytes))
         if bytes.isEmpty {
             throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }
-        let document = file.isJSON5 ? try parseJSON5(bytes, path) : try parseJSON(bytes, path)
-        guard document.kind == .object else {
-            throw FileReadError(
-                .notAnObject, path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
-        }
-        return document
+        return file.isJSON5 ? try parseJSON5(bytes, path) : try parseJSON(bytes, path)
     }
 
     private static func parseJSON(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {

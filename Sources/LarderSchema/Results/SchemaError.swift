@@ -27,4 +27,10 @@ package struct SchemaError: Error, Sendable, Equatable, CustomStringConvertible 
     package let detail: String
 
     package var description: String { "\(location): \(detail)" }
+
+    /// The error with the file of the main document: `FILE#/POINTER: DETAIL`, or `FILE: URI#/POINTER: DETAIL` for an
+    /// error in another document.
+    package func description(inFile file: String) -> String {
+        location.hasPrefix("#") ? file + description : "\(file): \(description)"
+    }
 }
