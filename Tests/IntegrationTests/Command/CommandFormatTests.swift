@@ -84,7 +84,7 @@ struct CommandFormatTests {
             digest: "sha256:" + String(repeating: "ab", count: 32), bytes: 1234, publishedAt: before(10_800),
             ageMilliseconds: 7_500_000, durability: "full",
             lastError: .init(name: "upstreamFailed", message: "connection refused\u{1B}[31m", at: before(35)),
-            refused: .init(version: "16", reason: "older than 17, which is held", at: before(3600)),
+            refused: .init(version: "16", reason: "older than 17, which is held", canForce: true, at: before(3600)),
             upstream: .init(
                 kind: "http", location: "https://config.example.org/a.json", version: "17", etag: "\"x\"",
                 lastAttemptAt: before(35), lastSuccessAt: before(7500), nextAttemptAt: before(-25),
