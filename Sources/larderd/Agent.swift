@@ -100,14 +100,7 @@ struct Agent {
                 stateDirectory: plan.stateDirectory),
             settings: plan.settingsSource, limits: plan.limits, access: rules, copies: copies, images: images,
             imageProblem: imageProblem, logger: logger)
-        if plan.limits.isBoundByDescriptors {
-            logger.warning(
-                """
-                the limit of open files allows fewer connections than limits.connections; raise it with LimitNOFILE= in \
-                the unit or with ulimit -n
-                """,
-                metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
-        }
+        plan.warnOfDescriptorLimit(logger)
         // The event loops of the clients are not stopped. They end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)

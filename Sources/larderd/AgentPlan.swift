@@ -122,11 +122,46 @@ struct AgentPlan: Sendable {
         // too. If descriptors are scarce, connections take precedence, because an image can be requested again.
         let images =
             imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
-        let reserved = 64 + 4 * namespaces.count + images
-        let possible = max(1, Process.descriptorLimit - reserved)
+        let possible = max(1, Process.descriptorLimit - descriptorsOfNamespaces - images)
         limits.isBoundByDescriptors = possible < limits.connections
         limits.connections = min(limits.connections, possible)
         return limits
+    }
+
+    /// The descriptors reserved for the event loops, the disk work and the namespaces. Each namespace has its journal and
+    /// the file of its snapshot, and up to two connections to a remote source.
+    private var descriptorsOfNamespaces: Int {
+        64
+            + namespaces.reduce(0) { count, namespace in
+                switch namespace.remote {
+                case nil, .file: count + 2
+                case .http, .sse, .etcd: count + 4
+                }
+            }
+    }
+
+    /// Checks that the limit of open files leaves descriptors for some connections.
+    /// - Throws: an error that says how to raise the limit
+    func checkDescriptors() throws(AgentError) {
+        let needed = descriptorsOfNamespaces + 16
+        guard needed > Process.descriptorLimit else { return }
+        throw AgentError(
+            """
+            \(namespaces.count) namespaces need \(needed) open files, but the limit is \(Process.descriptorLimit); raise \
+            it with LimitNOFILE= in the unit or with ulimit -n, then restart the agent
+            """)
+    }
+
+    /// Logs a warning if the limit of open files lowers the maximum number of connections.
+    func warnOfDescriptorLimit(_ logger: Logger) {
+        let limits = limits
+        guard limits.isBoundByDescriptors else { return }
+        logger.warning(
+            """
+            the limit of open files allows fewer connections than limits.connections; raise it with LimitNOFILE= in the \
+            unit or with ulimit -n
+            """,
+            metadata: ["connections": "\(limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
     }
 
     /// Reads the settings file again.

@@ -81,7 +81,9 @@ struct ReloadService: AgentService {
             _ = try? ServiceNotifier().reloading()
             do {
                 let next = try inForce.reread()
+                try next.checkDescriptors()
                 warnOfRestart(inForce, next)
+                if next.limits != inForce.limits { next.warnOfDescriptorLimit(logger) }
                 try await updateImages(next)
                 context.limits = next.limits
                 let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)

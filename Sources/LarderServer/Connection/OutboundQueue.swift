@@ -45,9 +45,9 @@ struct OutboundQueue {
     /// the client has read everything sent before it.
     ///
     /// The kernel limits the number of descriptors in flight to all clients together to the agent's limit on open files
-    /// (unix(7), ETOOMANYREFS). That limit exceeds the maximum number of connections. By default, one user may have a
-    /// quarter of the connections, each with up to four descriptors in flight, so no more descriptors than the maximum
-    /// number of connections. A user who does not read therefore cannot prevent others from receiving descriptors.
+    /// (unix(7), ETOOMANYREFS), unless root runs the agent. By default, one user may have a quarter of the connections,
+    /// each with up to four descriptors in flight, so no more descriptors than the maximum number of connections. If
+    /// several users do not read, others get the error `limitExceeded` instead of a descriptor.
     static let maxDescriptorsInFlight = 4
     /// If the kernel reports fewer unread bytes than this, the client has read everything. The kernel adds more than
     /// this many bytes of overhead to each unread piece. A smaller number, if not zero, only means that the kernel has
@@ -141,6 +141,15 @@ struct OutboundQueue {
             pieces[0].file = nil
         }
         return result.status == .broken ? breakOff() : wait(result.status)
+    }
+
+    /// Replaces the next piece, of which nothing was written, with bytes without a descriptor.
+    mutating func replaceNext(_ bytes: [UInt8]) {
+        guard let piece = pieces.first else { return }
+        let growth = bytes.count - piece.bytes.readableBytes
+        pieces[0] = Piece(bytes: ByteBuffer(bytes: bytes), file: nil)
+        pendingBytes += growth
+        offeredBytes += growth
     }
 
     /// Starts to measure the client's progress, because output is now pending.

@@ -154,6 +154,10 @@ struct ReplyWriter {
         if case .complete = result.status {
             return connection.state.outbound.wroteAll(count, withDescriptor: file != nil)
         }
+        if file != nil, result.isDescriptorRefused {
+            loop.traffic.bytesSent -= count
+            return sendWithoutDescriptor(then: body)
+        }
         let action = connection.state.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
         connection.state.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
         connection.chargeBufferedBytes()
@@ -170,9 +174,42 @@ struct ReplyWriter {
                 piece.file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
             let result =
                 maySend ? piece.bytes.withUnsafeReadableBytes { writer.write($0, passing: piece.file) } : .wouldBlock
-            action = connection.state.outbound.wroteNext(result)
+            if piece.file != nil, result.isDescriptorRefused {
+                connection.state.outbound.replaceNext(refusal(replacing: Array(buffer: piece.bytes)))
+            } else {
+                action = connection.state.outbound.wroteNext(result)
+            }
         }
         perform(action)
+    }
+
+    /// Sends the output after the kernel has refused its descriptor.
+    private func sendWithoutDescriptor(then body: ByteBuffer?) {
+        let bytes = refusal(replacing: loop.output.writer.bytes)
+        loop.output.clear()
+        bytes.withUnsafeBytes { loop.output.writer.rawUnframed($0) }
+        send(then: body)
+    }
+
+    /// Replaces the first line of the output, a reply with a descriptor, with an error. Otherwise the client would wait
+    /// until clients that do not read have received their descriptors.
+    private func refusal(replacing output: [UInt8]) -> [UInt8] {
+        let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.endIndex
+        guard let reply = try? JSONValue(parsing: Array(output[..<end])), let id = reply["id"].flatMap(RequestID.init)
+        else { return output }
+        if let lease = reply["result"]?["lease"]?.int, let digest = connection.state.leases.release(lease).released {
+            loop.server.images?.cache.release(digest)
+        }
+        loop.traffic.refused.requests += 1
+        loop.traffic.requestErrors += 1
+        var writer = JSONWriter()
+        Envelope.writeError(
+            id: id,
+            WireError(
+                .limitExceeded,
+                "too many descriptors are in transit to clients that do not read; retry later, or use a method that needs "
+                    + "no descriptor"), to: &writer)
+        return writer.bytes + output[end...]
     }
 
     private func perform(_ action: OutboundQueue.Action) {

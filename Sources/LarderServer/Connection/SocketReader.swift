@@ -109,6 +109,7 @@ struct SocketReader {
     private var mayTakeDescriptor: Bool {
         loop.server.images != nil && connection.state.principal.mayPassDescriptors
             && connection.state.reader.descriptors?.hasRoom ?? true
+            && connection.state.usage.user.refusalOfFile(connection.state.usage.limits) == nil
     }
 
     /// Keeps a descriptor until the lines that it may belong to have been served.
@@ -117,7 +118,6 @@ struct SocketReader {
         let descriptors = connection.state.reader.descriptors(of: connection.state.usage.user)
         guard passed.descriptor >= 0 else { return descriptors.add(.lost) }
         let files = descriptors.openFiles
-        let isOverLimit = connection.state.usage.user.refusalOfFile(connection.state.usage.limits) != nil
         files.add()
         let (blocking, closer) = (images.blocking, images.closer)
         let file = PassedInFile(passed.descriptor) { descriptor in
@@ -128,7 +128,7 @@ struct SocketReader {
                 files.remove()
             }
         }
-        descriptors.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
+        descriptors.add(passed.is_cut ? .several : .file(file))
     }
 
     private func readFailed(_ error: CInt) {

@@ -23,6 +23,9 @@ struct SocketWriter {
         var status: Status
 
         static let wouldBlock = Result(sent: 0, status: .wouldBlock)
+
+        /// Whether nothing was sent because the kernel accepts no descriptor now. Meaningful only if one was passed.
+        var isDescriptorRefused: Bool { sent == 0 && status == .outOfDescriptors }
     }
 
     let socket: CInt

@@ -32,6 +32,10 @@ package struct ConnectionLimits: Sendable, Equatable {
 
     package init() {}
 
+    /// The maximum number of connections of all users except root and the agent's own user, so that these two can always
+    /// connect. The files that clients pass and receive count like connections, because each uses a descriptor, too.
+    var connectionsOfOthers: Int { connections - min(16, connections / 4) }
+
     /// The maximum number of connections of one user.
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
 

@@ -19,15 +19,19 @@ final class UserUsage: Sendable {
     private let chargedBytes = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let leases = Atomic<Int>(0)
+    private let descriptors: DescriptorCount
 
-    init(of peer: PeerCredentials) {
+    init(of peer: PeerCredentials, _ descriptors: DescriptorCount = DescriptorCount()) {
+        self.descriptors = descriptors
         user = peer.uid
         isTrusted = peer.isTrusted
     }
 
-    /// Whether the user has neither connections nor requests.
+    /// Whether the user has no connections, requests or files. Closing a file may take long, so a user may have files
+    /// without a connection.
     fileprivate var isUnused: Bool {
         connections.load(ordering: .relaxed) == 0 && requests.load(ordering: .relaxed) == 0
+            && files.load(ordering: .relaxed) == 0
     }
 
     fileprivate func mayConnect(_ limits: ConnectionLimits) -> Bool {
@@ -110,17 +114,30 @@ final class UserUsage: Sendable {
     // MARK: Files
 
     /// Counts an open file that is in transit to a client, or whose descriptor a client has passed to the agent.
-    func addFile() { files.add(1, ordering: .relaxed) }
+    func addFile() {
+        files.add(1, ordering: .relaxed)
+        descriptors.add(1)
+    }
 
     /// Stops counting a file that ``addFile()`` has counted.
-    func removeFile() { files.subtract(1, ordering: .relaxed) }
+    func removeFile() {
+        files.subtract(1, ordering: .relaxed)
+        descriptors.add(-1)
+    }
 
-    /// Returns an error if too many files are open for the user's connections, in transit to a client or passed by one;
-    /// otherwise nil. The limit is the maximum number of connections per user, because each file uses a descriptor of
-    /// the agent, as a connection does.
+    /// Returns an error if too many files are open for the connections of the user or of all users, in transit to a
+    /// client or passed by one; otherwise nil. The limits are those of connections, because each file uses a descriptor
+    /// of the agent, as a connection does.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
+        if isTrusted { return nil }
         let limit = limits.effectiveConnectionsPerUser
-        if isTrusted || files.load(ordering: .relaxed) < limit { return nil }
+        if files.load(ordering: .relaxed) < limit {
+            guard descriptors.value >= limits.connectionsOfOthers else { return nil }
+            return WireError(
+                .limitExceeded,
+                "the agent has \(limits.connectionsOfOthers) connections and files in transit, the maximum for users "
+                    + "other than root; retry later, or request paths instead of descriptors")
+        }
         return WireError(
             .limitExceeded,
             "user \(user) has \(limit) open files in transit to or from its connections (limits.connectionsPerUser); "
@@ -141,42 +158,80 @@ final class UserUsage: Sendable {
     }
 }
 
-/// The users that have a connection or a request.
+/// The number of connections and of files of all users. Each uses a descriptor of the agent.
+final class DescriptorCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func add(_ number: Int) { count.add(number, ordering: .relaxed) }
+}
+
+/// The users that have a connection, a request or a file.
 final class UserUsageTable: Sendable {
-    private let users = Mutex<[Int: UserUsage]>([:])
+    private struct State {
+        var users: [Int: UserUsage] = [:]
+        /// The users without connections whose files were not closed yet when their last connection ended.
+        var closing: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
+    private let descriptorCount = DescriptorCount()
+
+    /// The number of connections, and of files in transit to clients or passed by them.
+    var descriptors: Int { descriptorCount.value }
 
     /// Adds a connection.
     /// - Returns: the usage of its user; nil if the user has reached the limit of connections
     func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
-        users.withLock { users in
-            let usage = users[peer.uid] ?? UserUsage(of: peer)
+        state.withLock { state in
+            let usage = state.users[peer.uid] ?? UserUsage(of: peer, descriptorCount)
             guard usage.mayConnect(limits) else { return nil }
-            users[peer.uid] = usage
+            state.users[peer.uid] = usage
             usage.connections.add(1, ordering: .relaxed)
+            descriptorCount.add(1)
+            Self.forgetClosed(&state)
             return usage
         }
     }
 
     /// Removes a connection.
     func leave(_ usage: UserUsage) {
-        users.withLock { users in
+        state.withLock { state in
             usage.connections.subtract(1, ordering: .relaxed)
-            Self.forgetIfUnused(usage, &users)
+            descriptorCount.add(-1)
+            Self.forgetIfUnused(usage, &state)
+            Self.forgetClosed(&state)
         }
     }
 
     /// Releases the place of a request that outlived its connection.
     func removeOrphanedRequest(_ usage: UserUsage) {
-        users.withLock { users in
+        state.withLock { state in
             usage.removeRequest()
-            Self.forgetIfUnused(usage, &users)
+            Self.forgetIfUnused(usage, &state)
         }
     }
 
-    var count: Int { users.withLock { $0.count } }
+    var count: Int { state.withLock { $0.users.count } }
 
-    private static func forgetIfUnused(_ usage: UserUsage, _ users: inout [Int: UserUsage]) {
-        if usage.isUnused { users[usage.user] = nil }
+    private static func forgetIfUnused(_ usage: UserUsage, _ state: inout State) {
+        if usage.isUnused {
+            state.users[usage.user] = nil
+        } else if usage.connections.load(ordering: .relaxed) == 0 {
+            state.closing.insert(usage.user)
+        }
+    }
+
+    /// Removes the users whose last file was closed. Each connection of any user calls this method, because closing a
+    /// file does not use the lock. `closing` is nearly always empty.
+    private static func forgetClosed(_ state: inout State) {
+        for user in state.closing {
+            let usage = state.users[user]
+            if let usage, usage.connections.load(ordering: .relaxed) == 0, !usage.isUnused { continue }
+            state.closing.remove(user)
+            if usage?.isUnused ?? false { state.users[user] = nil }
+        }
     }
 
     /// The error for a client whose user has reached the limit of connections.

@@ -15,9 +15,11 @@ final class Acceptor: Sendable {
     struct Handler: Sendable {
         /// Receives a new connection. Called on the loop that serves it.
         var connected: @Sendable (_ socket: CInt, _ loop: EpollLoop) -> Void
-        /// Receives a connection that was accepted with the spare descriptor, because the agent has run out of
+        /// Receives a connection that was accepted with a spare descriptor, because the agent has run out of
         /// descriptors. Sends an error to the client and closes the socket immediately.
         var exhausted: @Sendable (_ socket: CInt, _ loop: EpollLoop) -> Void
+        /// Whether a connection that was accepted with a spare descriptor is served while other spare descriptors remain.
+        var maySpare: @Sendable (_ socket: CInt) -> Bool = { PeerCredentials(descriptor: $0).isTrusted }
     }
 
     let loads: [LoopLoad]
@@ -73,6 +75,8 @@ private final class Listener: EpollTarget {
     /// The maximum number of connections that one loop iteration accepts. Connected clients wait while connections are
     /// accepted.
     private static let maxPerIteration = 32
+    /// The number of connections of root and the agent's own user for which there is room, plus one to refuse others.
+    private static let maxSpares = 9
     /// The pause in accepting after the system has run out of resources.
     private static let pause = TimeAmount.milliseconds(100)
 
@@ -83,16 +87,19 @@ private final class Listener: EpollTarget {
     /// The index of the loop that gets the next connection.
     private var target = 0
     private var isWatching = false
-    /// A spare descriptor. It is closed to accept and refuse a connection when the agent has run out of descriptors.
-    private var reserve = Listener.openReserve()
+    /// Spare descriptors. When the agent has run out of descriptors, one is closed to accept a connection. Connections of
+    /// root and of the agent's own user are then served, down to the last spare descriptor; others are refused.
+    private var spares: [CInt] = []
     /// The timer that ends a pause in accepting.
     private var retry: Scheduled<Void>?
 
     init(_ socket: CInt, _ loops: [EpollLoop], _ loads: [LoopLoad], _ handler: Acceptor.Handler) {
         (self.socket, self.loops, self.loads, self.handler) = (socket, loops, loads, handler)
+        super.init()
+        openSpares()
     }
 
-    deinit { if reserve >= 0 { Glibc.close(reserve) } }
+    deinit { for spare in spares { Glibc.close(spare) } }
 
     private var loop: EpollLoop { loops[0] }
 
@@ -130,6 +137,7 @@ private final class Listener: EpollTarget {
             let connection = larder_accept(socket)
             if connection >= 0 {
                 assign(connection)
+                openSpares()
                 // The loop may stop before all connections are accepted. The kernel reports the remaining ones again,
                 // because the socket is watched without `EPOLLET`.
                 if slice.isOver { return }
@@ -139,7 +147,7 @@ private final class Listener: EpollTarget {
             case EINTR, ECONNABORTED: continue
             case EAGAIN: return
             case EMFILE, ENFILE:
-                guard refuseOne() else { return watchLater() }
+                guard acceptWithSpare() else { return watchLater() }
             // ENOMEM or another temporary error: clients wait in the kernel's queue.
             default: return watchLater()
             }
@@ -154,22 +162,31 @@ private final class Listener: EpollTarget {
         loop.execute { handler.connected(connection, loop) }
     }
 
-    /// Accepts one connection and refuses it because no descriptors are left. The client would otherwise wait
-    /// indefinitely.
+    /// Accepts one connection although no descriptors are left, and refuses it unless a spare descriptor remains for it.
+    /// The client would otherwise wait indefinitely.
     /// - Returns: false if no connection could be accepted
-    private func refuseOne() -> Bool {
-        guard reserve >= 0 else {
-            reserve = Self.openReserve()
-            return false
-        }
-        Glibc.close(reserve)
+    private func acceptWithSpare() -> Bool {
+        defer { openSpares() }
+        guard let spare = spares.popLast() else { return false }
+        Glibc.close(spare)
         let connection = larder_accept(socket)
-        if connection >= 0 { handler.exhausted(connection, loop) }
-        reserve = Self.openReserve()
-        return connection >= 0
+        guard connection >= 0 else { return false }
+        if !spares.isEmpty, handler.maySpare(connection) {
+            assign(connection)
+        } else {
+            handler.exhausted(connection, loop)
+        }
+        return true
     }
 
-    private static func openReserve() -> CInt { open("/dev/null", O_RDONLY | O_CLOEXEC) }
+    /// Opens the missing spare descriptors, as far as the limit permits.
+    private func openSpares() {
+        while spares.count < Self.maxSpares {
+            let spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            if spare < 0 { return }
+            spares.append(spare)
+        }
+    }
 }
 
 /// The number of connections that an event loop serves.

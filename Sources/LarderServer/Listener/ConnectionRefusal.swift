@@ -11,7 +11,7 @@ enum ConnectionRefusal {
             socket,
             WireError(
                 .limitExceeded,
-                "the agent has \(limits.connections) connections, the maximum; close some, or raise "
+                "the agent has \(limits.connections) connections and files in transit, the maximum; close some, or raise "
                     + (limits.isBoundByDescriptors
                         ? "its limit of open files (LimitNOFILE= of its service, ulimit -n)"
                         : "limits.connections")))

@@ -27,6 +27,15 @@ final class ConnectionRegistry: Sendable {
     /// Forgets the event loops. Without this call, the registry and the loops would retain each other.
     func removeLoops() { loops.withLock { $0 = [] } }
 
+    /// Reserves an id for a new connection of a user who has a place; nil if the maximum number of connections is open.
+    func admit(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> Int? {
+        guard peer.isTrusted || users.descriptors <= limits.connectionsOfOthers else {
+            countRefusal()
+            return nil
+        }
+        return admit(limit: limits.connections)
+    }
+
     /// Reserves an id for a new connection; nil if `limit` connections are open. A refused connection is never counted
     /// as open. Otherwise the refusal would have to correct the count and, if no connection is left, resume the tasks
     /// that wait for an empty registry.

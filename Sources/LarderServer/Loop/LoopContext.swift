@@ -100,9 +100,11 @@ final class LoopContext {
         guard let usage = registry.join(peer, limits) else {
             return registry.refuse(socket, of: peer, limits, server.refusals)
         }
-        guard let id = registry.admit(limit: limits.connections) else {
+        guard let id = registry.admit(peer, limits) else {
             registry.users.leave(usage)
-            return registry.refuse(socket, limits, server.refusals)
+            var effective = limits
+            if !peer.isTrusted { effective.connections = limits.connectionsOfOthers }
+            return registry.refuse(socket, effective, server.refusals)
         }
         Connection(id: id, loop: self, socket: socket, peer: peer, limits: limits, user: usage).start()
     }

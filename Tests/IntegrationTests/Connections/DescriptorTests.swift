@@ -45,6 +45,83 @@ extension Integration {
             }
         }
 
+        @Test("when the agent has run out of descriptors, other users are refused and root is served", .needsRoot)
+        func roomForRoot() throws {
+            try AgentHome.with(settings: "{ socket: { mode: '0666' }, access: { others: ['read'] } }") { home in
+                let agent = try home.start()
+                let observer = try agent.connect()
+                try observer.call("agent.ping")
+                let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.pid)/fd").compactMap(
+                    Int.init)
+                let limit = try require(open.max(), "an open descriptor") + 1
+                let lowered = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--nofile=\(limit):\(limit)"])
+                #expect(lowered.status == 0, "\(lowered.log)")
+                // The descriptors below the limit that are not in use are used first.
+                var clients: [LineClient] = []
+                var detail: String?
+                while detail == nil, clients.count <= limit {
+                    let client = try OtherUser.connect(65534, to: agent, home)
+                    clients.append(client)
+                    _ = try? client.request("agent.ping")
+                    detail = try client.message()["error"]?["data"]?["detail"]?.string
+                }
+                #expect(detail?.contains("LimitNOFILE") == true, "\(detail ?? "not refused")")
+                for _ in 0..<3 {
+                    let own = try agent.connect()
+                    #expect(try own.call("agent.ping") == ["pong": true])
+                    clients.append(own)
+                }
+            }
+        }
+
+        @Test("if clients do not receive their descriptors, others get an error instead of no reply", .needsRoot)
+        func descriptorsInFlight() throws {
+            let user = 65_010
+            try AgentHome.with(settings: "{ images: { enabled: false } }") { home in
+                chown(home.directory, uid_t(user), gid_t(user))
+                let agent = try home.start(
+                    wrapper: [
+                        "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--", "prlimit",
+                        "--nofile=128:128", "--",
+                    ]
+                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let observer = try agent.connect()
+                try observer.call("config.set", ["path": "n", "value": 1])
+                // Each connection may have four descriptors in flight, and the kernel permits about 128 in total.
+                let silent = try (0..<40).map { _ in try agent.connect() }
+                for client in silent { for _ in 0..<4 { _ = try client.request("config.open") } }
+                try observer.call("agent.stats", until: { ($0["requests"]?["total"]?.int ?? 0) > 160 })
+                #expect(try observer.refusal("config.open").name == "limitExceeded")
+                for client in silent { client.close() }
+                try observer.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                #expect(try observer.call("config.open")["revision"] == 1)
+            }
+        }
+
+        @Test("a reload that adds namespaces warns of fewer connections, and is refused if too few would remain")
+        func namespaces() throws {
+            func settings(_ count: Int) -> String {
+                let namespaces = (0..<count).map { "n\($0): {}" }.joined(separator: ", ")
+                return "{ images: { enabled: false }, limits: { connections: 100 }, namespaces: { \(namespaces) } }"
+            }
+            try AgentHome.with(settings: settings(1)) { home in
+                let agent = try home.start(wrapper: ["prlimit", "--nofile=256:256", "--"])
+                func connections() throws -> Int? { try agent.call("agent.info")["limits"]?["connections"]?.int }
+                #expect(try connections() == 100)
+                try home.write(settings: settings(60))
+                try agent.reload()
+                let lowered = try require(try connections(), "limit of connections")
+                #expect((32..<100).contains(lowered))
+                let line = try agent.waitForLog("allows fewer connections than limits.connections")
+                #expect(line.contains("connections=\(lowered)"), "\(line)")
+                try home.write(settings: settings(200))
+                try agent.reload()
+                #expect(try connections() == lowered)
+                let refusal = try agent.waitForLog("the previous ones stay in effect")
+                #expect(refusal.contains("open files") && refusal.contains("LimitNOFILE="), "\(refusal)")
+            }
+        }
+
         @Test("after the agent ran out of descriptors, it serves changes and images again, and leaks no descriptor")
         func recovery() throws {
             try AgentHome.withImages { home, origin in

@@ -27,6 +27,20 @@ struct OutboundQueueWalkTests {
         if case .none = action { true } else { false }
     }
 
+    @Test("a piece whose descriptor was refused is replaced by bytes without a descriptor")
+    func replacement() throws {
+        let file = PassedFile(try SealedFile(byteCount: 1, name: "test") { _ in })
+        var (queue, socket) = (OutboundQueue(), Socket())
+        queue.enqueue([1, 2, 3], passing: file, then: nil)
+        queue.enqueue([4], passing: nil, then: nil)
+        queue.replaceNext([9, 9, 9, 9, 9])
+        #expect(queue.pendingBytes == 6)
+        socket.room = .max
+        resume(&queue, &socket)
+        #expect(socket.taken == [9, 9, 9, 9, 9, 4] && socket.files.isEmpty)
+        #expect(!queue.isPending && queue.acceptedBytes == 6)
+    }
+
     @Test(
         "bytes are written in order, and a descriptor is sent with the first byte of its line",
         arguments: 0..<50)

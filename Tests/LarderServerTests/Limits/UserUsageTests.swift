@@ -86,6 +86,46 @@ struct UserUsageTests {
         #expect(table.count == 0)
     }
 
+    @Test("a file that is being closed counts after its user has reconnected, and the user is forgotten afterwards")
+    func closingFile() throws {
+        let table = UserUsageTable()
+        let usage = try #require(table.join(.stranger, Self.limits))
+        for _ in 0..<2 { usage.addFile() }
+        table.leave(usage)
+        let again = try #require(table.join(.stranger, Self.limits))
+        #expect(again === usage)
+        #expect(again.refusalOfFile(Self.limits)?.detail.contains("limits.connectionsPerUser") == true)
+        table.leave(again)
+        for _ in 0..<2 { usage.removeFile() }
+        let own = try #require(table.join(.own, Self.limits))
+        #expect(table.count == 1)
+        table.leave(own)
+        #expect(table.count == 0)
+        #expect(table.descriptors == 0)
+    }
+
+    @Test("connections and files of all users count together, and leave room for root and the agent's own user")
+    func descriptors() throws {
+        var limits = Self.limits
+        limits.connections = 8
+        limits.connectionsPerUser = 8
+        #expect(limits.connectionsOfOthers == 6)
+        let registry = ConnectionRegistry()
+        let usage = try #require(registry.join(.stranger, limits))
+        #expect(registry.admit(.stranger, limits) != nil)
+        for _ in 0..<4 { usage.addFile() }
+        #expect(usage.refusalOfFile(limits) == nil)
+        usage.addFile()
+        let refusal = try #require(usage.refusalOfFile(limits))
+        #expect(refusal.code == .limitExceeded)
+        #expect(refusal.detail.contains("6 connections and files in transit"))
+        #expect(registry.join(.stranger, limits) != nil)
+        #expect(registry.admit(.stranger, limits) == nil)
+        let own = try #require(registry.join(.own, limits))
+        #expect(registry.admit(.own, limits) != nil)
+        #expect(own.refusalOfFile(limits) == nil)
+    }
+
     @Test("buffered bytes are limited for every user, even the agent's own")
     func bytes() throws {
         let table = UserUsageTable()
