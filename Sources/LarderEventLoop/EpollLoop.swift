@@ -77,30 +77,21 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
         // Edge-triggered: each write causes an event, although the counter of the eventfd is never read.
         try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())
-        var thread = pthread_t()
-        let body = Unmanaged.passRetained(Start(loop: self, name: name))
-        let result = pthread_create(
-            &thread, nil,
+        let body = Unmanaged.passRetained(self)
+        let failure = larder_start_thread(
+            name, 0,
             { argument in
                 guard let argument else { return nil }
-                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                larder_name_thread(start.name)
-                start.loop.run()
+                Unmanaged<EpollLoop>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, body.toOpaque())
-        guard result == 0 else {
+        guard failure == 0 else {
             body.release()
-            throw EpollError(.cannotStart, "cannot start a thread: \(String(cString: strerror(result)))")
+            throw EpollError(.cannotStart, "cannot start a thread: \(String(cString: strerror(failure)))")
         }
-        pthread_detach(thread)
     }
 
     deinit { Glibc.close(wakeupFD) }
-
-    private final class Start {
-        let (loop, name): (EpollLoop, String)
-        init(loop: EpollLoop, name: String) { (self.loop, self.name) = (loop, name) }
-    }
 
     /// The set of watched descriptors. Used on the loop only.
     package var epoll: Epoll {

@@ -1,3 +1,4 @@
+internal import CLinuxShims
 internal import CSystemd
 internal import Dispatch
 import Glibc
@@ -57,15 +58,14 @@ final class NotificationThread: Sendable {
     }
 
     private func start() -> CInt {
-        var thread = pthread_t()
         let own = Unmanaged.passRetained(self)
-        let failure = pthread_create(
-            &thread, nil,
+        let failure = larder_start_thread(
+            "notify", 0,
             { argument in
                 guard let argument else { return nil }
                 Unmanaged<NotificationThread>.fromOpaque(argument).takeRetainedValue().run()
             }, own.toOpaque())
-        if failure == 0 { pthread_detach(thread) } else { own.release() }
+        if failure != 0 { own.release() }
         return failure
     }
 

@@ -31,9 +31,9 @@ struct Agent {
     private static let resolverThreads = 4
     private static let clientThreads = min(System.coreCount, 4)
     /// The number of threads of the whole process, including those of Swift tasks, signals, timers, file watching,
-    /// the watchdog and notifications.
+    /// the watchdog, notifications and ``ThreadGuard``.
     static let maxThreads =
-        networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 5
+        networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 6
 
     init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
         self.plan = plan
@@ -132,14 +132,23 @@ struct Agent {
             services.append(
                 DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
         #endif
-        // If one service returns, the whole agent shuts down. Only this group handles SIGTERM and SIGINT.
+        // If one service returns, the whole agent shuts down. `ThreadGuard` handles SIGTERM and SIGINT.
         let run = ServiceGroup(
             configuration: .init(
                 services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
-                gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "larderd.services") { _ in
                     SwiftLogNoOpLogHandler()
                 }))
+        let stopping = group.next()
+        try ThreadGuard(
+            .init(
+                // Starting a task may block the calling thread if no thread can be started for tasks.
+                stop: { stopping.execute { Task { await run.triggerGracefulShutdown() } } },
+                threadProblem: { problem in
+                    context.threadProblem = problem
+                    if problem == nil { images?.threadsAreAvailable() }
+                }), logger
+        ).start()
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")

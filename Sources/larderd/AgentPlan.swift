@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderConfig
+import LarderConfigSources
 import LarderImages
 import LarderPlatform
 import LarderServer
@@ -134,8 +135,8 @@ struct AgentPlan: Sendable {
         64
             + namespaces.reduce(0) { count, namespace in
                 switch namespace.remote {
-                case nil, .file: count + 2
-                case .http, .sse, .etcd: count + 4
+                case nil, .file?: count + 2
+                case .http?, .sse?, .etcd?: count + 4
                 }
             }
     }

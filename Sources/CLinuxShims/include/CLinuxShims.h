@@ -15,3 +15,4 @@
 #include "larder_memory.h"
 #include "larder_processes.h"
 #include "larder_sockets.h"
+#include "larder_threads.h"

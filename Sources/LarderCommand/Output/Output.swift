@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 import LarderJSON
 
@@ -64,9 +65,9 @@ enum Output {
         guard fstat(STDOUT_FILENO, &status) == 0 else { return }
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFIFO || kind == S_IFSOCK else { return }
-        var thread = pthread_t()
-        _ = pthread_create(
-            &thread, nil,
+        // Without the thread, the program ends at its next write.
+        _ = larder_start_thread(
+            "output", 0,
             { _ in
                 // If no events are requested, poll(2) reports only errors and hang-ups.
                 var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The thread that reads the inotify queue. ``Inotify`` explains why it is a separate thread.
@@ -30,21 +31,11 @@ enum InotifyThread {
         }
         pthread_sigmask(SIG_SETMASK, &all, &before)
         let context = Unmanaged.passRetained(Context(inotify, queue, stop))
-        let isStarted = create(context.toOpaque())
+        let isStarted =
+            larder_start_thread("larder-inotify", 256 << 10, { InotifyThread.main($0) }, context.toOpaque()) == 0
         pthread_sigmask(SIG_SETMASK, &before, nil)
         if !isStarted { context.release() }
         return isStarted
-    }
-
-    private static func create(_ context: UnsafeMutableRawPointer) -> Bool {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        pthread_attr_setstacksize(&attributes, 256 << 10)
-        var thread = pthread_t()
-        let result = pthread_create(&thread, &attributes, { InotifyThread.main($0) }, context)
-        pthread_attr_destroy(&attributes)
-        return result == 0
     }
 
     private static func main(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
@@ -53,7 +44,6 @@ enum InotifyThread {
     }
 
     private static func run(_ context: Context) {
-        nameThread()
         // Room for 60 events with names of maximum length, or many more with typical names.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 8)
         defer { buffer.deallocate() }
@@ -69,13 +59,5 @@ enum InotifyThread {
             if count > 0 { context.inotify.handle(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
         context.inotify.threadEnded(queue: context.queue, stop: context.stop)
-    }
-
-    /// Names the thread for top and gdb. Swift's Glibc module lacks pthread_setname_np(3), a GNU extension. Without
-    /// /proc, the thread keeps the name of the thread that created it.
-    private static func nameThread() {
-        guard let file = fopen("/proc/thread-self/comm", "we") else { return }
-        fputs("larder-inotify", file)
-        fclose(file)
     }
 }

@@ -1,3 +1,4 @@
+import LarderImages
 import LarderJSON
 import LarderProtocol
 import NIOCore

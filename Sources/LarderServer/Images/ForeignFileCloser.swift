@@ -26,25 +26,31 @@ final class ForeignFileCloser: Sendable {
         if mustStart { start() }
     }
 
+    /// Closes the waiting descriptors if their thread could not be started. Called after the limit of threads has permitted
+    /// another thread.
+    func retry() {
+        let mustStart = state.withLock { state in
+            if state.isRunning || state.waiting.isEmpty { return false }
+            state.isRunning = true
+            return true
+        }
+        if mustStart { start() }
+    }
+
     private func start() {
-        var thread = pthread_t()
         let argument = Unmanaged.passRetained(self)
-        let result = pthread_create(
-            &thread, nil,
+        let failure = larder_start_thread(
+            "close-passed", 0,
             { argument in
                 guard let argument else { return nil }
-                larder_name_thread("close-passed")
                 Unmanaged<ForeignFileCloser>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, argument.toOpaque())
-        if result == 0 {
-            pthread_detach(thread)
-        } else {
-            argument.release()
-            // The next call of ``close(_:then:)`` tries again to start the thread. Until then the waiting descriptors
-            // count as open files of their users.
-            state.withLock { $0.isRunning = false }
-        }
+        guard failure != 0 else { return }
+        argument.release()
+        // The next call of ``close(_:then:)`` or ``retry()`` tries again to start the thread. Until then the waiting
+        // descriptors count as open files of their users.
+        state.withLock { $0.isRunning = false }
     }
 
     private func run() {

@@ -41,6 +41,9 @@ package final class ImageService: Sendable {
         await cache.update(settings)
     }
 
+    /// Retries what failed because no thread could be started. Called when a thread could be started.
+    package func threadsAreAvailable() { closer.retry() }
+
     /// Why the index of the cache cannot be read; nil if it was read or is being read.
     var problem: String? { cache.problem?.description }
 

@@ -55,6 +55,7 @@ package final class ServerContext: Sendable {
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<ConnectionLimits>
     private let settingsInForce: Mutex<SettingsSource>
+    private let currentThreadProblem = Mutex<String?>(nil)
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
@@ -84,6 +85,12 @@ package final class ServerContext: Sendable {
     package var limits: ConnectionLimits {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
+    }
+
+    /// Why the agent cannot start threads; nil if it can.
+    package var threadProblem: String? {
+        get { currentThreadProblem.withLock { $0 } }
+        set { currentThreadProblem.withLock { $0 = newValue } }
     }
 
     /// Where the current settings come from. Replaced by a reload.

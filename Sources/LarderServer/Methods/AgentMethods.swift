@@ -90,7 +90,7 @@ extension RequestContext {
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: server.namespaces.all),
-            imageProblem: server.imageProblem)
+            imageProblem: server.imageProblem, threadProblem: server.threadProblem)
     }
 
     fileprivate func stats() async -> AgentStats.Result {

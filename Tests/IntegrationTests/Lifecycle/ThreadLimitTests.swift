@@ -66,6 +66,28 @@ extension Integration {
             }
         }
 
+        @Test(
+            "a limit that is reached after the start is logged and reported by doctor, and does not prevent a stop",
+            .needsRoot)
+        func reachedLater() throws {
+            let user = Self.user + 300
+            try AgentHome.with { home in
+                chown(home.directory, uid_t(user), gid_t(user))
+                let agent = try home.start(
+                    wrapper: ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                #expect(try agent.call("agent.info")["threadProblem"] == nil)
+                let lowered = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--nproc=1:1"])
+                #expect(lowered.status == 0, "\(lowered.log)")
+                try agent.waitForLog("cannot start a thread")
+                #expect(try agent.call("agent.info")["threadProblem"]?.string?.contains("LimitNPROC=") == true)
+                let doctor = try home.larder("doctor")
+                #expect(doctor.text.contains("cannot start a thread"), "\(doctor)")
+                agent.terminate()
+                #expect(try agent.process.waitForEnd(until: .after(.seconds(15))) == .exit(0), "\(agent.log)")
+            }
+        }
+
         /// Returns the name of a request's error, or nil if there is no reply before the deadline.
         private static func refusal(_ client: LineClient, _ id: Int, until deadline: Deadline) throws -> String? {
             do {

@@ -38,3 +38,18 @@ enum RightsCheck {
         rights.isEmpty ? "none" : rights.map(\.rawValue).joined(separator: ", ")
     }
 }
+
+/// Reports that the agent cannot start threads.
+enum ThreadCheck {
+    static func findings(_ facts: AgentFacts, _ service: ServiceFacts) -> [Finding] {
+        guard let problem = facts.info.threadProblem else { return [] }
+        return [
+            Finding(
+                .problem, "threads", "the agent \(problem)",
+                advice: [
+                    "list the processes of its user: ps -L -u USER",
+                    "set LimitNPROC= and TasksMax= in the unit (systemctl edit larder.service), or ulimit -u in a shell",
+                ] + service.restartCommands)
+        ]
+    }
+}

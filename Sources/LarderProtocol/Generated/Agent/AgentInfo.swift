@@ -129,6 +129,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public var imageDirectory: String?
         /// Why the image cache cannot be used although the settings enable it; nil otherwise.
         public var imageProblem: String?
+        /// Why the agent cannot start threads, so that requests that need one wait; nil otherwise.
+        public var threadProblem: String?
         /// Path of the settings file; nil without one.
         public var settings: String?
         /// When the settings in force were read: at the start, or by the last successful reload. If the file was
@@ -152,9 +154,9 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp, settingsProblem: String? = nil,
-            namespaces: [String], limits: Limits, peer: Peer, rights: [Right], namespaceRights: [String: [Right]],
-            imageProblem: String? = nil
+            imageDirectory: String? = nil, threadProblem: String? = nil, settings: String?, settingsReadAt: Timestamp,
+            settingsProblem: String? = nil, namespaces: [String], limits: Limits, peer: Peer, rights: [Right],
+            namespaceRights: [String: [Right]], imageProblem: String? = nil
         ) {
             self.name = name
             self.version = version
@@ -168,6 +170,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             self.stateDirectory = stateDirectory
             self.imageDirectory = imageDirectory
             self.imageProblem = imageProblem
+            self.threadProblem = threadProblem
             self.settings = settings
             self.settingsReadAt = settingsReadAt
             self.settingsProblem = settingsProblem
@@ -192,6 +195,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             stateDirectory = try reader.requiredString("stateDirectory")
             imageDirectory = try reader.string("imageDirectory")
             imageProblem = try reader.string("imageProblem")
+            threadProblem = try reader.string("threadProblem")
             settings = try reader.string("settings")
             settingsReadAt = try reader.requiredTimestamp("settingsReadAt")
             settingsProblem = try reader.string("settingsProblem")
@@ -219,6 +223,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.member("stateDirectory", stateDirectory)
             writer.nullableMember("imageDirectory", imageDirectory)
             writer.member("imageProblem", imageProblem)
+            writer.member("threadProblem", threadProblem)
             writer.nullableMember("settings", settings)
             writer.member("settingsReadAt", settingsReadAt.description)
             writer.member("settingsProblem", settingsProblem)

@@ -1,0 +1,113 @@
+import CLinuxShims
+import Logging
+import Synchronization
+import Glibc
+
+/// Notices when the process cannot start threads any more, and stops the agent on SIGTERM and SIGINT even then.
+///
+/// Tasks run on threads that Dispatch starts on demand. If the limit of threads is reached, Dispatch waits until a
+/// thread can be started, and tasks do not run. This class therefore uses neither tasks nor Dispatch: its thread exists
+/// from the start to the end of the process.
+final class ThreadGuard: Sendable {
+    /// The functions that the thread calls. They must not wait for tasks.
+    struct Actions: Sendable {
+        /// Begins a graceful stop.
+        var stop: @Sendable () -> Void
+        /// Called with the reason when no thread can be started, and with nil when one could be started again.
+        var threadProblem: @Sendable (_ problem: String?) -> Void
+        /// Starts a thread that ends at once. Returns 0, or an error number.
+        var probe: @Sendable () -> CInt = { larder_start_thread("probe", 64 << 10, { _ in nil }, nil) }
+        /// Ends the process.
+        var exit: @Sendable () -> Void = { _exit(EXIT_SUCCESS) }
+    }
+
+    /// Times in milliseconds.
+    struct Timing: Sendable {
+        /// The time between two attempts to start a thread.
+        var interval: CInt = 10_000
+        /// How long a graceful stop may take if no thread can be started.
+        var patience: CInt = 3_500
+        /// The time between two attempts to start a thread after ``patience``.
+        var stopInterval: CInt = 250
+    }
+
+    private let actions: Actions
+    private let timing: Timing
+    private let logger: Logger
+    /// Why no thread could be started at the last attempt.
+    private let problem = Mutex<String?>(nil)
+
+    init(_ actions: Actions, timing: Timing = Timing(), _ logger: Logger) {
+        self.actions = actions
+        self.timing = timing
+        self.logger = logger
+    }
+
+    /// Starts the thread, and handles SIGTERM and SIGINT from now on.
+    func start() throws(AgentError) {
+        let signals = larder_catch_stop()
+        guard signals >= 0 else {
+            throw AgentError("cannot handle SIGTERM: \(String(cString: strerror(errno)))")
+        }
+        try start(signals)
+    }
+
+    /// - Parameter signals: a descriptor that becomes readable when the agent is to stop
+    func start(_ signals: CInt) throws(AgentError) {
+        let context = Unmanaged.passRetained(Context(self, signals))
+        let failure = larder_start_thread(
+            "guard", 0,
+            { context in
+                guard let context else { return nil }
+                let context = Unmanaged<Context>.fromOpaque(context).takeRetainedValue()
+                context.threads.run(context.signals)
+                return nil
+            }, context.toOpaque())
+        guard failure != 0 else { return }
+        context.release()
+        throw AgentError("cannot start a thread: \(String(cString: strerror(failure)))")
+    }
+
+    private final class Context: Sendable {
+        let (threads, signals): (ThreadGuard, CInt)
+        init(_ threads: ThreadGuard, _ signals: CInt) { (self.threads, self.signals) = (threads, signals) }
+    }
+
+    private func run(_ signals: CInt) {
+        var descriptor = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
+        while poll(&descriptor, 1, timing.interval) <= 0 { _ = canStartThread() }
+        actions.stop()
+        poll(nil, 0, timing.patience)
+        while canStartThread() { poll(nil, 0, timing.stopInterval) }
+        // Acknowledged changes are on disk. The next start reads them from the journal, as after a crash.
+        logger.error(
+            "no thread can be started to finish the stop, so the agent exits at once; acknowledged changes are on disk")
+        actions.exit()
+    }
+
+    /// Attempts to start a thread, and reports a change.
+    private func canStartThread() -> Bool {
+        let failure = actions.probe()
+        let new = failure == 0 ? nil : Self.text(failure)
+        let isChanged = problem.withLock { problem in
+            defer { problem = new }
+            return problem != new
+        }
+        guard isChanged else { return failure == 0 }
+        if let new {
+            logger.error("\(new)", metadata: ["error": "\(String(cString: strerror(failure)))"])
+        } else {
+            logger.notice("threads can be started again")
+        }
+        actions.threadProblem(new)
+        return failure == 0
+    }
+
+    private static func text(_ failure: CInt) -> String {
+        """
+        cannot start a thread: \(String(cString: strerror(failure))); requests that need one wait; end other processes of \
+        the agent's user, or raise the limit of processes and threads (LimitNPROC= and TasksMax= in the unit, ulimit -u \
+        in a shell)
+        """
+    }
+}
