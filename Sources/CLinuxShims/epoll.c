@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 _Static_assert(sizeof(struct larder_epoll_event) == sizeof(struct epoll_event), "size");
 _Static_assert(offsetof(struct larder_epoll_event, number) == offsetof(struct epoll_event, data), "offset");
@@ -23,3 +24,12 @@ int larder_epoll_wait(int epoll, struct larder_epoll_event *events, int capacity
 }
 
 int larder_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int larder_timerfd(void) { return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK); }
+
+int larder_timerfd_set(int fd, long long nanoseconds) {
+    // A time of 0 would disarm the timer.
+    long long time = nanoseconds > 0 ? nanoseconds : 1;
+    struct itimerspec setting = {.it_value = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL);
+}

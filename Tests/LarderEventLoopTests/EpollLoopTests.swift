@@ -51,7 +51,7 @@ struct EpollLoopTests {
     func timers() async throws {
         let loop = try EpollLoop(name: "timers")
         let record = Record()
-        let begin = NIODeadline.now()
+        let begin = loop.now
         // Adds and cancels the timers on the loop, so that no timer can fire before the cancellation.
         let (cancelled, late) = try await loop.submit {
             let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
@@ -62,7 +62,34 @@ struct EpollLoopTests {
         }.get()
         await #expect(throws: EventLoopError.self) { try await cancelled.futureResult.get() }
         try await late.futureResult.get()
-        #expect(NIODeadline.now() >= begin + .milliseconds(30))
+        #expect(loop.now >= begin + .milliseconds(30))
+        #expect(record.all == ["soon", "late"])
+        loop.stop()
+    }
+
+    @Test("timers count the time during which the system is suspended")
+    func bootTime() throws {
+        let loop = try EpollLoop(name: "boottime")
+        func bootTime() -> NIODeadline {
+            var time = timespec()
+            clock_gettime(CLOCK_BOOTTIME, &time)
+            return .uptimeNanoseconds(UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
+        }
+        let before = bootTime()
+        let now = loop.now
+        #expect(before <= now && now <= bootTime())
+        loop.stop()
+    }
+
+    @Test("a timer with a long wait fires, also after timers with earlier and later deadlines")
+    func longWaits() async throws {
+        let loop = try EpollLoop(name: "long-waits")
+        let record = Record()
+        _ = loop.scheduleTask(in: .hours(1)) { record.note("hour") }
+        _ = loop.scheduleTask(deadline: .distantFuture) { record.note("never") }
+        let late = loop.scheduleTask(in: .milliseconds(1_100)) { record.note("late") }
+        _ = loop.scheduleTask(in: .milliseconds(1_050)) { record.note("soon") }
+        try await late.futureResult.get()
         #expect(record.all == ["soon", "late"])
         loop.stop()
     }

@@ -1,4 +1,4 @@
-/// epoll(7) and eventfd(2), which Swift's Glibc module does not export.
+/// epoll(7), eventfd(2) and timerfd_create(2), which Swift's Glibc module does not export.
 #pragma once
 
 /// The kernel's struct epoll_event, with its 64 bits of data as two numbers.
@@ -33,3 +33,10 @@ int larder_epoll_wait(int epoll, struct larder_epoll_event *events, int capacity
 
 /// eventfd(2), close-on-exec and nonblocking. Returns a descriptor, or -1 with errno set.
 int larder_eventfd(void);
+
+/// timerfd_create(2) with CLOCK_BOOTTIME, close-on-exec and nonblocking. Returns a descriptor, or -1 with errno set.
+int larder_timerfd(void);
+
+/// Makes a timerfd readable at an absolute time of its clock, in nanoseconds. A time in the past takes effect at once.
+/// Returns 0, or -1 with errno set.
+int larder_timerfd_set(int fd, long long nanoseconds);
