@@ -184,6 +184,8 @@ package indirect enum LayerChange: Sendable {
             return ChangeEffect()
         case .dropRemote:
             if layers.remote == nil, layers.hold?.remote == nil { return nil }
+            // A document that was pushed since the change was submitted stays.
+            if layers.remote?.origin == SourceOrigin.push { return nil }
             layers.dropRemote()
             layers.applyRulesLeniently(layers.rules, now: now)
             return ChangeEffect(operation: .dropRemote)

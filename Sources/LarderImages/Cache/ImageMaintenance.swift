@@ -80,11 +80,12 @@ final class ImageMaintenance {
     /// Removes images that were fetched with credentials that are no longer in the settings. No request can find them.
     func removeUnreachable() async {
         plan.needsCredentialCheck = false
-        let resolver = catalog.keys
+        let (version, resolver) = (catalog.settingsVersion, catalog.keys)
         do throws(ImageError) {
             let keys = try await disk.keys { resolver.origin(ofCredential: $0) == nil }
             for start in stride(from: 0, to: keys.count, by: ImageRows.removalSlice) {
-                if Task.isCancelled { return plan.needsCredentialCheck = true }
+                // New settings may contain the credential again.
+                if Task.isCancelled || catalog.settingsVersion != version { return plan.needsCredentialCheck = true }
                 let slice = keys[start..<min(start + ImageRows.removalSlice, keys.count)]
                 let entries = slice.compactMap { catalog.entry($0) }
                 try await rows.drop(entries.filter { catalog.remove($0) })

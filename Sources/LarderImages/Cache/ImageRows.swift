@@ -21,6 +21,9 @@ final class ImageRows {
     private let reclaimer: SpaceReclaimer
     private let log: ImageCacheLog
     private var pins = PinAttempts()
+    /// The removals of all images that are in progress, by number.
+    private var clearings: [Int: Clearing] = [:]
+    private var lastClearing = 0
 
     init(catalog: ImageCatalog, disk: ImageDiskCache, reclaimer: SpaceReclaimer, log: ImageCacheLog) {
         (self.catalog, self.disk, self.reclaimer, self.log) = (catalog, disk, reclaimer, log)
@@ -72,6 +75,9 @@ final class ImageRows {
     ///
     /// - Parameter details: the details of the image; nil if they have not been loaded
     private func put(_ row: ImageRow, _ details: ImageDetails?, on cache: isolated ImageCache) {
+        if let credential = row.credential {
+            for number in clearings.keys { clearings[number]?.stored(row.key, credential, catalog.keys) }
+        }
         let old = catalog.put(row.entry, details)
         let written = disk.store(row)
         Task { await finishPut(row, replacing: old, written, on: cache) }
@@ -243,12 +249,19 @@ final class ImageRows {
         includingPinned: Bool, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
         let resolver = catalog.keys
-        let spared = Set(try await disk.keys { resolver.origin(ofCredential: $0).map(isSpared) ?? false })
+        lastClearing += 1
+        let number = lastClearing
+        clearings[number] = Clearing(isSpared: isSpared)
+        defer { clearings[number] = nil }
+        let spared = try await disk.keys { resolver.origin(ofCredential: $0).map(isSpared) ?? false }
+        clearings[number]?.spared.formUnion(spared)
         var images = 0
         var sizes: [BlobDigest: Int] = [:]
         try await removeAll(
             limit: Self.removalSlice,
-            where: { entry, _ in (includingPinned || !entry.isPinned) && !spared.contains(entry.key) },
+            where: { entry, _ in
+                (includingPinned || !entry.isPinned) && clearings[number]?.spared.contains(entry.key) == false
+            },
             willRemove: { entries in
                 images += entries.count
                 for entry in entries { sizes[entry.digest] = entry.size }
@@ -273,13 +286,14 @@ final class ImageRows {
             )
         }
         guard catalog.pin(key, isPinned) else { return false }
-        let attempt = pins.begin(key)
+        let attempt = pins.begin(key, before: entry.isPinned)
         defer { pins.end(attempt) }
         do throws(ImageError) {
             try await disk.pin(key, isPinned).value()
+            pins.succeeded(attempt, isPinned)
         } catch {
-            // Revert the catalog, unless a later call has changed the pin in the meantime.
-            if pins.isLatest(attempt) { _ = catalog.pin(key, entry.isPinned) }
+            // Revert the catalog to the state on disk, unless a later call has changed the pin in the meantime.
+            if let stored = pins.stored(ifLatest: attempt) { _ = catalog.pin(key, stored) }
             throw error
         }
         if !isPinned { reclaimer.imagesBecameRemovable() }
@@ -323,25 +337,44 @@ final class ImageRows {
     }
 }
 
-/// Identifies the latest of several concurrent calls that pin or unpin the same image.
+/// A removal of all images. Images with certain credentials are spared, also those that are stored during the removal.
+private struct Clearing {
+    let isSpared: @Sendable (ImageOrigin) -> Bool
+    var spared: Set<ImageKey> = []
+
+    mutating func stored(_ key: ImageKey, _ credential: String, _ resolver: ImageKeyResolver) {
+        if let origin = resolver.origin(ofCredential: credential), isSpared(origin) { spared.insert(key) }
+    }
+}
+
+/// Identifies the latest of several concurrent calls that pin or unpin the same image, and the state of the pin on disk.
 struct PinAttempts: Sendable {
     struct Attempt: Sendable, Hashable {
         fileprivate let key: ImageKey
         fileprivate let number: Int
     }
 
-    private var latest: [ImageKey: Int] = [:]
+    private var latest: [ImageKey: (number: Int, stored: Bool)] = [:]
     private var count = 0
 
     var isEmpty: Bool { latest.isEmpty }
 
-    mutating func begin(_ key: ImageKey) -> Attempt {
+    /// - Parameter isPinned: the state before the attempt. It is on disk unless another attempt is in progress.
+    mutating func begin(_ key: ImageKey, before isPinned: Bool) -> Attempt {
         count += 1
-        latest[key] = count
+        latest[key] = (count, latest[key]?.stored ?? isPinned)
         return Attempt(key: key, number: count)
     }
 
-    func isLatest(_ attempt: Attempt) -> Bool { latest[attempt.key] == attempt.number }
+    /// Records that an attempt has changed the state on disk.
+    mutating func succeeded(_ attempt: Attempt, _ isPinned: Bool) { latest[attempt.key]?.stored = isPinned }
 
-    mutating func end(_ attempt: Attempt) { if isLatest(attempt) { latest[attempt.key] = nil } }
+    /// The state on disk; nil if the attempt is not the latest one.
+    func stored(ifLatest attempt: Attempt) -> Bool? {
+        latest[attempt.key].flatMap { $0.number == attempt.number ? $0.stored : nil }
+    }
+
+    mutating func end(_ attempt: Attempt) {
+        if latest[attempt.key]?.number == attempt.number { latest[attempt.key] = nil }
+    }
 }

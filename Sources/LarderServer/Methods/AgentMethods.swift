@@ -85,12 +85,13 @@ extension RequestContext {
             startedAt: server.startedAt, uptimeMilliseconds: server.uptimeMilliseconds,
             epoch: server.namespaces.epoch, socket: server.identity.socketPath,
             activated: server.identity.isActivated, stateDirectory: server.identity.stateDirectory,
-            imageDirectory: server.imageProblem == nil ? server.images?.directory : nil, settings: source.path,
-            settingsReadAt: source.readAt, settingsProblem: source.problem, namespaces: readableNamespaces.map(\.name),
+            imageDirectory: server.imageProblem == nil ? server.images?.directory : nil,
+            threadProblem: server.threadProblem, settings: source.path, settingsReadAt: source.readAt,
+            settingsProblem: source.problem, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: server.namespaces.all),
-            imageProblem: server.imageProblem, threadProblem: server.threadProblem)
+            imageProblem: server.imageProblem)
     }
 
     fileprivate func stats() async -> AgentStats.Result {

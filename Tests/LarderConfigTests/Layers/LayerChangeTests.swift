@@ -19,6 +19,16 @@ struct LayerChangeTests {
         OverrideEntry(path: path, value: value, setAt: 0, expiresAt: nil)
     }
 
+    @Test("a document that is pushed before the document of a removed source is dropped stays")
+    func pushedBeforeDrop() async throws {
+        try await withStore { store in
+            let document = SourceDocument(value: ["a": 1], versionPath: nil, validator: nil)
+            _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
+            #expect(try await store.commit(.dropRemote).changed == false)
+            #expect(store.publication.current.snapshot.value == ["a": 1])
+        }
+    }
+
     @Test(
         "values that an override hides stay hidden when another override is set below it",
         arguments: [JSONValue.null, 7, [1, 2], ["low": .null, "x": .null]])

@@ -75,6 +75,24 @@ struct CacheRoomTests {
         }
     }
 
+    @Test("after concurrent changes of a pin that all fail, the state on disk is in effect")
+    func concurrentPins() throws {
+        let key = try #require(ImageKey(hex: String(repeating: "0a", count: 16)))
+        var pins = PinAttempts()
+        let first = pins.begin(key, before: false)
+        // The first attempt has changed the catalog, but not the disk.
+        let second = pins.begin(key, before: true)
+        #expect(pins.stored(ifLatest: first) == nil)
+        pins.end(first)
+        #expect(pins.stored(ifLatest: second) == false)
+        pins.end(second)
+        #expect(pins.isEmpty)
+        let third = pins.begin(key, before: false)
+        let fourth = pins.begin(key, before: true)
+        pins.succeeded(third, true)
+        #expect(pins.stored(ifLatest: fourth) == true)
+    }
+
     @Test("a request fails if its file is missing and the row cannot be removed")
     func damagedWithReadOnlyIndex() async throws {
         try await withCache { fixture in
