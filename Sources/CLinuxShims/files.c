@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 int larder_memfd_create(const char *name) {
@@ -41,3 +42,19 @@ int larder_file_identity(
     *born_nanoseconds = information.stx_mask & STATX_BTIME ? information.stx_btime.tv_nsec : 0;
     return 0;
 }
+
+long larder_attribute_names(const char *path, char *names, size_t size) { return llistxattr(path, names, size); }
+
+long larder_attribute(const char *path, const char *name, void *value, size_t size) {
+    return lgetxattr(path, name, value, size);
+}
+
+long larder_open_attribute(int fd, const char *name, void *value, size_t size) {
+    return fgetxattr(fd, name, value, size);
+}
+
+int larder_set_attribute(int fd, const char *name, const void *value, size_t size) {
+    return fsetxattr(fd, name, value, size, 0);
+}
+
+int larder_remove_attribute(int fd, const char *name) { return fremovexattr(fd, name); }

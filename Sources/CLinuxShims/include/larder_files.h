@@ -1,5 +1,8 @@
-/// Files: sealed files in memory, identities of files that survive a reboot, and the exchange of two file names.
+/// Files: sealed files in memory, identities of files that survive a reboot, the exchange of two file names, and
+/// extended attributes.
 #pragma once
+
+#include <stddef.h>
 
 /// memfd_create(2): an anonymous file in memory, close-on-exec, that can be sealed and cannot be made executable.
 /// `name` (at most 249 bytes) is visible only in /proc/PID/fd. Returns a descriptor, or -1 with errno set.
@@ -43,3 +46,19 @@ int larder_file_identity(
 /// Exchanges two names in one step (renameat2(2), RENAME_EXCHANGE). Returns 0, or -1 with errno set (EINVAL: not
 /// supported by the file system).
 int larder_exchange_names(const char *path, const char *other);
+
+/// Lists the names of the extended attributes of a file (llistxattr(2)), each with a null at its end. Does not follow a
+/// symbolic link. Returns the number of bytes, or -1 with errno set. With a `size` of 0, only returns that number.
+long larder_attribute_names(const char *path, char *names, size_t size);
+
+/// Reads an extended attribute of a file (lgetxattr(2)). Returns as larder_attribute_names does.
+long larder_attribute(const char *path, const char *name, void *value, size_t size);
+
+/// Reads an extended attribute of an open file (fgetxattr(2)). Returns as larder_attribute_names does.
+long larder_open_attribute(int fd, const char *name, void *value, size_t size);
+
+/// Creates or replaces an extended attribute of an open file (fsetxattr(2)). Returns 0, or -1 with errno set.
+int larder_set_attribute(int fd, const char *name, const void *value, size_t size);
+
+/// Removes an extended attribute of an open file (fremovexattr(2)). Returns 0, or -1 with errno set.
+int larder_remove_attribute(int fd, const char *name);

@@ -163,19 +163,41 @@ enum NewFile {
         }
     }
 
-    /// Replaces a file atomically.
-    /// - Throws: ``Failure`` if the file cannot be written, or is not a regular file. A device such as `/dev/null` or a
-    ///   symbolic link such as `/dev/stdout` must not be replaced.
+    /// Replaces a file atomically. An existing file of this user keeps its group, mode and attributes.
+    /// - Throws: ``Failure`` if the file cannot be written, belongs to another user, who could then read the content, or
+    ///   is not a regular file. A device such as `/dev/null` or a symbolic link such as `/dev/stdout` must not be
+    ///   replaced.
     static func replace(_ path: String, with bytes: [UInt8]) throws(Failure) {
+        var metadata: FileMetadata?
         var information = stat()
-        if lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG {
-            throw Failure(.usage, "\(path) exists and is not a regular file; name another file")
+        if lstat(path, &information) == 0 {
+            guard information.st_mode & S_IFMT == S_IFREG else {
+                throw Failure(.usage, "\(path.printable) exists and is not a regular file; name another file")
+            }
+            guard information.st_uid == geteuid() else {
+                throw Failure(
+                    .failure,
+                    "\(path.printable) belongs to the user with the number \(information.st_uid), who could read the new "
+                        + "content; remove it, or name another file")
+            }
+            metadata = try FileMetadata(of: path, information)
+        }
+        var file: AtomicReplace
+        do throws(AtomicReplace.Failure) {
+            file = try AtomicReplace(path, temporary: path + ".\(getpid()).tmp", mode: 0o600)
+        } catch {
+            throw failure(path, error.error)
         }
         do throws(AtomicReplace.Failure) {
-            var file = try AtomicReplace(path, temporary: path + ".\(getpid()).tmp", mode: 0o600)
             try file.write(bytes)
+        } catch {
+            throw failure(path, error.error)
+        }
+        try metadata?.apply(to: file.descriptor, named: path)
+        do throws(AtomicReplace.Failure) {
             try file.replace(synchronizing: true)
         } catch {
+            if error.step == .rename { throw Failure.cannotReplace(path, error.error.number) }
             throw failure(path, error.error)
         }
     }

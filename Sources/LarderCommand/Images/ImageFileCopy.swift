@@ -20,9 +20,10 @@ struct ImageFileCopy {
         try copy(to: STDOUT_FILENO, named: "standard output")
     }
 
-    /// Copies to a file, which is replaced atomically and keeps its mode. A device or pipe is written directly.
-    /// - Throws: ``Failure`` if the image cannot be read or written completely, or does not have the expected size and
-    ///   digest. An existing regular file is then unchanged.
+    /// Copies to a file, which is replaced atomically and keeps its owner, mode and attributes. A device or pipe is
+    /// written directly.
+    /// - Throws: ``Failure`` if the image cannot be read or written completely, does not have the expected size and
+    ///   digest, or if the new file cannot keep all metadata. An existing regular file is then unchanged.
     func toFile(_ path: String) throws(Failure) {
         var status = stat()
         let exists = stat(path, &status) == 0
@@ -37,23 +38,23 @@ struct ImageFileCopy {
         let slash = target.lastIndex(of: "/").map { target.index(after: $0) } ?? target.startIndex
         let temporary =
             "\(target[..<slash]).\(target[slash...].prefix(200)).larder-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let metadata: FileMetadata? = exists ? try FileMetadata(of: target, status) : nil
         defer { Candidate.commit() }
         var file: AtomicReplace
         do throws(AtomicReplace.Failure) {
-            // The mode of a new file is subject to the umask.
-            file = try AtomicReplace(target, temporary: temporary, mode: 0o666)
+            // The mode of a new file is subject to the umask. The replacement of an existing file is private until it
+            // has the metadata of that file.
+            file = try AtomicReplace(target, temporary: temporary, mode: exists ? 0o600 : 0o666)
         } catch {
             throw Self.failure("create a file next to", path, error.error.number)
         }
         Candidate.protect(temporary)
-        if exists, fchmod(file.descriptor, status.st_mode & 0o7777) != 0 {
-            throw Self.failure("set the mode of", path)
-        }
         try copy(to: file.descriptor, named: path)
+        try metadata?.apply(to: file.descriptor, named: path)
         do throws(AtomicReplace.Failure) {
             try file.replace(synchronizing: true)
         } catch {
-            throw Self.failure("replace", path, error.error.number)
+            throw Failure.cannotReplace(path, error.error.number)
         }
     }
 

@@ -40,11 +40,11 @@ struct RenderedFile {
         guard Int(status.st_size) == text.utf8.count, try Input.contents(of: path) == Array(text.utf8) else {
             return .content
         }
-        let attributes = try attributes(status)
+        let numbers = try owner?.numbers() ?? (.max, .max)
         let isRight =
-            attributes.mode == status.st_mode & 0o7777
-            && (attributes.user == .max || attributes.user == status.st_uid)
-            && (attributes.group == .max || attributes.group == status.st_gid)
+            (mode.map { $0.bits == status.st_mode & 0o7777 } ?? true)
+            && (numbers.user == .max || numbers.user == status.st_uid)
+            && (numbers.group == .max || numbers.group == status.st_gid)
         return isRight ? .none : .attributes
     }
 
@@ -85,8 +85,8 @@ struct RenderedFile {
         var outcome = Candidate.Outcome.discarded
     }
 
-    /// Replaces the file: writes a new one next to it, with its final owner and mode, and renames it. At any time
-    /// readers see either the complete old file or the complete new one.
+    /// Replaces the file: writes a new one next to it, with its final owner, mode and attributes, and renames it. At any
+    /// time readers see either the complete old file or the complete new one.
     /// - Parameters:
     ///   - text: the new content.
     ///   - accept: checks the new file at its temporary path, and throws to keep the old one.
@@ -100,7 +100,7 @@ struct RenderedFile {
         confirm: (() async throws(Rejection) -> Void)? = nil, unconfirmed: UnconfirmedMarker? = nil
     ) async throws {
         let status = try status()
-        let attributes = try attributes(status)
+        let metadata = try metadata(replacing: status)
         var isInstalled = false
         var marker: UnconfirmedMarker?
         var previous: (file: HiddenFile, content: [UInt8])?
@@ -110,15 +110,15 @@ struct RenderedFile {
         do {
             let isFirst = status == nil && confirm != nil
             let content = Array(text.utf8)
-            let new = try write(content, attributes) {
+            let new = try write(content, metadata) {
                 Candidate.begin($0, for: path, isFirst: isFirst)
             }
             let temporary = new.path
             defer { extendLifetime(new) }
             if let status, confirm != nil {
-                let previousAttributes = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
                 let content = try Input.contents(of: path)
-                previous = (try write(content, previousAttributes) { Candidate.keep($0) }, content)
+                let unchanged = try FileMetadata(of: path, status)
+                previous = (try write(content, unchanged) { Candidate.keep($0) }, content)
             }
             try await accept(temporary)
             if confirm != nil {
@@ -127,7 +127,7 @@ struct RenderedFile {
                 marker?.removeWithCandidate()
             }
             if marker != nil { syncDirectory() }
-            guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
+            guard rename(temporary, path) == 0 else { throw Failure.cannotReplace(path, errno) }
             isInstalled = true
             syncDirectory()
             if let confirm { try await confirm() } else { unconfirmed?.remove() }
@@ -152,7 +152,7 @@ struct RenderedFile {
     /// Writes a hidden file next to the output.
     /// - Parameter onCreated: called with the path of the hidden file as soon as the file exists.
     private func write(
-        _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ onCreated: (String) -> Void
+        _ bytes: [UInt8], _ metadata: FileMetadata, _ onCreated: (String) -> Void
     ) throws(Failure) -> HiddenFile {
         guard let file = HiddenFile(beside: path) else { throw Self.failure("create a file next to", path) }
         let temporary = file.path
@@ -162,37 +162,23 @@ struct RenderedFile {
         defer { close(descriptor) }
         let code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
         guard code == 0 else { throw Self.failure("write", temporary) }
-        // Set the owner first, because changing it may clear bits of the mode.
-        if attributes.user != .max || attributes.group != .max,
-            fchown(descriptor, attributes.user, attributes.group) != 0
-        {
-            let reason = String(cString: strerror(errno))
-            throw Failure(
-                .failure,
-                "cannot set the owner of \(path): \(reason); run larder as root, or pass a permitted owner with --owner"
-            )
-        }
-        guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
-            throw Self.failure("write", temporary)
-        }
+        try metadata.apply(to: descriptor, named: path, ownerRemedy: "pass a permitted owner with --owner")
+        guard fsync(descriptor) == 0 else { throw Self.failure("write", temporary) }
         return file
     }
 
     /// Flushes the directory to disk, if the file system supports it.
     private func syncDirectory() { try? synchronizeDirectory(Self.split(path).directory) }
 
-    /// The mode and owner that the file must get. The maximum value stands for this process's own user or group.
-    private func attributes(_ status: stat?) throws(Failure) -> (mode: mode_t, user: uid_t, group: gid_t) {
+    /// The metadata that the file must get: that of the existing file, except for what `mode` and `owner` specify.
+    private func metadata(replacing status: stat?) throws(Failure) -> FileMetadata {
+        var metadata = FileMetadata(mode: Self.newMode)
+        if let status { metadata = try FileMetadata(of: path, status) }
         let numbers = try owner?.numbers() ?? (.max, .max)
-        // A file of another user or group keeps its owner. Without fchown(2), the new file would belong to the user and
-        // group of this process.
-        let (ownUser, ownGroup) = (geteuid(), getegid())
-        let (user, group) = (status?.st_uid ?? ownUser, status?.st_gid ?? ownGroup)
-        return (
-            mode?.bits ?? status.map { $0.st_mode & 0o7777 } ?? Self.newMode,
-            numbers.user != .max ? numbers.user : user != ownUser ? user : .max,
-            numbers.group != .max ? numbers.group : group != ownGroup ? group : .max
-        )
+        if numbers.user != .max { metadata.user = numbers.user }
+        if numbers.group != .max { metadata.group = numbers.group }
+        if let mode { metadata.mode = mode.bits }
+        return metadata
     }
 
     private func status() throws(Failure) -> stat? {

@@ -11,8 +11,10 @@ struct BackupCommand: AsyncParsableCommand {
             The file contains the snapshots of every namespace with all layers, including overrides, pushed documents, \
             rollbacks and the history. Each namespace is saved as of one moment, and includes every change that was \
             acknowledged before. The file contains values that the settings declare secret, so only its owner can read \
-            it. Required rights: administer, read and secrets; root and the agent's user have them. Namespaces that \
-            you may not read are omitted; backup and restore report this.
+            a new file. An existing file of yours keeps its group, mode, access control lists, user.* attributes and \
+            SELinux label; a file of another user is not replaced. Required rights: administer, read and secrets; root \
+            and the agent's user have them. Namespaces that you may not read are omitted; backup and restore report \
+            this.
 
             The file does not contain the settings, the files of the layers, credentials or images.
 

@@ -18,8 +18,9 @@ struct RenderCommand: AsyncParsableCommand {
             --check, of the new file. --check must contain one of them. For a program that can only check its whole \
             configuration, such as nginx -t, use --check-in-place: the new file is put in place and checked there, and \
             if the check fails, the previous file is restored. Readers always find a complete file, either the old or \
-            the new one. An existing file keeps its owner and mode unless --owner or --mode is given; a new file has \
-            the mode 0640. If the output is -, the result is printed.
+            the new one. An existing file keeps its owner, group, mode, access control lists, user.* attributes and \
+            SELinux label, except for what --owner and --mode change. If larder cannot keep them, it does not replace \
+            the file (exit status 1). A new file has the mode 0640. If the output is -, the result is printed.
 
             Templates are written in Mustache. {{search.limit}} prints a value; objects and arrays are printed as \
             JSON, and nothing is escaped. {{#name}}…{{/name}} is repeated for each element of an array, and omitted if \
