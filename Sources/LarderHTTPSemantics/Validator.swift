@@ -41,6 +41,13 @@ package struct Validator: Sendable, Hashable {
         self.init(etag: etag, lastModified: hasTag || isStrong ? lastModified : nil, url: url)
     }
 
+    package static func == (left: Validator, right: Validator) -> Bool { left.bytes == right.bytes }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+
+    /// The fields as bytes, because `==` of `String` ignores differences in Unicode normalization.
+    private var bytes: [[UInt8]?] { [etag, lastModified, url].map { $0.map { Array($0.utf8) } } }
+
     /// Whether a request to `url` may contain the validator.
     package func isIssued(by url: String) -> Bool { self.url?.utf8.elementsEqual(url.utf8) ?? false }
 

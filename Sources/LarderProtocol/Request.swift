@@ -104,6 +104,10 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The JSON text of the id.
     public let text: String
 
+    public static func == (left: RequestID, right: RequestID) -> Bool { left.text.isSpelled(as: right.text) }
+
+    public func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
+
     /// Creates the id of an outgoing request.
     public init(_ number: Int) { text = String(number) }
 

@@ -2,6 +2,7 @@ import Glibc
 import CLinuxShims
 import LarderConfig
 import LarderImages
+import LarderJSON
 import LarderPlatform
 import LarderServer
 import LarderSettings
@@ -136,8 +137,8 @@ struct ReloadService: AgentService {
     private func warnOfRestart(_ old: AgentPlan, _ new: AgentPlan) {
         var members: [String] = []
         if old.settings.socket != new.settings.socket { members.append("socket") }
-        if old.stateDirectory != new.stateDirectory { members.append("state.directory") }
-        if old.settings.cacheDirectory != new.settings.cacheDirectory { members.append("cache.directory") }
+        if !old.stateDirectory.isSpelled(as: new.stateDirectory) { members.append("state.directory") }
+        if !old.settings.cacheDirectory.isSpelled(as: new.settings.cacheDirectory) { members.append("cache.directory") }
         if old.settings.images.isEnabled != new.settings.images.isEnabled { members.append("images.enabled") }
         if old.logLevel != new.logLevel { members.append("log.level") }
         if old.settings.current != new.settings.current { members.append("current") }

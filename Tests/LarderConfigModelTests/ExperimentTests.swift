@@ -96,4 +96,19 @@ struct ExperimentTests {
         let some = ExperimentOverlay(name: "lab", share: .init(to: 0), units: ["till-7"], values: .emptyObject)
         #expect(some.includes("till-7") && !some.includes("till-8"))
     }
+
+    @Test("names and units are compared as bytes")
+    func bytes() throws {
+        let some = ExperimentOverlay(name: "lab", share: nil, units: ["caf\u{e9}"], values: .emptyObject)
+        #expect(some.includes("caf\u{e9}") && !some.includes("cafe\u{301}"))
+        let list =
+            #"[{"name": "caf\u00e9", "units": [], "values": {}}, {"name": "cafe\u0301", "units": [], "values": {}}]"#
+        #expect(try ExperimentOverlay.all(in: JSONValue(parsing: list)).count == 2)
+    }
+
+    @Test("versions with different bytes are different")
+    func versions() {
+        #expect(UpstreamVersion("caf\u{e9}") != UpstreamVersion("cafe\u{301}"))
+        #expect(UpstreamVersion("caf\u{e9}") == UpstreamVersion("caf\u{e9}"))
+    }
 }

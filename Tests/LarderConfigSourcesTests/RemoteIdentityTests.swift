@@ -28,6 +28,16 @@ struct RemoteIdentityTests {
         #expect(Set(identities).count == identities.count)
     }
 
+    @Test("settings that differ only in the Unicode normalization of a text are different settings")
+    func normalization() {
+        let (composed, decomposed) = ("/caf\u{e9}", "/cafe\u{301}")
+        #expect(FileSourceSettings(path: composed) != FileSourceSettings(path: decomposed))
+        #expect(HTTPAccess(headers: ["X": composed]) != HTTPAccess(headers: ["X": decomposed]))
+        #expect(HTTPAccess(token: .file(composed)) != HTTPAccess(token: .file(decomposed)))
+        #expect(EtcdSourceSettings.Keys.prefix(composed) != .prefix(decomposed))
+        #expect(EtcdSourceSettings.Keys.key(composed) == .key(composed))
+    }
+
     @Test("schedules, limits and credentials are not part of the identity")
     func rest() {
         #expect(

@@ -73,7 +73,7 @@ struct StoreFixture {
     func compiled(_ schema: String) throws -> NamespaceSchema {
         let document = try JSONValue(parsing: schema)
         return NamespaceSchema(
-            ["/schema.json": document], try JSONSchema(document),
+            [ExactText("/schema.json"): document], try JSONSchema(document),
             settings: SchemaSettings(path: "/schema.json", enforcement: enforcement), secrets: secrets)
     }
 

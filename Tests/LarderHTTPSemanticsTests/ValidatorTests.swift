@@ -45,6 +45,13 @@ struct ValidatorTests {
         #expect(Validator(etag: "\"1\"", url: "https://h/" + String(repeating: "a", count: 9000)) == nil)
     }
 
+    @Test("entity tags with different bytes are different validators")
+    func spellings() {
+        let (composed, decomposed) = (Validator(etag: "\"\u{E9}\""), Validator(etag: "\"e\u{301}\""))
+        #expect(composed != decomposed && composed == composed)
+        #expect(Set([composed, decomposed, composed]).count == 2)
+    }
+
     @Test("the validator of a stored response depends on its Date, or on its arrival if it has none")
     func storedResponses() {
         #expect(response([("Last-Modified", date(-1)), ("Date", date(0))]).validator != nil)

@@ -41,6 +41,13 @@ struct ReferenceTests {
         }
     }
 
+    @Test("a directory whose name has another Unicode normalization is another directory")
+    func normalization() {
+        let directory = SchemaDirectory(ofFile: "/etc/caf\u{E9}/schema.json")
+        #expect(directory.path(of: "file:///etc/caf%C3%A9/other.json") != nil)
+        #expect(directory.path(of: "file:///etc/cafe%CC%81/other.json") == nil)
+    }
+
     @Test("an anchor in a loaded document is found by the URI of the document and by its `$id`")
     func anchors() throws {
         let documents = [

@@ -98,4 +98,12 @@ struct AccessSettingsTests {
         #expect(error.member == member)
         #expect(error.reason.contains(hint) && error.line == 1, "\(error)")
     }
+
+    @Test("two accounts whose names differ only in Unicode normalization are two accounts")
+    func normalization() throws {
+        let access = try #require(
+            try settings("{access: {users: {'caf\u{e9}': ['read'], 'cafe\u{301}': ['administer']}}}").access)
+        #expect(access.users[.name("caf\u{e9}")] == [.read])
+        #expect(access.users[.name("cafe\u{301}")] == [.administer])
+    }
 }

@@ -124,7 +124,7 @@ struct EnvironmentVariables: Equatable {
         values[name] = value
     }
 
-    static func == (left: Self, right: Self) -> Bool { left.values == right.values }
+    static func == (left: Self, right: Self) -> Bool { left.values.isSpelled(as: right.values) }
 
     /// The variables as a file for shells (`set -a; . FILE`) and systemd (`EnvironmentFile=`): one variable per line,
     /// in double quotes if the value needs them.

@@ -22,7 +22,7 @@ struct PrefetchList {
     /// The images to request, in the order of the file, without duplicates.
     private(set) var items: [ImagePrefetch.Item] = []
     private(set) var refusals: [Refusal] = []
-    private var known: Set<ImagePrefetch.Item> = []
+    private var known: Set<ExactText> = []
 
     private init(_ unit: Unit) { self.unit = unit }
 
@@ -43,7 +43,9 @@ struct PrefetchList {
     }
 
     private mutating func add(_ item: ImagePrefetch.Item) {
-        if known.insert(item).inserted { items.append(item) }
+        // A URL in the list has no line feed.
+        let text = "\(item.image.url)\n\(item.expectedDigest?.description ?? "")\n\(item.image.cacheKey ?? "")"
+        if known.insert(ExactText(text)).inserted { items.append(item) }
     }
 
     /// Splits a list of images into portions that each fit into one request.

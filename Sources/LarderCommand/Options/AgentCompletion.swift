@@ -150,11 +150,11 @@ struct IncompletePath {
         if let value, value.kind == .object { names += value.members.map { $0.name } }
         let segments = path.segments
         var members: [Member] = []
-        var known: Set<String> = []
+        var known: Set<ExactText> = []
         for name in names {
             let member = JSONPath(segments + [name])
             let text = typed.hasPrefix("/") ? member.pointer : member.description
-            guard text.hasPrefix(typed), text.isCandidate, known.insert(text).inserted else { continue }
+            guard text.hasPrefix(typed), text.isCandidate, known.insert(ExactText(text)).inserted else { continue }
             members.append(Member(name: name, text: text))
         }
         return members

@@ -49,7 +49,7 @@ extension NamespaceConfiguration {
     ///   - origin: the location from which the document was read; nil for a pushed document
     ///   - effect: the known effect of the document at the path; nil for an unknown effect
     func sourceLocation(ofRemote path: [String], from origin: String?, effect: PatchEffect?) -> SourceLocation? {
-        guard case .file(let file) = remote, origin == file.path else { return nil }
+        guard case .file(let file) = remote, origin.isSpelled(as: file.path) else { return nil }
         return SourceLocation.find(path, in: file.path, maximumBytes: file.maximumBytes, effect: effect) {
             FileLayerReader.merge($0, keepsNulls: true)
         }

@@ -163,12 +163,12 @@ package final class ConfigNamespace: Sendable {
     /// Reads the schema after each change of its file or of a document to which it refers.
     private func followSchema(_ configuration: NamespaceConfiguration) async {
         guard let schema = configuration.schema else { return }
-        var watched: Set = [schema.path]
+        var watched: Set = [ExactText(schema.path)]
         while !Task.isCancelled {
             let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             watched = await withTaskGroup(of: Void.self) { [watched] group in
                 for path in watched {
-                    group.addTask { for await _ in self.environment.watcher.changes(at: path) { signal.yield() } }
+                    group.addTask { for await _ in self.environment.watcher.changes(at: path.text) { signal.yield() } }
                 }
                 defer { group.cancelAll() }
                 // The stream ends when the task is cancelled.
@@ -185,7 +185,7 @@ package final class ConfigNamespace: Sendable {
     /// the reason.
     /// - Returns: the paths of the documents, including those that cannot be read
     @discardableResult
-    private func readSchema(_ configuration: NamespaceConfiguration) async -> Set<String> {
+    private func readSchema(_ configuration: NamespaceConfiguration) async -> Set<ExactText> {
         guard let settings = configuration.schema else {
             await store.use(nil)
             return []

@@ -77,8 +77,9 @@ extension NamespaceConfiguration {
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer), maximumBytes == other.maximumBytes else { return false }
         return switch layer {
-        case .defaults: defaultsPath == other.defaultsPath
-        case .host: hostDirectory == other.hostDirectory && isHostDirectoryNamed == other.isHostDirectoryNamed
+        case .defaults: defaultsPath.isSpelled(as: other.defaultsPath)
+        case .host:
+            hostDirectory.isSpelled(as: other.hostDirectory) && isHostDirectoryNamed == other.isHostDirectoryNamed
         }
     }
 

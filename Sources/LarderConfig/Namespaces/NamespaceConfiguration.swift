@@ -13,9 +13,9 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     /// for no limit.
     package var maximumDeletion: Int?
     /// The file or directory of the defaults that ship with programs; nil for no such layer.
-    package var defaultsPath: String?
+    @ComparedAsBytes package var defaultsPath: String?
     /// The directory of the administrator's files; nil for no host layer.
-    package var hostDirectory: String?
+    @ComparedAsBytes package var hostDirectory: String?
     /// Whether the settings name ``hostDirectory``. Otherwise it is the default directory, which may be missing.
     package var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
@@ -25,7 +25,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     /// The experiments. Each experiment changes values on some of the hosts only.
     package var experiments: ExperimentRules
     /// The settings file, which explanations name as the source of locks and experiments; nil for none.
-    package var settingsPath: String?
+    @ComparedAsBytes package var settingsPath: String?
     /// The values that are masked for peers without the right to see secrets.
     package var secrets: SecretPatterns
     package var history: HistoryLimits

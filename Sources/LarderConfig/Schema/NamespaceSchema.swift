@@ -13,7 +13,7 @@ package struct SchemaSettings: Sendable, Hashable {
     }
 
     /// The absolute path of the schema file.
-    package var path: String
+    @ComparedAsBytes package var path: String
     package var enforcement: Enforcement
     /// The maximum number of violations that an error or the status lists.
     package var maximumErrors: Int
@@ -33,7 +33,7 @@ package struct SchemaSettings: Sendable, Hashable {
 /// A compiled schema of a namespace.
 package struct NamespaceSchema: Sendable {
     /// The schema and the documents to which it refers, by path.
-    let documents: [String: JSONValue]
+    let documents: [ExactText: JSONValue]
     /// The digest of ``document``.
     package let digest: SnapshotDigest
     package let settings: SchemaSettings
@@ -43,16 +43,17 @@ package struct NamespaceSchema: Sendable {
     /// - Parameters:
     ///   - documents: the schema and the documents to which it refers, by path
     ///   - secrets: selects the values that messages must not show
-    init(_ documents: [String: JSONValue], _ compiled: JSONSchema, settings: SchemaSettings, secrets: SecretPatterns) {
+    init(_ documents: [ExactText: JSONValue], _ compiled: JSONSchema, settings: SchemaSettings, secrets: SecretPatterns)
+    {
         self.documents = documents
         self.secrets = secrets
         self.compiled = compiled
         self.settings = settings
-        digest = SnapshotDigest(of: documents[settings.path] ?? .null)
+        digest = SnapshotDigest(of: documents[ExactText(settings.path)] ?? .null)
     }
 
     /// The schema as it was read from its file.
-    package var document: JSONValue { documents[settings.path] ?? .null }
+    package var document: JSONValue { documents[ExactText(settings.path)] ?? .null }
 
     /// Whether another schema has the same documents, settings and secrets.
     func isSame(as other: NamespaceSchema) -> Bool {

@@ -18,7 +18,10 @@ struct SavedSchema: Sendable {
 
     /// Writes the documents of a schema, unless the file has them already. Blocks on disk I/O. A failure is logged.
     func save(_ schema: NamespaceSchema) {
-        let text = JSONValue.object(schema.documents.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }).compactText
+        let text = JSONValue.object(
+            schema.documents.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
+                .map { ($0.key.text, $0.value) }
+        ).compactText
         do throws(FileError) {
             let bytes = Array(text.utf8)
             if try files.read(path) != bytes { try files.replace(path, with: bytes) }
@@ -34,7 +37,7 @@ struct SavedSchema: Sendable {
     /// - Returns: nil if no schema of this path is saved
     func load(for file: SchemaFile) -> NamespaceSchema? {
         guard let bytes = try? files.read(path), let saved = try? JSONValue(parsing: bytes) else { return nil }
-        let documents = Dictionary(saved.members.map { ($0.name, $0.value) }) { first, _ in first }
+        let documents = Dictionary(saved.members.map { (ExactText($0.name), $0.value) }) { first, _ in first }
         return try? file.compile(documents).schema.get()
     }
 }

@@ -10,7 +10,7 @@ package struct SchemaFile: Sendable {
     package struct Reading: Sendable {
         package let schema: Result<NamespaceSchema, SchemaFileError>
         /// The paths of the documents, including those that cannot be read.
-        let paths: Set<String>
+        let paths: Set<ExactText>
     }
 
     private let settings: SchemaSettings
@@ -30,7 +30,7 @@ package struct SchemaFile: Sendable {
     package func read() -> Reading {
         let directory = SchemaDirectory(ofFile: settings.path).path
         return compile { path throws(SchemaFileError) in
-            if path != settings.path, !RealPath.isBelow(path, directory: directory) {
+            if !path.isSpelled(as: settings.path), !RealPath.isBelow(path, directory: directory) {
                 throw SchemaFileError(
                     "\(path) leads out of \(directory) by a symbolic link; copy the file into the directory of the schema"
                 )
@@ -38,7 +38,7 @@ package struct SchemaFile: Sendable {
             do throws(FileReadError) {
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes).files
                 // A schema may also be a Boolean. The compiler reports other values.
-                if files.count == 1, let file = files.first, file.path == path {
+                if files.count == 1, let file = files.first, file.path.isSpelled(as: path) {
                     return try DocumentFiles.value(of: file)
                 }
             } catch {
@@ -50,20 +50,20 @@ package struct SchemaFile: Sendable {
 
     /// Compiles a schema from documents that have been read before.
     /// - Parameter documents: the documents by path, including the schema
-    func compile(_ documents: [String: JSONValue]) -> Reading {
+    func compile(_ documents: [ExactText: JSONValue]) -> Reading {
         compile { path throws(SchemaFileError) in
-            guard let document = documents[path] else { throw SchemaFileError("no such document: \(path)") }
+            guard let document = documents[ExactText(path)] else { throw SchemaFileError("no such document: \(path)") }
             return document
         }
     }
 
     private func compile(reading read: (String) throws(SchemaFileError) -> JSONValue) -> Reading {
-        var documents: [String: JSONValue] = [:]
+        var documents: [ExactText: JSONValue] = [:]
         var unreadable: (path: String, error: SchemaFileError)?
         func document(at path: String) -> JSONValue? {
             do throws(SchemaFileError) {
                 let document = try read(path)
-                documents[path] = document
+                documents[ExactText(path)] = document
                 return document
             } catch {
                 if unreadable == nil { unreadable = (path, error) }
@@ -71,7 +71,7 @@ package struct SchemaFile: Sendable {
             }
         }
         func reading(_ schema: Result<NamespaceSchema, SchemaFileError>) -> Reading {
-            let unread = [settings.path, unreadable?.path].compactMap(\.self)
+            let unread = [settings.path, unreadable?.path].compactMap { $0.map(ExactText.init) }
             return Reading(schema: schema, paths: Set(documents.keys).union(unread))
         }
         guard let schema = document(at: settings.path) else {

@@ -55,7 +55,8 @@ struct RemoteReplacement: Sendable {
         }
         layers = next
         let isNothingNew =
-            isSame && old?.version == document.version && old?.origin == origin && old?.source == source && !endsHold
+            isSame && old?.version == document.version && old?.origin.isSpelled(as: origin) ?? false
+            && old?.source == source && !endsHold
             && old?.seenVersions == next.remote?.seenVersions
         guard !isNothingNew, let remote = next.remote else { return nil }
         var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold))

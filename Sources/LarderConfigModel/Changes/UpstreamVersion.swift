@@ -1,11 +1,13 @@
+package import LarderJSON
+
 /// The version that a source gives a document. Sources may return to older versions. Upstream versions never order
 /// snapshots; they only show whether a document is older than the current one.
 package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
-    package let text: String
+    @ComparedAsBytes package private(set) var text: String
 
     /// Identifies the counter from which the version comes, such as an etcd cluster ID; nil if unknown. Versions of
     /// different counters cannot be ordered, because each counter starts over.
-    package let series: String?
+    @ComparedAsBytes package private(set) var series: String?
 
     package init(_ text: String) {
         self.text = text
@@ -23,7 +25,7 @@ package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     /// (`7`, `v1.12.3`, `2026-11-21`), and the first number that differs is smaller. Missing numbers count as 0. Other
     /// versions, such as commit IDs, have no order, and a document with such a version is never rejected as older.
     package func isOlder(than other: UpstreamVersion) -> Bool {
-        if let series, let theirs = other.series, series != theirs { return false }
+        if let series, let theirs = other.series, !series.isSpelled(as: theirs) { return false }
         guard let mine = Self.parts(text), let theirs = Self.parts(other.text) else { return false }
         for index in 0..<max(mine.count, theirs.count) {
             let left = index < mine.count ? mine[index] : "0"
@@ -37,7 +39,7 @@ package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     /// Whether the versions can be ordered: both have the form that ``isOlder(than:)`` compares, and both come from the
     /// same counter (``series``), or the counter of at least one is unknown.
     func isOrdered(with other: UpstreamVersion) -> Bool {
-        if let series, let otherSeries = other.series, series != otherSeries { return false }
+        if let series, let otherSeries = other.series, !series.isSpelled(as: otherSeries) { return false }
         return Self.parts(text) != nil && Self.parts(other.text) != nil
     }
 

@@ -3,7 +3,7 @@ package import LarderJSON
 /// The overlays that apply on this host. Each of them is a merge patch.
 package struct ExperimentLayer: Sendable {
     package struct Overlay: Sendable, Equatable {
-        package var name: String
+        @ComparedAsBytes package var name: String
         package var values: JSONValue
         /// Whether the remote document declares the overlay. Otherwise the settings do.
         package var isRemote: Bool

@@ -20,7 +20,7 @@ extension ExperimentOverlay {
         for (index, element) in list.elements.enumerated() {
             do throws(Invalid) {
                 let overlay = try ExperimentOverlay(element)
-                if overlays.contains(where: { $0.name == overlay.name }) {
+                if overlays.contains(where: { $0.name.isSpelled(as: overlay.name) }) {
                     throw Invalid("has the same name as another overlay, \"\(overlay.name)\"; use unique names")
                 }
                 overlays.append(overlay)
@@ -71,12 +71,12 @@ extension ExperimentOverlay {
         return share
     }
 
-    private static func units(_ value: JSONValue?) throws(Invalid) -> Set<String>? {
+    private static func units(_ value: JSONValue?) throws(Invalid) -> [String]? {
         guard let value else { return nil }
         let units = value.elements.compactMap(\.string)
         guard value.kind == .array, units.count == value.count else {
             throw Invalid("must have an array of strings as \"units\"")
         }
-        return Set(units)
+        return units
     }
 }

@@ -38,27 +38,27 @@ package struct ExperimentOverlay: Sendable, Equatable {
     }
 
     /// The name of the overlay. It is unique in its list, and explanations of a value show it.
-    package var name: String
+    @ComparedAsBytes package var name: String
     /// The text that determines a unit's position, together with the unit. The arms of one experiment have the same
     /// salt.
-    package var salt: String
+    @ComparedAsBytes package var salt: String
     /// The share of units to include; nil to include only ``units``.
     package var share: Share?
     /// Units that are always included.
-    package var units: Set<String>
+    package var units: Set<ExactText>
     /// A merge patch that is applied over all lower layers. It is an object.
     package var values: JSONValue
 
     /// - Parameter salt: nil to use the name
-    package init(name: String, salt: String? = nil, share: Share?, units: Set<String> = [], values: JSONValue) {
+    package init(name: String, salt: String? = nil, share: Share?, units: [String] = [], values: JSONValue) {
         self.name = name
         self.salt = salt ?? name
         self.share = share
-        self.units = units
+        self.units = Set(units.map(ExactText.init))
         self.values = values
     }
 
     package func includes(_ unit: String) -> Bool {
-        units.contains(unit) || share?.contains(unit, salt: salt) ?? false
+        units.contains(ExactText(unit)) || share?.contains(unit, salt: salt) ?? false
     }
 }

@@ -1,9 +1,11 @@
+package import LarderJSON
+
 /// The settings for a namespace's experiments.
 package struct ExperimentRules: Sendable, Equatable {
     /// The unit for which the overlays of this host are selected; nil if the host itself is the unit.
-    package var unit: String?
+    @ComparedAsBytes package var unit: String?
     /// The member of the remote document that declares more overlays; nil for none.
-    package var member: String?
+    @ComparedAsBytes package var member: String?
     /// The overlays in the settings.
     package var overlays: [ExperimentOverlay]
 

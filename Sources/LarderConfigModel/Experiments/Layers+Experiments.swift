@@ -68,7 +68,7 @@ extension RemoteDocument {
     /// that one is moved back.
     fileprivate mutating func declareExperiments(in member: String?) {
         if experiments == nil, member.map({ document[$0] == nil }) ?? true { return }
-        if let experiments, experiments.member == member { return }
+        if let experiments, let member, experiments.member.isSpelled(as: member) { return }
         if let (former, list) = experiments {
             // The member is added at the end, because the order of members has no meaning.
             document = .object(document.members.map { ($0.name, $0.value) } + [(former, list)])
@@ -76,7 +76,7 @@ extension RemoteDocument {
         }
         guard let member, let list = document[member] else { return }
         experiments = (member, list.detached())
-        document = .object(document.members.filter { $0.name != member }.map { ($0.name, $0.value) })
+        document = .object(document.members.filter { !$0.name.isSpelled(as: member) }.map { ($0.name, $0.value) })
     }
 
     /// The overlays that the document declares.

@@ -51,7 +51,7 @@ package struct RemoteDocument: Sendable {
 
     /// Whether another document has the same content, regardless of version and origin.
     func hasSameContent(as other: RemoteDocument?) -> Bool {
-        other?.content == content && other?.experiments?.member == experiments?.member
+        other?.content == content && (other?.experiments?.member).isSpelled(as: experiments?.member)
             && other?.experiments?.list == experiments?.list
     }
 }

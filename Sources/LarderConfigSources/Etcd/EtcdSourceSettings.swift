@@ -1,3 +1,4 @@
+package import LarderJSON
 import LarderUpstream
 
 /// The settings of a source that reads keys of an etcd cluster over its JSON gateway.
@@ -9,6 +10,13 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         case prefix(String)
         /// One key contains the whole document.
         case key(String)
+
+        package static func == (left: Keys, right: Keys) -> Bool {
+            switch (left, right) {
+            case (.prefix(let left), .prefix(let right)), (.key(let left), .key(let right)): left.isSpelled(as: right)
+            default: false
+            }
+        }
     }
 
     /// The format of the values under a prefix.
@@ -24,7 +32,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
 
     /// The user for a cluster with authentication.
     package struct User: Sendable, Equatable {
-        package var name: String
+        @ComparedAsBytes package var name: String
         package var password: Credential
 
         package init(name: String, password: Credential) {

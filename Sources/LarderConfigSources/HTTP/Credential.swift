@@ -1,6 +1,7 @@
 import Glibc
 package import LarderConfigModel
 import LarderEncoding
+import LarderJSON
 import LarderPlatform
 
 /// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
@@ -10,6 +11,13 @@ package enum Credential: Sendable, Equatable {
     case file(String)
     /// A systemd credential of the service, by name (`LoadCredential=`, systemd.exec(5)).
     case systemd(String)
+
+    package static func == (left: Credential, right: Credential) -> Bool {
+        switch (left, right) {
+        case (.file(let left), .file(let right)), (.systemd(let left), .systemd(let right)): left.isSpelled(as: right)
+        default: false
+        }
+    }
 
     /// The maximum size of a secret, in bytes.
     package static let maximumBytes = 64 * 1024

@@ -1,4 +1,5 @@
 package import LarderConfigModel
+package import LarderJSON
 package import LarderUpstream
 package import LarderPlatform
 
@@ -6,7 +7,7 @@ package import LarderPlatform
 /// secrets, so they do not appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
     /// Header fields of every request.
-    package var headers: [String: String]
+    @ComparedAsBytes package var headers: [String: String]
     /// The token that is sent as `Authorization: Bearer` (RFC 6750); nil for none.
     package var token: Credential?
     /// The certificates and the private key for TLS.

@@ -1,4 +1,5 @@
 package import LarderConfigModel
+package import LarderJSON
 package import LarderUpstream
 import LarderPlatform
 
@@ -6,12 +7,12 @@ import LarderPlatform
 /// the agent runs.
 package struct TLSFiles: Sendable, Equatable {
     /// The file with the certificates of the trusted authorities; nil to trust those of the system.
-    package var certificateAuthority: String?
+    @ComparedAsBytes package var certificateAuthority: String?
     /// The file with the client certificate, followed by the intermediate certificates; nil for no client certificate.
-    package var certificate: String?
+    @ComparedAsBytes package var certificate: String?
     /// The file with the key of the client certificate, without a passphrase; nil for no client certificate. Other
     /// users must not be able to read the file.
-    package var privateKey: String?
+    @ComparedAsBytes package var privateKey: String?
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
         self.certificateAuthority = certificateAuthority

@@ -22,7 +22,7 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var timeout: Duration
     /// The types of events that contain a merge patch (RFC 7396). An event without a type is a whole document. Other
     /// types are ignored.
-    package var patchEvents: [String]
+    @ComparedAsBytes package var patchEvents: [String]
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
     /// The condition under which a document without a version is rejected.

@@ -51,7 +51,11 @@ package struct Variant: Sendable, Hashable {
 
     /// Whether the response can answer a request with these fields.
     package func matches(_ request: [(name: String, value: String)]) -> Bool {
-        !matchesNothing && fields.allSatisfy { Self.value(of: $0.key, in: request) == $0.value }
+        !matchesNothing
+            && fields.allSatisfy { name, value in
+                // Two spellings of a letter are different values.
+                Self.value(of: name, in: request).map { Array($0.utf8) } == value.map { Array($0.utf8) }
+            }
     }
 
     /// All lines of a request field, joined with commas and with white space normalised as RFC 9111, section 4.1,

@@ -133,7 +133,8 @@ struct DownloadAttempt: Sendable {
     ) async throws(UpstreamError) -> Step {
         let lines = head.fields.filter { $0.name.lowercased() == "content-range" }
         guard lines.count == 1, let range = ContentRange(lines[0].value), range.start == part.writer.written,
-            range.total == (part.total ?? range.total), head.metadata.validator?.etag == part.tag,
+            range.total == (part.total ?? range.total), let tag = head.metadata.validator?.etag,
+            let expected = part.tag, tag.utf8.elementsEqual(expected.utf8),
             !ContentCodings(head.fields).mayBeDecoded
         else {
             return .restart(Self.failure(head, "sent another part of the image than the requested one"))

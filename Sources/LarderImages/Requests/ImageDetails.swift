@@ -54,7 +54,7 @@ package final class ImageDetails: Sendable, Hashable {
         left === right
             || left.frames == right.frames && left.isAnimated == right.isAnimated && left.hasAlpha == right.hasAlpha
                 && left.orientation == right.orientation && left.lastModified == right.lastModified
-                && left.etag == right.etag
+                && left.etag.map { Array($0.utf8) } == right.etag.map { Array($0.utf8) }
     }
 
     package func hash(into hasher: inout Hasher) {

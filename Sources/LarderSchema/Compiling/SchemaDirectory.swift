@@ -17,7 +17,9 @@ package struct SchemaDirectory: Sendable {
     package func path(of uri: String) -> String? {
         guard uri.hasPrefix("file:///"), let path = Self.decoded(uri.dropFirst(7)) else { return nil }
         let found = path.split(separator: "/")
-        guard found.starts(with: segments), found.count > segments.count, !found.contains("..") else { return nil }
+        guard found.starts(with: segments, by: { $0.utf8.elementsEqual($1.utf8) }), found.count > segments.count,
+            !found.contains("..")
+        else { return nil }
         return path
     }
 

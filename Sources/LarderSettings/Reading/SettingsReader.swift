@@ -1,11 +1,12 @@
 import LarderEncoding
+import LarderJSON
 import LarderJSON5
 
 /// Reads the members of one object in the settings. Errors name the member and the values that it can have.
 ///
 /// A member that is `null` counts as missing.
 struct SettingsReader {
-    private let members: [String: SettingsValue.Member]
+    private let members: [ExactText: SettingsValue.Member]
     private let path: SettingsPath
     private let offset: Int
 
@@ -19,7 +20,10 @@ struct SettingsReader {
                 .wrongType, "\(path) must be an object in braces, not \(value.shown)", member: path,
                 offset: value.offset)
         }
-        if let known, let unknownMember = members.first(where: { !known.contains($0.name) }) {
+        let isUnknown = { (member: SettingsValue.Member) in
+            known.map { !$0.contains { member.name.isSpelled(as: $0) } } ?? false
+        }
+        if let known, let unknownMember = members.first(where: isUnknown) {
             let member = path.appending(unknownMember.name)
             throw SettingsError(
                 .unknownMember,
@@ -28,23 +32,23 @@ struct SettingsReader {
         }
         // The closure chooses between two members with the same name. It is never called: the names are distinct,
         // because the parser rejects duplicates.
-        self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
+        self.members = Dictionary(members.map { (ExactText($0.name), $0) }) { first, _ in first }
         self.path = path
         self.offset = value.offset
     }
 
     /// The names of all members, including those that are `null`, in alphabetical order.
-    var names: [String] { members.keys.sorted() }
+    var names: [String] { members.keys.map(\.text).sorted() }
 
     /// Whether the member exists and is not `null`.
     func has(_ name: String) -> Bool { value(name) != nil }
 
     /// Whether the member exists and is `null`.
-    func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
+    func isNull(_ name: String) -> Bool { members[ExactText(name)] != nil && value(name) == nil }
 
     /// The value of a member; nil if it is missing or `null`.
     func value(_ name: String) -> SettingsValue? {
-        guard let value = members[name]?.value else { return nil }
+        guard let value = members[ExactText(name)]?.value else { return nil }
         if case .null = value.content { return nil }
         return value
     }
@@ -190,7 +194,7 @@ struct SettingsReader {
     /// - Parameter problem: the problem and what to do, as a continuation of the path of the setting
     func failure(_ name: String? = nil, _ problem: String) -> SettingsError {
         let member = name.map(path.appending) ?? path
-        let offset = name.flatMap { members[$0]?.offset } ?? offset
+        let offset = name.flatMap { members[ExactText($0)]?.offset } ?? offset
         var error = SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
         error.isContextual = true
         return error

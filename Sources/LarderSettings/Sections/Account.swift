@@ -1,10 +1,26 @@
 import Glibc
+internal import LarderJSON
 internal import Logging
 
 /// A user or group in the settings.
 package enum Account: Sendable, Hashable {
     case name(String)
     case number(Int)
+
+    package static func == (left: Account, right: Account) -> Bool {
+        switch (left, right) {
+        case (.name(let left), .name(let right)): left.isSpelled(as: right)
+        case (.number(let left), .number(let right)): left == right
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .name(let name): name.hashBytes(into: &hasher)
+        case .number(let number): hasher.combine(number)
+        }
+    }
 
     /// Whether a number is a valid user or group ID. 2^32 - 1 means "no ID" (chown(2)).
     static func isNumber(_ number: Int) -> Bool { (0..<Int(UInt32.max)).contains(number) }

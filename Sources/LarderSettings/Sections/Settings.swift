@@ -1,4 +1,5 @@
 package import LarderConfig
+package import LarderJSON
 import LarderJSON5
 package import LarderServer
 package import Logging
@@ -79,11 +80,11 @@ package struct SocketSettings: Sendable, Equatable {
     package static let maxPathBytes = 107
 
     /// `path`: an absolute path of at most ``maxPathBytes`` bytes.
-    package var path: String?
+    @ComparedAsBytes package var path: String?
     /// `mode`: the permission bits of the socket; an octal number in quotes in the file. Default: "0660".
     package var mode: UInt32 = 0o660
     /// `group`: the group of the socket, by name or ID. Default: the group of the process.
-    package var group: String?
+    @ComparedAsBytes package var group: String?
 
     package init() {}
 }

@@ -59,6 +59,12 @@ struct EnvironmentMappingTests {
         #expect(failure?.message.contains("\"search.limit\" has the type number") == true)
     }
 
+    @Test("a value that changes only in its Unicode normalization is another value")
+    func normalization() throws {
+        #expect(try variables(["a": "caf\u{e9}"]) != variables(["a": "cafe\u{301}"]))
+        #expect(try variables(["a": "caf\u{e9}"]) == variables(["a": "caf\u{e9}"]))
+    }
+
     @Test("two sets of variables are equal regardless of their order")
     func equality() throws {
         #expect(try variables(["a": 1, "b": 2]) == variables(["b": 2, "a": 1]))

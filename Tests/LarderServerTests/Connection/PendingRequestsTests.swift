@@ -30,6 +30,12 @@ struct PendingRequestsTests {
         #expect(pending.isEmpty)
     }
 
+    @Test("ids with different bytes are different ids")
+    func spellings() {
+        let (composed, decomposed) = (RequestID(text: "\"\u{e9}\""), RequestID(text: "\"e\u{301}\""))
+        #expect(composed != decomposed && Set([composed, decomposed, composed]).count == 2)
+    }
+
     @Test("pending requests are found by id and by lifetime; their tickets are returned in the order of the requests")
     func tickets() {
         var pending = PendingRequests()

@@ -20,6 +20,11 @@ struct PrefetchListTests {
         #expect(try urls("https://a/1\nhttps://a/2\nhttps://a/1\n") == ["https://a/1", "https://a/2"])
     }
 
+    @Test("URLs with different bytes are different images")
+    func spellings() throws {
+        #expect(try urls("https://a/caf\u{e9}\nhttps://a/cafe\u{301}\nhttps://a/caf\u{e9}").count == 2)
+    }
+
     @Test("a list can be a JSON array of URLs and objects")
     func array() throws {
         let digest = String(repeating: "ab", count: 32)
