@@ -37,7 +37,8 @@ enum ExitStatus: Int32, CaseIterable {
             "not available yet: no document from the source, or no valid settings; image: the cache is disabled or unusable"
         case .offline: "image: the origin is unreachable, and no usable copy is cached"
         case .imageRefused: "image: the file is not an acceptable image"
-        case .noRoom: "image: no space within the limits of the cache or on the disk"
+        case .noRoom:
+            "image: no space within the limits of the cache or on the disk; prefetch: images were evicted for others"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
         case .schemaViolation: "the change would violate the schema of the namespace; nothing was changed"

@@ -6,6 +6,8 @@ struct PrefetchReport {
     /// The counts of images. `total` and `failed` include the refused lines or elements of the list; `failures`
     /// contains only failures that the agent reported.
     private(set) var result: ImagePrefetch.Result
+    /// The number of images that did not fail and are not cached after the last request.
+    private(set) var evicted = 0
     private let unit: PrefetchList.Unit
     private let refusals: [PrefetchList.Refusal]
 
@@ -27,7 +29,30 @@ struct PrefetchReport {
         result.failuresOmitted += portion.failuresOmitted
     }
 
-    /// One line of JSON: the result as in the protocol, and the refused lines or elements as `refused`.
+    /// Adds the number of images that are not cached after the last request, including those that failed.
+    mutating func add(uncached: Int) { evicted = max(0, uncached - (result.failed - refusals.count)) }
+
+    /// The failure with which the command ends; nil if all images are cached.
+    var failure: Failure? {
+        guard result.failed > 0 || evicted > 0 else { return nil }
+        let total = Human.count(result.total, "image", "images")
+        guard evicted > 0 else {
+            return Failure(isOnlyRoomMissing ? .noRoom : .failure, "\(result.failed) of \(total) failed")
+        }
+        let failed = result.failed > 0 ? "\(result.failed) of \(total) failed, and " : ""
+        return Failure(
+            isOnlyRoomMissing ? .noRoom : .failure,
+            "\(failed)\(evicted) of \(total) were evicted again, because the cache has no room for all; raise images.maximumBytes and images.maximumImages in the settings, free disk space, or shorten the list"
+        )
+    }
+
+    /// Whether no image failed for any reason other than missing space.
+    private var isOnlyRoomMissing: Bool {
+        refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .noRoom }
+    }
+
+    /// One line of JSON: the result as in the protocol, the number of evicted images as `evicted`, and the refused lines
+    /// or elements as `refused`.
     var json: String {
         JSONValue.building { writer in
             writer.beginObject()
@@ -35,6 +60,7 @@ struct PrefetchReport {
                 writer.name(name)
                 writer.value(value)
             }
+            writer.member("evicted", evicted)
             writer.name("refused")
             writer.beginArray()
             for refusal in refusals {
@@ -52,21 +78,56 @@ struct PrefetchReport {
     }
 
     /// The result for people: a line with the counts, and a line for each failure that the agent reported, without a
-    /// final line end.
+    /// final line end. Failures with equal reasons are grouped: the lines of their images follow a line with the reason.
     func text(milliseconds: Int) -> String {
         var failed = "\(result.failed) failed"
         if !refusals.isEmpty {
             failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
         }
-        let parts = [
+        var parts = [
             "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.held) already cached", failed,
         ]
+        if evicted > 0 { parts.append("\(evicted) evicted again") }
         var lines = [
             "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")
         ]
-        lines += result.failures.map { "  \($0.url.printable)  \($0.error.description.printable)" }
+        for group in groups {
+            if group.count == 1 {
+                lines += group.map { "  \($0.url.printable)  \($0.error.description.printable)" }
+            } else {
+                lines += group.prefix(1).map { "  \(group.count) images: \(Self.reason($0.error).printable)" }
+                lines += group.map { "    \($0.url.printable)" }
+            }
+        }
         if result.failuresOmitted > 0 { lines.append("  and \(result.failuresOmitted) more") }
         return lines.joined(separator: "\n")
+    }
+
+    /// The failures with equal reasons, in the order of the first failure of each group.
+    private var groups: [[ImagePrefetch.Failure]] {
+        var groups: [[ImagePrefetch.Failure]] = []
+        var places: [[UInt8]: Int] = [:]
+        for failure in result.failures {
+            // The numbers of bytes in the details of missing space differ between images.
+            let isRoomMissing = failure.error.code == .noRoom
+            let key = Array((isRoomMissing ? failure.error.code.name : Self.reason(failure.error)).utf8)
+            if let place = places[key] {
+                groups[place].append(failure)
+            } else {
+                places[key] = groups.count
+                groups.append([failure])
+            }
+        }
+        return groups
+    }
+
+    /// The text of an error without the URL at the start of its detail.
+    private static func reason(_ error: WireError) -> String {
+        let words = error.detail.split(separator: " ", maxSplits: 1)
+        guard words.count == 2, words[0].hasPrefix("http://") || words[0].hasPrefix("https://") else {
+            return error.description
+        }
+        return "\(error.code.message): \(words[1])"
     }
 }

@@ -10,6 +10,8 @@ actor PrefetchRun {
 
     /// The interval at which the display is redrawn even without new progress.
     private static let tick = Duration.milliseconds(500)
+    /// The maximum number of unanswered requests for the state of an image.
+    private static let peeks = 16
 
     /// Creates a run.
     /// - Parameters:
@@ -61,7 +63,31 @@ actor PrefetchRun {
                     ImagePrefetch.Result(total: 1, fetched: 0, held: 0, failed: 1, bytes: 0, failures: [failure]))
             }
         }
+        report.add(uncached: try await uncached(over: client))
         return report
+    }
+
+    /// Counts the images of the list that are not cached, because they failed or were evicted for later ones.
+    private func uncached(over client: LarderClient) async throws -> Int {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            var count = 0
+            for (index, item) in portions.joined().enumerated() {
+                if index >= Self.peeks, try await group.next() == false { count += 1 }
+                group.addTask { try await Self.isCached(item, over: client) }
+            }
+            for try await isCached in group where !isCached { count += 1 }
+            return count
+        }
+    }
+
+    private static func isCached(_ item: ImagePrefetch.Item, over client: LarderClient) async throws -> Bool {
+        do throws(LarderClientError) {
+            return try await client.images.peek(ImageRequest(item.image.url, cacheKey: item.image.cacheKey)).held != nil
+        } catch {
+            // The agent has refused this image before, for example because its URL is too long.
+            guard let remote = error.remoteError, !remote.code.isRetryable else { throw error }
+            return false
+        }
     }
 
     private func fetch(_ portion: ArraySlice<ImagePrefetch.Item>, over client: LarderClient) async throws {

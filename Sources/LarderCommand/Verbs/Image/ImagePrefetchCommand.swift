@@ -16,13 +16,15 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             many requests as needed.
 
             Progress is shown on standard error: a bar on a terminal, otherwise a line every five seconds; with --json \
-            only the bar. At the end, standard output has the counts and each failure; with --json it is one object, \
-            whose member refused lists the refused lines. Ctrl-C stops the prefetch. Images that are complete stay in \
-            the cache, and the same command resumes. --timeout limits the wait for the agent's first reply, not the \
-            whole prefetch.
+            only the bar. At the end, standard output has the counts and each failure, with equal reasons grouped; \
+            with --json it is one object, whose member refused lists the refused lines, and whose member evicted is \
+            the number of images that were evicted for later ones. Ctrl-C stops the prefetch. Images that are complete \
+            stay in the cache, and the same command resumes. --timeout limits the wait for the agent's first reply, \
+            not the whole prefetch.
 
             The exit status is 0 if every image is cached, 1 if an image failed or a line was refused, 2 if FILE \
-            contains no image or is malformed JSON, and otherwise as for every verb (larder --help).
+            contains no image or is malformed JSON, 11 if images are not cached at the end only because the cache has \
+            no room for all of them, and otherwise as for every verb (larder --help).
 
             EXAMPLES:
               larder image prefetch wallpapers.txt
@@ -90,9 +92,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             let report = try await fetching.value
             let milliseconds = TimeSpan(start.duration(to: .now)).milliseconds
             try Output.line(agent.json ? report.json : report.text(milliseconds: milliseconds))
-            let result = report.result
-            guard result.failed > 0 else { return nil }
-            throw Failure(.failure, "\(result.failed) of \(Human.count(result.total, "image", "images")) failed")
+            if let failure = report.failure { throw failure }
+            return nil
         } catch let error as LarderClientError {
             let tally = await run.tally
             let total = Human.count(tally.total, "image", "images")

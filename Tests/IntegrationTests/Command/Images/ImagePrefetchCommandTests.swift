@@ -41,6 +41,28 @@ extension Integration {
             }
         }
 
+        @Test(
+            "a list that is larger than the cache ends with status 11 and the number of images that were evicted again")
+        func evicted() throws {
+            try AgentHome.withImages("maximumImages: 5") { home, origin in
+                let agent = try home.start()
+                let urls = try (1...12).map { number in
+                    try origin.put(TestImage(seed: number, size: 5000), "\(number).png")
+                    return origin.url("fresh", "\(number).png")
+                }
+                let run = try larder(home, ["prefetch", "-"], input: urls.joined(separator: "\n"))
+                #expect(run.end == .exit(11), "\(run)")
+                let evicted = try 12 - agent.connect().images().count
+                #expect(evicted >= 7)
+                #expect(
+                    run.output.count == 1
+                        && run.output[0].hasSuffix(
+                            ": 12 downloaded (60 kB), 0 already cached, 0 failed, \(evicted) evicted again"),
+                    "\(run.output)")
+                #expect(run.log.contains("larder: \(evicted) of 12 images were evicted again, "), "\(run.log)")
+            }
+        }
+
         @Test("an invalid line of the list is reported with its number and reason, and the other images are fetched")
         func invalidLines() throws {
             try AgentHome.withImages { home, origin in
