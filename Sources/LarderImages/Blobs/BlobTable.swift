@@ -70,10 +70,13 @@ struct BlobTable: Sendable {
 
     /// Changes, adds or removes the entry of a blob, and updates the totals.
     mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
-        let old = entries[digest]
+        // One lookup, because each cache hit changes an entry twice.
+        let index = entries.index(forKey: digest)
+        let old = index.map { entries.values[$0] }
+        var new = old
+        let result = body(&new)
+        if let index, let new { entries.values[index] = new } else { entries[digest] = new }
         count(digest, old, -1)
-        let result = body(&entries[digest])
-        let new = entries[digest]
         count(digest, new, 1)
         if let old, let new, old.isLeased && !new.isLeased || old.pins > new.pins { releases += 1 }
         return result
