@@ -31,9 +31,10 @@ struct ImageLeases {
     /// - Returns: the number of the lease; nil if the blob has none. The lease does not keep the caller's reference to
     ///   the blob.
     mutating func extend(_ digest: BlobDigest, until end: NIODeadline) -> Int? {
-        guard let number = numbers[digest], let lease = leases[number] else { return nil }
-        leases[number]?.uses = lease.uses + 1
-        if end > lease.end { leases[number]?.end = end }
+        // Two lookups, because most cache hits extend a lease.
+        guard let number = numbers[digest], let index = leases.index(forKey: number) else { return nil }
+        leases.values[index].uses += 1
+        if end > leases.values[index].end { leases.values[index].end = end }
         return number
     }
 
