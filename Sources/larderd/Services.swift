@@ -38,6 +38,8 @@ struct ImageCacheService: AgentService {
 
     func run() async {
         await cancelWhenGracefulShutdown { await images.cache.run() }
+        // A cache whose index cannot be read has no background work, but the agent runs on.
+        try? await gracefulShutdown()
         await images.cache.stop()
     }
 }

@@ -148,7 +148,7 @@ package actor ImageCache {
     /// Returns as soon as the actor is free. A watchdog calls it to detect a blocked actor.
     package func probe() async {}
 
-    /// Runs the background work of the cache until the task is cancelled.
+    /// Runs the background work of the cache until the task is cancelled. Returns earlier if the index cannot be read.
     package func run() async {
         await withTaskCancellationHandler {
             if let problem = await opening.value {
@@ -156,7 +156,6 @@ package actor ImageCache {
                 log.logger.error(
                     "the image cache cannot be used; the agent runs without it until the next restart",
                     metadata: ["error": "\(problem)"])
-                while (try? await Task.sleep(for: .seconds(86_400))) != nil {}
                 return
             }
             await withDiscardingTaskGroup { group in
