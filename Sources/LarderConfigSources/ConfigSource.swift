@@ -30,11 +30,17 @@ package protocol ConfigSource: Sendable {
     ///
     /// A source with a connection keeps it while the stream has a consumer. Create another stream only after the
     /// previous one has ended.
-    func changes() -> AsyncStream<Void>?
+    /// - Parameter delay: how long a source with a connection waits before it connects. A fetch on an occasion other
+    ///   than `signalled` ends the wait.
+    func changes(after delay: Duration) -> AsyncStream<Void>?
 
     /// Why changes are not signalled although ``changes()`` has a consumer. Nil if they are signalled, or if the errors
     /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signalled.
     var watchProblem: String? { get }
+
+    /// Why the source keeps no connection although a fetch succeeded, so that later changes are not signalled. Nil if it
+    /// keeps or opens one, or needs none.
+    var followFailure: ConfigError? { get }
 
     /// The key of the value at a path, for a key-value store; nil if it is unknown.
     func key(of path: [String]) -> String?
@@ -44,6 +50,7 @@ extension ConfigSource {
     package var reconnects: Bool { false }
     package var longPollWait: Duration? { nil }
     package var watchProblem: String? { nil }
+    package var followFailure: ConfigError? { nil }
     package func key(of path: [String]) -> String? { nil }
 }
 

@@ -38,7 +38,8 @@ final class ServiceStatus: Sendable {
         /// The status line that was sent last; nil before the first.
         var reported: String?
         var isReadyDue = false
-        /// For each namespace, its last state other than `refreshing`; `initializing` at first.
+        /// For each namespace, its last state other than `refreshing`. Before the first one: `refreshing` if there is a
+        /// document from before the start, otherwise `initializing`.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
 
@@ -82,7 +83,9 @@ final class ServiceStatus: Sendable {
         let new = state.withLock { state in
             defer { state.publications = publications }
             state.add(news.withLock { $0.take() })
-            state.settled = publications.mapValues { state.settled[$0.namespace] ?? .initializing }
+            state.settled = publications.mapValues {
+                state.settled[$0.namespace] ?? ($0.current.awaitsSource ? .initializing : .refreshing)
+            }
             return publications.filter { state.publications[$0.key] !== $0.value }
         }
         for (name, publication) in new {
@@ -150,7 +153,7 @@ final class ServiceStatus: Sendable {
     ) -> String {
         var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
         let worst = namespaces.max { rank($0.freshness) < rank($1.freshness) }?.freshness ?? .fresh
-        if rank(worst) == 0 {
+        if worst == .fresh {
             line += ", fresh"
         } else {
             line += ", \(worst.rawValue): \(list(namespaces.filter { $0.freshness == worst }.map(\.name)))"
@@ -171,10 +174,11 @@ final class ServiceStatus: Sendable {
     /// The severity of a state.
     private static func rank(_ freshness: Freshness) -> Int {
         switch freshness {
-        case .fresh, .refreshing: 0
-        case .initializing: 1
-        case .stale: 2
-        case .failed: 3
+        case .fresh: 0
+        case .refreshing: 1
+        case .initializing: 2
+        case .stale: 3
+        case .failed: 4
         }
     }
 }

@@ -15,7 +15,8 @@ struct ServiceStatusTests {
     @Test("the status line counts namespaces and clients, and names the namespaces in the worst state")
     func lines() {
         #expect(line(.fresh) == "1 namespace, fresh; 2 clients")
-        #expect(line(.fresh, .refreshing, clients: 1) == "2 namespaces, fresh; 1 client")
+        #expect(line(.fresh, .refreshing, clients: 1) == "2 namespaces, refreshing: n1; 1 client")
+        #expect(line(.refreshing, .initializing) == "2 namespaces, initializing: n1; 2 clients")
         #expect(line(.fresh, .stale, .initializing, clients: 0) == "3 namespaces, stale: n1; 0 clients")
         #expect(line(.stale, .failed, .failed) == "3 namespaces, failed: n1, n2; 2 clients")
         let many = line(.stale, .stale, .stale, .stale, .stale)

@@ -7,10 +7,11 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the state of each namespace, and why.",
         discussion: """
-            The states are: initializing (the remote source has not responded yet), fresh, refreshing, stale (the last \
-            poll failed; the last good snapshot is still served), and failed (the last poll failed, and either there \
-            has never been a usable response, or the source last confirmed the snapshot longer ago than \
-            staleIfErrorSeconds in the settings; the snapshot is still served).
+            The states are: initializing (the remote source has not responded yet), fresh, refreshing (a poll is in \
+            progress, or the first one after a start is due), stale (the last poll failed; the last good snapshot is \
+            still served), and failed (the last poll failed, and either there has never been a usable response, or the \
+            source last confirmed the snapshot longer ago than staleIfErrorSeconds in the settings; the snapshot is \
+            still served).
 
             With --check, the exit status is 0 without problems and warnings, 12 if something works but needs \
             attention, such as a stale namespace, a rejected document or a rollback, 1 if something does not work, and \

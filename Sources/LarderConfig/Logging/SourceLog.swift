@@ -96,7 +96,7 @@ struct SourceLog: Sendable {
         fileProblems = status.fileProblems
     }
 
-    /// The condition of a source; nil before its first response or failure.
+    /// The condition of a source; nil before its first response or failure, and if only its connection fails.
     private static func condition(_ status: NamespaceStatus) -> Condition? {
         if status.refreshes.consecutiveFailures > 0, let problem = status.refreshes.lastError {
             return .failing(
@@ -104,7 +104,7 @@ struct SourceLog: Sendable {
                     state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
                     code: problem.error.code, reason: problem.error.message.filter { !$0.isNumber }))
         }
-        return status.refreshes.lastSuccessAt != nil ? .answering : nil
+        return status.refreshes.lastSuccessAt != nil && status.followFailure == nil ? .answering : nil
     }
 
     private static func consequence(of failure: Failure) -> String {

@@ -153,9 +153,9 @@ package final class ConfigNamespace: Sendable {
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
                 let start =
-                    isReconfigured || lacksExperiments ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                    isReconfigured || lacksExperiments
+                    ? .reconfigured : PollPlan.start(holding: isHolding, uptime: environment.hostUptime())
                 group.addTask { await poller.run(after: start) }
-                group.addTask { await poller.follow(after: start) }
             }
         }
     }

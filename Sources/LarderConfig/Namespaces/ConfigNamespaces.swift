@@ -24,6 +24,7 @@ package final class ConfigNamespaces: Sendable {
     ///   - threads: the threads for blocking system calls
     ///   - hostIdentity: identifies this host, and determines when the host polls and in which experiments it takes
     ///     part
+    ///   - hostUptime: returns the time since the host started, including suspended time
     ///   - generator: provides random delays before network requests
     ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not
     ///     followed
@@ -31,7 +32,8 @@ package final class ConfigNamespaces: Sendable {
     package init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
-        wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+        wallClock: WallClock = .system, hostUptime: @escaping @Sendable () -> Duration = { Uptime.now },
+        generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: (any FileSystem)? = nil, logger: Logger
     ) async throws {
         let files = files ?? LocalFileSystem(beneath: path)
@@ -46,7 +48,8 @@ package final class ConfigNamespaces: Sendable {
         let environment = NamespaceEnvironment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
-            clock: clock, wallClock: wallClock, changes: changes, generator: generator, logger: logger)
+            clock: clock, wallClock: wallClock, hostUptime: hostUptime, changes: changes, generator: generator,
+            logger: logger)
         self.environment = environment
         namespaces = Mutex(NamedNamespaces([]))
         // Opens several namespaces per thread switch: with a hundred namespaces, a hundred switches would take longer

@@ -16,6 +16,8 @@ struct NamespaceEnvironment: Sendable {
     let hostIdentity: String
     let clock: any Clock<Duration>
     let wallClock: WallClock
+    /// The time since the host started, including suspended time.
+    let hostUptime: @Sendable () -> Duration
     /// The signal that is raised at each publication of a namespace, and when a namespace starts or ends.
     let changes: Signal
     /// Provides random delays.

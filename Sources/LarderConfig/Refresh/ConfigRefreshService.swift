@@ -216,6 +216,7 @@ package actor ConfigRefreshService {
             // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
             // when the service stops. The response is then discarded.
             if Task.isCancelled { throw Self.cancelled }
+            if source.reconnects { await store.follows(failure: source.followFailure) }
             switch answer {
             case .notModified:
                 await store.refreshConfirmed()

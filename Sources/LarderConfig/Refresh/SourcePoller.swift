@@ -15,9 +15,20 @@ struct SourcePoller: Sendable {
     let wallClock: WallClock
     let generator: any RandomNumberGenerator & Sendable
 
-    /// Polls until the task is cancelled.
+    /// Polls, and follows the changes that the source signals, until the task is cancelled.
     /// - Parameter start: the reason of the first poll
     func run(after start: PollPlan.Event) async {
+        // A source that signals changes over a connection connects only after this delay. As with first polls, the
+        // delay spreads the connections of many hosts over time. The source is followed before the first poll, so that
+        // a poll ends the delay and uses the same connection.
+        let changes = source.changes(after: source.reconnects ? schedule.connectionDelay(after: start) : .zero)
+        await withTaskGroup { group in
+            if let changes { group.addTask { await self.follow(changes) } }
+            group.addTask { await self.poll(after: start) }
+        }
+    }
+
+    private func poll(after start: PollPlan.Event) async {
         var generator = generator
         var plan = PollPlan(schedule)
         var event = start
@@ -49,15 +60,8 @@ struct SourcePoller: Sendable {
         }
     }
 
-    /// Polls after each signal until the task is cancelled. Returns at once if the source does not signal changes.
-    /// - Parameter start: the reason of the first poll
-    func follow(after start: PollPlan.Event) async {
-        // A source that signals changes over a connection connects only after this delay. As with first polls, the
-        // delay spreads the connections of many hosts over time.
-        if source.reconnects {
-            do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
-        }
-        guard let changes = source.changes() else { return }
+    /// Polls after each signal until the task is cancelled.
+    private func follow(_ changes: AsyncStream<Void>) async {
         // Errors are ignored here, because the status and the log already report them.
         for await _ in changes {
             _ = try? await refresher.refreshAfterChange()

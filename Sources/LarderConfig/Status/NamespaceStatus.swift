@@ -42,9 +42,14 @@ struct NamespaceStatus: Sendable {
     var nextAttemptAt: Int?
     private(set) var refreshes = RefreshRecord()
 
-    /// The freshness, ignoring file problems and a refresh in progress.
+    /// The freshness, ignoring file problems, a refresh in progress and ``isDue``.
     private(set) var settled: Freshness
     private var isRefreshing = false
+    /// Whether the remote document is from before the start, or from another source, and the first attempt to confirm it
+    /// has not ended. Nothing has failed yet.
+    private var isDue = false
+    /// Why the source sends no changes although its last refresh succeeded; nil if it does.
+    private(set) var followFailure: ConfigError?
     /// When ``freshnessAtRest`` last changed. A repeated failure does not change this time.
     private var settledSince = 0
     /// When the last refresh began.
@@ -64,16 +69,24 @@ struct NamespaceStatus: Sendable {
     var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
 
     /// The freshness, ignoring a refresh in progress.
-    private var freshnessAtRest: Freshness { settled == .fresh && !fileProblems.isEmpty ? .stale : settled }
+    private var freshnessAtRest: Freshness {
+        if isDue, fileProblems.isEmpty { return .refreshing }
+        return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
+    }
 
     private var since: Int { isRefreshing ? refreshingSince : settledSince }
 
-    /// The status after a start. A recovered remote document is stale until the source confirms it.
+    /// The status after a start. The confirmation of a recovered remote document is due.
     func restored(from layers: Layers, now: Int) -> NamespaceStatus {
         var status = self
         status.settledSince = now
-        if hasRemote, layers.remote != nil { status.settled = .stale }
+        status.expectConfirmation(of: layers)
         return status
+    }
+
+    private mutating func expectConfirmation(of layers: Layers) {
+        isDue = hasRemote && layers.remote != nil
+        if isDue { settled = .stale }
     }
 
     /// The status for new settings, continued from the previous status. If the settings name another source, the
@@ -88,8 +101,10 @@ struct NamespaceStatus: Sendable {
         status.nextAttemptAt = nil
         if source?.identity != previous.source?.identity {
             status.isRefreshing = false
+            status.followFailure = nil
             status.refreshes.sourceChanged()
-            status.settled = !hasRemote ? .fresh : layers.remote == nil ? .initializing : .stale
+            status.settled = hasRemote ? .initializing : .fresh
+            status.expectConfirmation(of: layers)
             status.settledSince = now
         }
         return status
@@ -98,23 +113,31 @@ struct NamespaceStatus: Sendable {
     mutating func refreshBegan(isLongPoll: Bool, now: Int) {
         refreshes.began(now: now)
         if isLongPoll { return }
-        if !isRefreshing { refreshingSince = now }
+        if !isRefreshing { refreshingSince = freshnessAtRest == .refreshing ? settledSince : now }
         isRefreshing = true
     }
 
     mutating func refreshCancelled() { isRefreshing = false }
 
+    /// Records whether the source keeps a connection. Must be called before the result of a refresh is recorded.
+    /// - Parameter failure: why the source sends no changes; nil if it does
+    mutating func follows(failure: ConfigError?) { followFailure = failure }
+
     mutating func remoteAnswered(changed: Bool, now: Int) {
-        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, now: now)
+        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, followFailure: followFailure, now: now)
         change(now) {
             $0.isRefreshing = false
-            $0.settled = .fresh
+            $0.isDue = false
+            $0.settled = $0.followFailure == nil ? .fresh : .stale
         }
     }
 
     mutating func remotePushed(now: Int) {
         refreshes.accepted()
-        change(now) { $0.settled = .fresh }
+        change(now) {
+            $0.isDue = false
+            $0.settled = .fresh
+        }
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
@@ -127,6 +150,7 @@ struct NamespaceStatus: Sendable {
         refreshes.failed(error, isHolding: documentSince != nil, now: now)
         change(now) {
             $0.isRefreshing = false
+            $0.isDue = false
             $0.settled = $0.isServiceable(documentSince, now) ? .stale : .failed
         }
     }

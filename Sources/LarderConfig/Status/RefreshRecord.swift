@@ -24,11 +24,12 @@ struct RefreshRecord: Sendable {
 
     /// - Parameter isLongPoll: whether the request was a long poll. Its response may arrive long after the request, and
     ///   shows that the document is current when the response arrives.
-    mutating func succeeded(changed: Bool, isLongPoll: Bool, now: Int) {
+    /// - Parameter followFailure: why the source sends no later changes; nil if it does
+    mutating func succeeded(changed: Bool, isLongPoll: Bool, followFailure: ConfigError? = nil, now: Int) {
         lastSuccessAt = now
         confirmedAt = isLongPoll ? now : lastAttemptAt
         consecutiveFailures = 0
-        lastError = nil
+        lastError = followFailure.map { ConfigStatusReport.Problem(error: $0, at: now) }
         if changed { counters.changed += 1 } else { counters.notModified += 1 }
         accepted()
     }

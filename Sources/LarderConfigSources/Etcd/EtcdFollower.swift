@@ -65,8 +65,9 @@ struct EtcdFollower: Sendable {
 
     /// Starts to follow the keys, with a pause as the first step. The refresh flow usually reads the keys during this
     /// pause, so that no second read is necessary.
-    mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
-        go(to: .pause(.random(from: Self.minStartDelay, to: Self.maxStartDelay, using: &generator)))
+    /// - Parameter delay: added to the pause
+    mutating func begin(after delay: Duration, using generator: inout some RandomNumberGenerator) -> Effects {
+        go(to: .pause(delay + .random(from: Self.minStartDelay, to: Self.maxStartDelay, using: &generator)))
     }
 
     private static let minStartDelay = Duration.milliseconds(500)

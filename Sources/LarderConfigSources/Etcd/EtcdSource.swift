@@ -147,17 +147,17 @@ final class EtcdSource: ConfigSource {
 
     // MARK: Following
 
-    func changes() -> AsyncStream<Void>? {
+    func changes(after delay: Duration) -> AsyncStream<Void>? {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         state.withLock { $0.changes = continuation }
-        let task = Task { await follow() }
+        let task = Task { await follow(after: delay) }
         continuation.onTermination = { _ in task.cancel() }
         return stream
     }
 
     /// Runs one step after another until the task is cancelled.
-    private func follow() async {
-        update { follower, generator in follower.begin(using: &generator) }
+    private func follow(after delay: Duration) async {
+        update { follower, generator in follower.begin(after: delay, using: &generator) }
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in

@@ -56,7 +56,9 @@ final class FileSource: ConfigSource {
         return document
     }
 
-    func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path, reporting: problem) }
+    func changes(after delay: Duration) -> AsyncStream<Void>? {
+        watcher.changes(at: configuration.path, reporting: problem)
+    }
 
     var watchProblem: String? { problem.message }
 }

@@ -45,7 +45,7 @@ struct HTTPSource: ConfigSource {
         }
     }
 
-    func changes() -> AsyncStream<Void>? { nil }
+    func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
 }
 
 extension HTTPSourceSettings.LongPoll {

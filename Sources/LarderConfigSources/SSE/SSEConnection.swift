@@ -140,8 +140,11 @@ final class SSEConnection: Sendable {
     }
 
     private func resume(after count: Int) -> Bool {
-        guard let effects = source.state.withLock({ $0.resumed(after: count, for: consumer) }) else { return false }
-        effects.signal?.yield()
+        let (resumed, newest) = source.state.withLock {
+            ($0.resumed(after: count, for: consumer), $0.documents.newest)
+        }
+        guard let resumed else { return false }
+        if let newest { resumed.carryOut(.success(newest)) }
         return true
     }
 

@@ -51,17 +51,26 @@ final class SSESource: ConfigSource {
             return try answer.get()
         case .asked, .forced, .awaiting:
             guard let url = configuration.pollURL else { return .document(try await readWhole()) }
+            if state.withLock({ $0.isConnecting }) {
+                do {
+                    // Each new connection polls the document.
+                    return .document(try await readWhole())
+                } catch {
+                    if error.code == .cancelled { throw error }
+                    // Without the stream, a poll still returns the document. ``followFailure`` has the error.
+                }
+            }
             let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
             // The validator is sent only if it is that of the newest document, because "not modified" must refer to the
             // document to which the next patch applies.
             let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
-            let (accepted, parked) = state.withLock { state in
-                (state.accept(response, requestedAt: deliveries), state.unpark())
-            }
-            (accepted.interrupted ?? parked)?.cancel()
+            let accepted = state.withLock { $0.accept(response, requestedAt: deliveries) }
+            accepted.interrupted?.cancel()
             return accepted.answer
         }
     }
+
+    var followFailure: ConfigError? { state.withLock { $0.hasConsumer ? $0.failure : nil } }
 
     /// Polls the whole document; nil if it has not changed.
     func poll(
@@ -85,11 +94,10 @@ final class SSESource: ConfigSource {
         return try await reader.document(in: answer.body, validator: answer.validator)
     }
 
-    /// Reads a whole document from a new connection.
+    /// Reads a whole document from a new connection. Ends a pause between connections.
     private func readWhole() async throws(ConfigError) -> SourceDocument {
-        // At the start, the first fetch comes before ``changes()`` has a consumer, so this fetch makes its own
-        // connection.
-        let own = state.withLock { $0.hasConsumer } ? nil : connections()
+        // If ``changes(after:)`` has no consumer, this fetch makes its own connection.
+        let own = connections(isTemporary: true)
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
         let result = await withTaskCancellationHandler {
@@ -112,10 +120,10 @@ final class SSESource: ConfigSource {
 
     // MARK: The stream
 
-    func changes() -> AsyncStream<Void>? {
-        let connections = connections()
-        connections.signal.onTermination = { _ in connections.end() }
-        return connections.changes
+    func changes(after delay: Duration) -> AsyncStream<Void>? {
+        let connections = connections(after: delay, isTemporary: false)
+        connections?.signal.onTermination = { _ in connections?.end() }
+        return connections?.changes
     }
 
     /// The connections that are made for one consumer: the signals that it receives, and a closure that ends the
@@ -126,36 +134,43 @@ final class SSESource: ConfigSource {
         let end: @Sendable () -> Void
     }
 
-    private func connections() -> Connections {
+    /// - Parameter isTemporary: whether the consumer is a fetch
+    /// - Returns: nil for a fetch if there is another consumer
+    private func connections(after delay: Duration = .zero, isTemporary: Bool) -> Connections? {
         let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let consumer = state.withLock { $0.begin(signal) }
-        let task = Task { await self.follow(consumer) }
+        let begun = state.withLock { state in
+            state.begin(signal, isTemporary: isTemporary) { consumer in
+                Task { await self.follow(consumer, after: delay) }
+            }
+        }
+        guard let (consumer, task) = begun else { return nil }
         return Connections(changes: changes, signal: signal) {
-            task.cancel()
-            self.state.withLock { $0.end(consumer) }
+            if self.state.withLock({ $0.end(consumer, isTemporary: isTemporary) }) { task.cancel() }
         }
     }
 
-    private func follow(_ consumer: Int) async {
+    private func follow(_ consumer: Int, after delay: Duration) async {
         var generator = generator
         var plan = plan
+        if delay > .zero { await pause(delay, consumer) }
         while !Task.isCancelled {
             let (end, duration) = await measured(on: clock) {
-                await interruptible(consumer) { await SSEConnection(source: self, consumer: consumer).run() }
+                let connection = SSEConnection(source: self, consumer: consumer)
+                return await interruptible(consumer) { await connection.run() }
             }
             if Task.isCancelled { return }
             switch end {
             case nil:
                 continue
             case .parked(let error):
-                fail(error, isParked: true, consumer)
+                fail(error, consumer)
                 await pause(nil, consumer)
             case .ended:
                 let retry = state.withLock { $0.retry }
                 await pause(plan.delay(after: .delivered, notBefore: retry, using: &generator), consumer)
             case .failed(let error, let hasDelivered):
                 let (isEstablished, retry) = state.withLock { ($0.isEstablished, $0.retry) }
-                fail(error, isParked: false, consumer)
+                fail(error, consumer)
                 // A new connection may deliver the rejected event again, so a rejection counts as a failure even after
                 // documents were delivered.
                 let isWorking = hasDelivered || isEstablished && duration >= Self.minWorkingDuration
@@ -166,14 +181,14 @@ final class SSESource: ConfigSource {
         }
     }
 
-    private func fail(_ error: ConfigError, isParked: Bool, _ consumer: Int) {
-        state.withLock { $0.fail(error, isParked: isParked, for: consumer) }.carryOut(.failure(error))
+    private func fail(_ error: ConfigError, _ consumer: Int) {
+        state.withLock { $0.fail(error, for: consumer) }.carryOut(.failure(error))
     }
 
     /// Sleeps until interrupted, for at most `duration`; nil for no limit.
     private func pause(_ duration: Duration?, _ consumer: Int) async {
         let clock = clock
-        _ = await interruptible(consumer) {
+        _ = await interruptible(consumer, isPause: true) {
             repeat {
                 try? await clock.sleep(for: duration ?? .seconds(86_400))
             } while duration == nil && !Task.isCancelled
@@ -183,10 +198,10 @@ final class SSESource: ConfigSource {
 
     /// Runs a connection or a pause, which a fetch can interrupt. Returns nil if a fetch interrupted it.
     private func interruptible(
-        _ consumer: Int, _ body: @escaping @Sendable () async -> SSEStreamEnd?
+        _ consumer: Int, isPause: Bool = false, _ body: @escaping @Sendable () async -> SSEStreamEnd?
     ) async -> SSEStreamEnd? {
         let task = Task { await body() }
-        if state.withLock({ $0.began(task, for: consumer) }) { task.cancel() }
+        if state.withLock({ $0.began(task, isPause: isPause, for: consumer) }) { task.cancel() }
         let end = await withTaskCancellationHandler {
             await task.value
         } onCancel: {

@@ -52,7 +52,7 @@ struct SSEStreamState: Sendable {
 
     private(set) var documents = Documents()
     /// Why the connection failed; nil while it works.
-    private var failure: ConfigError?
+    private(set) var failure: ConfigError?
     /// The ID of the last event. A new connection resumes after that event. Empty if it cannot resume.
     private(set) var lastEventID = ""
     /// Whether the current or last connection has delivered a document or resumed.
@@ -65,12 +65,16 @@ struct SSEStreamState: Sendable {
     private(set) var consumer = 0
     /// Signals changes to the consumer; nil if there is no consumer.
     private var signal: AsyncStream<Void>.Continuation?
-    /// The task of the running connection, or of the pause between two connections.
+    /// Makes the connections for the consumer.
+    private var follower: Task<Void, Never>?
+    /// Whether the consumer is a fetch.
+    private var isTemporary = false
+    /// The task of the running connection, or of the pause before the next one.
     private var current: Task<SSEStreamEnd?, Never>?
-    /// Whether ``current`` should end early for a new connection.
+    /// Whether ``current`` is a pause.
+    private var isPausing = false
+    /// Whether ``current``, or the pause that begins next, should end early for a new connection.
     private var isInterrupted = false
-    /// Whether the origin has refused further connections (status 204).
-    private var isParked = false
     /// Whether the current connection has to deliver a whole document.
     private var isReading = false
     /// Whether the next connection has to deliver a whole document.
@@ -80,29 +84,57 @@ struct SSEStreamState: Sendable {
 
     // MARK: The connection
 
-    /// Adds a consumer. It replaces the previous one, whose connection then ends.
-    mutating func begin(_ signal: AsyncStream<Void>.Continuation) -> Int {
+    /// Adds a consumer. It replaces the previous one, whose connection then ends. If the previous one is a fetch, the
+    /// new one takes over its connection instead, because a source opens only one connection at its start.
+    /// - Parameters:
+    ///   - isTemporary: whether the consumer is a fetch, which needs connections only if there is no other consumer
+    ///   - follow: starts the task that makes the connections for the consumer with the given ID
+    /// - Returns: the ID of the consumer and its task; nil for a fetch that needs no connections of its own
+    mutating func begin(
+        _ signal: AsyncStream<Void>.Continuation, isTemporary: Bool, follow: (Int) -> Task<Void, Never>
+    ) -> (consumer: Int, task: Task<Void, Never>)? {
+        if hasConsumer, isTemporary { return nil }
+        if hasConsumer, self.isTemporary, let follower {
+            self.signal = signal
+            self.isTemporary = false
+            return (consumer, follower)
+        }
         consumer += 1
         self.signal = signal
+        self.isTemporary = isTemporary
         isInterrupted = false
         current = nil
-        isReading = documents.newest == nil
-        return consumer
+        isPausing = false
+        isReading = false
+        let task = follow(consumer)
+        follower = task
+        return (consumer, task)
     }
 
     /// Whether a consumer is present, which keeps a connection open.
     var hasConsumer: Bool { signal != nil }
 
+    /// Whether a consumer is present whose stream is not connected: its connection is being established, has ended, or
+    /// follows after a pause.
+    var isConnecting: Bool { hasConsumer && (isPausing || !isEstablished || current == nil) }
+
     /// Removes a consumer.
-    mutating func end(_ consumer: Int) {
-        if consumer == self.consumer { signal = nil }
+    /// - Returns: whether the task that makes its connections must be cancelled; false if another consumer has taken
+    ///   over the connections of a fetch
+    mutating func end(_ consumer: Int, isTemporary: Bool) -> Bool {
+        guard consumer == self.consumer else { return true }
+        guard isTemporary == self.isTemporary else { return false }
+        signal = nil
+        follower = nil
+        return true
     }
 
     /// Records that a connection or pause has begun.
     /// - Returns: whether it should end at once
-    mutating func began(_ task: Task<SSEStreamEnd?, Never>, for consumer: Int) -> Bool {
+    mutating func began(_ task: Task<SSEStreamEnd?, Never>, isPause: Bool, for consumer: Int) -> Bool {
         guard consumer == self.consumer else { return true }
         current = task
+        isPausing = isPause
         return isInterrupted
     }
 
@@ -112,6 +144,7 @@ struct SSEStreamState: Sendable {
         guard consumer == self.consumer else { return false }
         defer { isInterrupted = false }
         current = nil
+        isPausing = false
         isReading = false
         return isInterrupted
     }
@@ -123,7 +156,8 @@ struct SSEStreamState: Sendable {
     /// - Returns: the event ID to resume after; nil if the connection has to begin with a whole document
     mutating func connecting(for consumer: Int, pollsDocument: Bool = false) -> String? {
         guard consumer == self.consumer else { return nil }
-        isParked = false
+        // A caller that interrupted a pause before it began gets the document of this connection.
+        isInterrupted = false
         isEstablished = false
         isReading =
             isReadingRequested || !waiters.isEmpty || documents.newest == nil || lastEventID.isEmpty || pollsDocument
@@ -140,7 +174,8 @@ struct SSEStreamState: Sendable {
         documents.confirmed()
         failure = nil
         isEstablished = true
-        return Effects(signal: signal)
+        isReading = false
+        return Effects(signal: signal, waiters: takeWaiters())
     }
 
     /// Stores the event ID and the delay for the next connection. That connection does not resume if the ID is not a
@@ -168,10 +203,9 @@ struct SSEStreamState: Sendable {
     }
 
     /// Records that the connection has failed or could not be established.
-    mutating func fail(_ error: ConfigError, isParked: Bool, for consumer: Int) -> Effects {
+    mutating func fail(_ error: ConfigError, for consumer: Int) -> Effects {
         guard consumer == self.consumer else { return Effects() }
         failure = error
-        self.isParked = isParked
         // Events after an invalid one cannot be applied, so the next connection does not resume.
         if error.isRefusal { lastEventID = "" }
         let waiters = takeWaiters()
@@ -233,14 +267,6 @@ struct SSEStreamState: Sendable {
     }
 
     mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
-
-    /// Ends the pause that began when the origin refused further connections.
-    /// - Returns: the pause to cancel; nil if there is no such pause
-    mutating func unpark() -> Task<SSEStreamEnd?, Never>? {
-        guard isParked else { return nil }
-        isInterrupted = true
-        return current
-    }
 
     private mutating func takeWaiters() -> [Waiter] {
         defer { waiters = [:] }

@@ -20,6 +20,9 @@ package struct PollPlan: Sendable, Hashable {
     package enum Event: Sendable, Hashable {
         /// The agent started. `holding`: whether the agent restored a document from disk.
         case started(holding: Bool)
+        /// The agent started with a document from disk on a host that has been up for longer than
+        /// ``minUptimeOfRestart``.
+        case restarted
         /// New settings were applied.
         case reconfigured
         /// A poll, or a long poll that ended early without a change, got a usable response.
@@ -55,6 +58,9 @@ package struct PollPlan: Sendable, Hashable {
     private static let maxIntervals = 5
     /// The longest `Retry-After` that is honored.
     private static let maxRetryAfter = Duration.seconds(3_600)
+    /// A start of the agent after this uptime of the host is not part of a power-up of many hosts, so streams connect
+    /// sooner.
+    private static let minUptimeOfRestart = Duration.seconds(600)
     /// The maximum pause between long polls of a source that always has another document.
     private static let maxLongPollPause = Duration.seconds(1)
 
@@ -66,6 +72,15 @@ package struct PollPlan: Sendable, Hashable {
         // An overloaded source may reject many hosts at once. These hosts must not all retry within seconds, so the
         // random delays cover at least the window of the first request.
         backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
+    }
+
+    /// The event for a start of the agent.
+    ///
+    /// - Parameters:
+    ///   - isHolding: whether the agent restored a document from disk
+    ///   - uptime: the time since the host started
+    package static func start(holding isHolding: Bool, uptime: Duration) -> Event {
+        isHolding && uptime > minUptimeOfRestart ? .restarted : .started(holding: isHolding)
     }
 
     /// Resets the number of consecutive failures, because a request that this plan did not schedule has succeeded.
@@ -80,7 +95,7 @@ package struct PollPlan: Sendable, Hashable {
         after event: Event, at now: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         switch event {
-        case .started(holding: true):
+        case .started(holding: true), .restarted:
             return retrySchedule.delay(after: now, notBefore: .zero, using: &generator)
         case .started(holding: false), .reconfigured:
             return schedule.connectionDelay(after: event)

@@ -81,8 +81,9 @@ package struct PollSchedule: Sendable, Hashable {
     /// change of the settings. The wait is the same at every start.
     ///
     /// With a document, the host waits for up to a third of the interval, at most 100 s. Hosts with intervals of up to
-    /// five minutes that boot together therefore put at most three times their usual polling load on the source.
-    /// Without a document, it waits within ``firstFetchWindow``. After a change of the settings, it waits for up to a
+    /// five minutes that boot together therefore put at most three times their usual polling load on the source. If only
+    /// the agent was restarted, as for an upgrade, the host waits for up to a tenth of the interval, but a window of at
+    /// least 5 s and at most 30 s: readers then see outdated values for a shorter time. Without a document, it waits within ``firstFetchWindow``. After a change of the settings, it waits for up to a
     /// tenth of the interval, at most 5 s.
     ///
     /// - Parameter event: why the host connects
@@ -90,12 +91,15 @@ package struct PollSchedule: Sendable, Hashable {
         switch event {
         case .started(holding: false): splay(within: firstFetchWindow)
         case .started(holding: true): splay(within: min(interval / 3, Self.maxConnectionSplay))
+        case .restarted: splay(within: min(max(interval / 10, Self.minRestartSplay), Self.maxRestartSplay))
         case .reconfigured: splay(within: min(interval / 10, Self.maxSplay))
         default: .zero
         }
     }
 
     private static let maxConnectionSplay = Duration.seconds(100)
+    private static let minRestartSplay = Duration.seconds(5)
+    private static let maxRestartSplay = Duration.seconds(30)
     /// The maximum wait after a change of the settings. It is short, because an operator waits for the effect.
     static let maxSplay = Duration.seconds(5)
 

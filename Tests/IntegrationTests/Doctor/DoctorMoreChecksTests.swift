@@ -229,20 +229,26 @@ struct DoctorMoreChecksTests {
         #expect(silent?.level == .warning)
         #expect(
             silent?.title == "default waits for the first response of its source; revision 41 is still served")
+        // After a start with a document, the first poll is due, and nothing has failed.
+        let due = finding {
+            $0.upstream?.lastSuccessAt = nil
+            $0.layers = [Self.remoteLayer]
+        }
+        #expect(due == nil)
         let failing = finding { $0.upstream?.consecutiveFailures = 1 }
         #expect(failing?.level == .problem)
         #expect(
             failing?.title == "default is polling its source again after 1 failed poll; revision 41 is still served")
         let stale = finding {
             $0.upstream?.consecutiveFailures = 2
-            $0.layers = [
-                ConfigStatus.Layer(
-                    name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json",
-                    updatedAt: nil, problem: nil)
-            ]
+            $0.layers = [Self.remoteLayer]
         }
         #expect(stale?.level == .warning)
     }
+
+    private static let remoteLayer = ConfigStatus.Layer(
+        name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json", updatedAt: nil,
+        problem: nil)
 
     @Test("the advice after a rejected push depends on whether the namespace has a source")
     func rejectedPushes() {

@@ -42,7 +42,9 @@ struct EtcdFollowerTests {
         follower.readCompleted(keyspace, began: follower.readBegins())
     }
 
-    private mutating func begin() -> EtcdFollower.Effects { follower.begin(using: &generator) }
+    private mutating func begin(after delay: Duration = .zero) -> EtcdFollower.Effects {
+        follower.begin(after: delay, using: &generator)
+    }
 
     private mutating func failRead(_ error: EtcdError) -> EtcdFollower.Effects {
         follower.readFailed(error, number: follower.step.number, using: &generator)
@@ -75,6 +77,15 @@ struct EtcdFollowerTests {
     mutating func start() throws {
         #expect(begin() == .newStep)
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
+        #expect(read(Self.keyspace(5)) == [.signal, .newStep])
+        #expect(follower.step.task == .watch(after: 5))
+    }
+
+    @Test("a read for a refresh also ends an initial pause that is longer because the agent was restarted")
+    mutating func restart() {
+        #expect(begin(after: .seconds(30)) == .newStep)
+        guard case .pause(let time) = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
+        #expect(time >= .seconds(30))
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
         #expect(follower.step.task == .watch(after: 5))
     }

@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderUpstream
+import Synchronization
 import Testing
 
 @testable import LarderConfigModel
@@ -67,7 +68,7 @@ struct SSEStreamStateTests {
     private static func connected() -> (state: SSEStreamState, consumer: Int, signals: AsyncStream<Void>) {
         var state = SSEStreamState()
         let (signals, signal) = AsyncStream.makeStream(of: Void.self)
-        let consumer = state.begin(signal)
+        let consumer = state.add(signal)
         _ = state.connecting(for: consumer)
         return (state, consumer, signals)
     }
@@ -82,7 +83,7 @@ struct SSEStreamStateTests {
         var (state, consumer, _) = Self.connected()
         #expect(throws: ConfigError.self) { try state.answerToSignal(location: "x").answer.get() }
         #expect(state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)?.signal != nil)
-        #expect(state.fail(failure, isParked: false, for: consumer).signal != nil)
+        #expect(state.fail(failure, for: consumer).signal != nil)
         let first = state.answerToSignal(location: "x")
         #expect(try value(first.answer) == ["v": 1])
         #expect(first.effects.signal != nil, "the failure is not reported yet")
@@ -121,7 +122,7 @@ struct SSEStreamStateTests {
     @Test("a poll response that differs from the newest document interrupts the connection of the stream")
     func difference() throws {
         var (state, consumer, _) = Self.connected()
-        _ = state.began(Task { nil }, for: consumer)
+        _ = state.began(Task { nil }, isPause: false, for: consumer)
         _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
         #expect(
             state.accept(SourceDocument(value: ["v": 1]), requestedAt: state.documents.deliveries).interrupted == nil)
@@ -190,9 +191,9 @@ struct SSEStreamStateTests {
         state.remember("7", .seconds(2), for: consumer)
         #expect(state.connecting(for: consumer) == "7")
         #expect(state.retry == .seconds(2))
-        _ = state.fail(failure, isParked: false, for: consumer)
+        _ = state.fail(failure, for: consumer)
         #expect(state.connecting(for: consumer) == "7")
-        _ = state.fail(ConfigError(.rejected, "nonsense"), isParked: false, for: consumer)
+        _ = state.fail(ConfigError(.rejected, "nonsense"), for: consumer)
         #expect(state.connecting(for: consumer) == nil)
     }
 
@@ -200,12 +201,57 @@ struct SSEStreamStateTests {
     func previous() {
         var (state, old, _) = Self.connected()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)
-        let new = state.begin(signal)
+        let new = state.add(signal)
         #expect(new != old)
         #expect(state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: old)?.signal == nil)
         #expect(state.documents.newest == nil)
-        #expect(state.fail(failure, isParked: false, for: old).signal == nil)
+        #expect(state.fail(failure, for: old).signal == nil)
         state.remember("7", nil, for: old)
         #expect(state.lastEventID == "")
+    }
+
+    @Test("a fetch that waits gets the document that a poll has confirmed on a new connection")
+    func confirmedForFetch() async throws {
+        let state = Mutex(Self.connected().state)
+        let consumer = state.withLock { $0.consumer }
+        state.withLock {
+            _ = $0.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+            _ = $0.ended(for: consumer)
+        }
+        let result = await withCheckedContinuation { (waiter: SSEStreamState.Waiter) in
+            let effects = state.withLock { state in
+                _ = state.add(waiter)
+                _ = state.connecting(for: consumer, pollsDocument: true)
+                return state.resumed(after: state.documents.count, for: consumer)
+            }
+            effects?.carryOut(.success(SourceDocument(value: ["v": 1])))
+        }
+        #expect(try result.get().value == ["v": 1])
+        #expect(state.withLock { $0.isEstablished })
+    }
+
+    @Test("a consumer takes over the connections of a fetch, and the end of the fetch does not end them")
+    func takeover() {
+        var state = SSEStreamState()
+        let (_, signal) = AsyncStream.makeStream(of: Void.self)
+        func begin(isTemporary: Bool) -> Int? {
+            state.begin(signal, isTemporary: isTemporary) { _ in Task {} }?.consumer
+        }
+        let fetch = begin(isTemporary: true)
+        #expect(begin(isTemporary: false) == fetch)
+        #expect(begin(isTemporary: true) == nil, "the connections of the consumer serve other fetches")
+        let endsWithFetch = state.end(fetch ?? 0, isTemporary: true)
+        #expect(!endsWithFetch)
+        #expect(state.hasConsumer)
+        let endsWithConsumer = state.end(fetch ?? 0, isTemporary: false)
+        #expect(endsWithConsumer)
+        #expect(!state.hasConsumer)
+    }
+}
+
+extension SSEStreamState {
+    /// Adds a consumer that makes no connections.
+    fileprivate mutating func add(_ signal: AsyncStream<Void>.Continuation) -> Int {
+        begin(signal, isTemporary: false) { _ in Task {} }?.consumer ?? 0
     }
 }

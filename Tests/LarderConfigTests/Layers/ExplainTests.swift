@@ -332,7 +332,7 @@ struct ExplainTests {
         func fetch(
             ifChangedFrom validator: Validator?, on occasion: FetchOccasion
         ) async throws(ConfigError) -> SourceAnswer { .notModified }
-        func changes() -> AsyncStream<Void>? { nil }
+        func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
         func key(of path: [String]) -> String? { "config/" + path.joined(separator: "/") }
     }
 }

@@ -45,15 +45,21 @@ final class ScriptedSource: ConfigSource {
     let location = "scripted:source"
     let identity: String
     let longPollWait: Duration?
+    let reconnects: Bool
+    /// The value of ``followFailure``.
+    let connectionFailure = Mutex<ConfigError?>(nil)
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
     private let counts = Mutex((requests: 0, cancelled: 0))
 
-    init(longPollWait: Duration? = nil, identity: String = "scripted:source") {
+    init(longPollWait: Duration? = nil, identity: String = "scripted:source", reconnects: Bool = false) {
         self.identity = identity
+        self.reconnects = reconnects
         self.longPollWait = longPollWait
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }
+
+    var followFailure: ConfigError? { connectionFailure.withLock { $0 } }
 
     /// The number of requests so far.
     var requestCount: Int { counts.withLock { $0.requests } }
@@ -77,5 +83,5 @@ final class ScriptedSource: ConfigSource {
         throw ConfigError(.cancelled, "cancelled")
     }
 
-    func changes() -> AsyncStream<Void>? { nil }
+    func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
 }

@@ -90,10 +90,7 @@ final class Scenario: @unchecked Sendable {
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
                 generator: generator)
             let flow = Task { await refresher.run() }
-            let polls = [
-                Task { await poller.run(after: .started(holding: false)) },
-                Task { await poller.follow(after: .started(holding: false)) },
-            ]
+            let polling = Task { await poller.run(after: .started(holding: false)) }
             await withTaskGroup { group in
                 for number in 0..<Self.clients {
                     let client = ScenarioClient(number: number, scenario: self, refresher: refresher, host: host)
@@ -101,7 +98,7 @@ final class Scenario: @unchecked Sendable {
                 }
             }
             isCalm = true
-            for task in polls { task.cancel() }
+            polling.cancel()
             let last = ScenarioClient(number: Self.clients, scenario: self, refresher: refresher, host: host)
             await last.checkFinalState()
             flow.cancel()

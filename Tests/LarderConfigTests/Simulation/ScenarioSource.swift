@@ -47,5 +47,5 @@ struct ScenarioSource: ConfigSource {
                 validator: Validator(etag: "\(upstream.serial)")))
     }
 
-    func changes() -> AsyncStream<Void>? { scenario.signals }
+    func changes(after delay: Duration) -> AsyncStream<Void>? { scenario.signals }
 }

@@ -51,6 +51,86 @@ struct NamespaceStatusTests {
         }
     }
 
+    /// Runs `body` in a namespace that was restarted with a remote document.
+    private func afterRestart(
+        _ fixture: StoreFixture = StoreFixture(),
+        _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
+    ) async throws {
+        let first = try await fixture.open()
+        _ = try await first.replaceRemote(
+            SourceDocument(value: ["v": 1]), origin: "scripted:source", force: false, isPush: false)
+        await first.stop()
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            #expect(store.publication.current.freshness == .refreshing)
+            #expect(!store.publication.current.awaitsSource)
+            try await body(store, refresher, source)
+        }
+    }
+
+    @Test("after a start with a document, a namespace is refreshing until the first attempt succeeds or fails")
+    func due() async throws {
+        for fails in [false, true] {
+            try await afterRestart { (store, refresher, source) async throws in
+                let since = store.publication.status.since
+                let cancelled = Task { try await refresher.refreshIfNeeded() }
+                _ = await source.nextRequest()
+                cancelled.cancel()
+                _ = try? await cancelled.value
+                #expect(store.publication.current.freshness == .refreshing)
+                let refresh = Task { try await refresher.refreshIfNeeded() }
+                let request = await source.nextRequest()
+                #expect(store.publication.status.since == since)
+                if fails { request.fail() } else { request.answer(["v": 2]) }
+                _ = try? await refresh.value
+                #expect(store.publication.current.freshness == (fails ? .stale : .fresh))
+            }
+        }
+    }
+
+    @Test("after a start, a failed first attempt makes a document failed that is older than staleIfError")
+    func dueStaleIfError() async throws {
+        let now = Mutex(1_000_000)
+        var fixture = StoreFixture()
+        fixture.staleIfError = .seconds(10)
+        fixture.wallClock = WallClock { now.withLock { $0 } }
+        try await afterRestart(fixture) { (store, refresher, source) async throws in
+            now.withLock { $0 += 11_000 }
+            let refresh = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().fail()
+            _ = try? await refresh.value
+            #expect(store.publication.current.freshness == .failed)
+        }
+    }
+
+    @Test("after a start, a push makes the namespace fresh, and files that cannot be read make it stale")
+    func dueOtherChanges() async throws {
+        try await afterRestart { (store, refresher, _) async throws in
+            await store.filesFailed(.host, "it cannot be read")
+            #expect(store.publication.current.freshness == .stale)
+            _ = try await store.replaceFiles(.host, with: [:])
+            #expect(store.publication.current.freshness == .refreshing)
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
+            #expect(store.publication.current.freshness == .fresh)
+        }
+    }
+
+    @Test("a source that returns documents but cannot keep its connection leaves the namespace stale, with the reason")
+    func unconnected() async throws {
+        try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
+            source.connectionFailure.withLock { $0 = ConfigError(.upstreamFailed, "the stream is down") }
+            async let first = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(["v": 1])
+            #expect(try await first.freshness == .stale)
+            #expect(store.value == ["v": 1])
+            #expect(store.publication.status.lastError?.error.message == "the stream is down")
+            source.connectionFailure.withLock { $0 = nil }
+            async let second = refresher.refreshIfNeeded()
+            await source.nextRequest().answerNotModified()
+            #expect(try await second.freshness == .fresh)
+            #expect(store.publication.status.lastError == nil)
+        }
+    }
+
     @Test("a poll that does not change the freshness does not change `since`")
     func since() async throws {
         let now = Mutex(0)

@@ -34,7 +34,7 @@ struct FleetScenario: Sendable {
     let run: @Sendable (_ count: Int, _ seed: UInt64) -> [Figure]
 
     static let all =
-        outages.map(polling) + [cut(hasOtherEndpoints: false), cut(hasOtherEndpoints: true)]
+        outages.map(polling) + [upgrade, cut(hasOtherEndpoints: false), cut(hasOtherEndpoints: true)]
         + outages.map { streaming($0, hasOtherEndpoints: false) }
         + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
 
@@ -90,6 +90,19 @@ struct FleetScenario: Sendable {
             return fleet.load
         }
         return (start, load)
+    }
+
+    /// All agents are restarted in the same second, while their hosts keep running.
+    private static let upgrade = FleetScenario(name: "agents with streams upgraded at the same moment") { count, seed in
+        let load = load(count, seed) { count, seed in
+            var fleet = StreamFleet(count: count, interval: .seconds(300), after: .restarted, seed: seed)
+            fleet.run(until: .seconds(330), outage: .zero ..< .zero)
+            return fleet.load
+        }
+        return [
+            Figure("first 30 s", load[..<30], mean: Double(count) / 30, limit: 2.1),
+            Figure("after", load[30...], mean: Double(count) / 300, limit: 2.1),
+        ]
     }
 
     private static func cut(hasOtherEndpoints: Bool) -> FleetScenario {

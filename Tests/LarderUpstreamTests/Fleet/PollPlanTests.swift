@@ -70,6 +70,22 @@ struct PollPlanTests {
         }
     }
 
+    @Test("a start with a document counts as a restart if the host has been up for more than 10 minutes")
+    func restart() {
+        #expect(PollPlan.start(holding: true, uptime: .seconds(601)) == .restarted)
+        #expect(PollPlan.start(holding: true, uptime: .seconds(600)) == .started(holding: true))
+        #expect(PollPlan.start(holding: false, uptime: .seconds(601)) == .started(holding: false))
+    }
+
+    @Test("after a restart, a stream connects at the host's offset in a tenth of the interval, 5 to 30 s")
+    func connectionAfterRestart() {
+        for (interval, window) in [(10, 5), (60, 6), (300, 30), (86_400, 30)] {
+            let schedule = PollSchedule(interval: .seconds(interval), seed: "a", firstFetchWindow: .seconds(2))
+            let delay = schedule.connectionDelay(after: .restarted)
+            #expect(delay == schedule.splay(within: .seconds(window)))
+        }
+    }
+
     @Test("after a first failure a host that has a document retries within half an interval, then only on schedule")
     func failures() {
         var generator = SeededGenerator(seed: 3)
@@ -127,7 +143,7 @@ struct PollPlanTests {
         var generator = SeededGenerator(seed: 7)
         var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))
         let events: [PollPlan.Event] = [
-            .started(holding: true), .failed(holding: true, retryAfter: nil), .reconfigured,
+            .started(holding: true), .restarted, .failed(holding: true, retryAfter: nil), .reconfigured,
             .failed(holding: true, retryAfter: .seconds(-1)), .failed(holding: false, retryAfter: .seconds(1e18)),
             .failed(holding: true, retryAfter: nil), .unanswered, .answered,
         ]

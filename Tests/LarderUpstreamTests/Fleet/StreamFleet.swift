@@ -15,6 +15,8 @@ struct StreamFleet {
         var poll: PollPlan
         var reconnect: ReconnectPlan
         var isConnected = false
+        /// The number of connections planned so far. Only the last one is made.
+        var planned = 0
     }
 
     /// The number of requests in each second: connections and polls.
@@ -22,7 +24,15 @@ struct StreamFleet {
     private var hosts: [Host]
     private var generator: SeededGenerator
     /// The events that are due in each second.
-    private var calendar: [[(host: Int, timer: Timer, due: Duration)]] = []
+    private var calendar: [[Entry]] = []
+
+    private struct Entry {
+        let host: Int
+        let timer: Timer
+        let due: Duration
+        /// The number of a planned connection.
+        var number = 0
+    }
 
     private static let start = Duration.seconds(1_700_000_000)
 
@@ -30,9 +40,10 @@ struct StreamFleet {
     ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the
     ///     default
     ///   - boot: when all hosts start; each has a document from before the start
+    ///   - event: why they start
     init(
         count: Int, interval: Duration, window: Duration? = nil, hasOtherEndpoints: Bool = false,
-        boot: Duration = .zero, seed: UInt64
+        boot: Duration = .zero, after event: PollPlan.Event = .started(holding: true), seed: UInt64
     ) {
         generator = SeededGenerator(seed: seed)
         let window = ReconnectPlan.window(window, interval: interval, hasOtherEndpoints: hasOtherEndpoints)
@@ -44,10 +55,9 @@ struct StreamFleet {
                 reconnect: ReconnectPlan(window: window, firstFetchWindow: .seconds(2), seed: seed))
         }
         for index in hosts.indices {
-            let poll = hosts[index].poll.delay(
-                after: .started(holding: true), at: Self.start + boot, using: &generator)
+            let poll = hosts[index].poll.delay(after: event, at: Self.start + boot, using: &generator)
             add(index, .poll, at: boot + poll)
-            add(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: .started(holding: true)))
+            add(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: event))
         }
     }
 
@@ -81,20 +91,29 @@ struct StreamFleet {
     }
 
     private mutating func handle(
-        _ entry: (host: Int, timer: Timer, due: Duration), _ outage: Range<Duration>,
-        _ retryAfter: (Duration) -> Duration?
+        _ entry: Entry, _ outage: Range<Duration>, _ retryAfter: (Duration) -> Duration?
     ) {
-        load[load.count - 1] += 1
         let isDuringOutage = outage.contains(entry.due)
         switch entry.timer {
         case .poll:
+            // A poll ends the wait for the next connection, and uses the document that is read over it. If there is no
+            // connection, the poll is a second request.
+            let isConnected = hosts[entry.host].isConnected
+            if isConnected || isDuringOutage { load[load.count - 1] += 1 }
+            if !isConnected { connect(entry, isDuringOutage, retryAfter) }
             let delay = hosts[entry.host].poll.delay(
                 after: isDuringOutage ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
             add(entry.host, .poll, at: entry.due + delay)
         case .connection:
-            hosts[entry.host].isConnected = !isDuringOutage
-            if isDuringOutage { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
+            if entry.number == hosts[entry.host].planned { connect(entry, isDuringOutage, retryAfter) }
         }
+    }
+
+    private mutating func connect(_ entry: Entry, _ isDuringOutage: Bool, _ retryAfter: (Duration) -> Duration?) {
+        load[load.count - 1] += 1
+        hosts[entry.host].planned += 1
+        hosts[entry.host].isConnected = !isDuringOutage
+        if isDuringOutage { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
     }
 
     private mutating func reconnect(
@@ -107,7 +126,12 @@ struct StreamFleet {
     private mutating func add(_ index: Int, _ timer: Timer, at due: Duration) {
         let second = Int(due.components.seconds)
         if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
-        calendar[second].append((index, timer, due))
+        var entry = Entry(host: index, timer: timer, due: due)
+        if timer == .connection {
+            hosts[index].planned += 1
+            entry.number = hosts[index].planned
+        }
+        calendar[second].append(entry)
     }
 
     var areAllConnected: Bool { hosts.allSatisfy(\.isConnected) }

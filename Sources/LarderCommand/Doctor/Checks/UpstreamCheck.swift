@@ -93,15 +93,16 @@ enum UpstreamCheck {
         case .refreshing:
             // The state does not show how the poll before this one ended.
             guard let upstream = namespace.upstream else { return nil }
+            let hasDocument = namespace.layers.contains { $0.name == "remote" && $0.present }
             if upstream.consecutiveFailures > 0 {
                 let failures = Human.count(upstream.consecutiveFailures, "failed poll", "failed polls")
-                let hasDocument = namespace.layers.contains { $0.name == "remote" && $0.present }
                 return Finding(
                     hasDocument ? .warning : .problem, Self.name,
                     "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
                     advice: [refresh])
             }
-            guard upstream.lastSuccessAt == nil else { return nil }
+            // With a document from before the start, nothing has failed yet.
+            guard upstream.lastSuccessAt == nil, !hasDocument else { return nil }
             return Finding(
                 .warning, Self.name, "\(name) waits for the first response of its source; \(served(namespace))",
                 detail: detail, advice: [refresh])

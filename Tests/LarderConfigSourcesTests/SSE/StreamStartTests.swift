@@ -1,0 +1,131 @@
+import LarderConfigModel
+import LarderJSON
+import LarderPlatform
+import LarderUpstream
+import NIOPosix
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderConfigSources
+
+@Suite("Start of an event stream", .timeLimit(.minutes(15)))
+struct StreamStartTests {
+    private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    private static let document: RawOrigin.Answer = [
+        .send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"v\":1}"), .close,
+    ]
+
+    /// The requests that an origin has received, and whether it responds to those for the stream.
+    private final class Requests: Sendable {
+        private let counts = Mutex((streams: 0, polls: 0))
+        private let numbers = Mutex<Set<Int>>([])
+        let answersStreams = Mutex(true)
+
+        var streams: Int { counts.withLock { $0.streams } }
+        var polls: Int { counts.withLock { $0.polls } }
+
+        /// Counts a request. The script of an origin is called more than once for a request that has to wait.
+        func count(_ number: Int, isPoll: Bool) {
+            guard numbers.withLock({ $0.insert(number).inserted }) else { return }
+            counts.withLock { if isPoll { $0.polls += 1 } else { $0.streams += 1 } }
+        }
+    }
+
+    /// Runs `body` with a source of an origin whose streams begin with `{"v":1}`, unless they are polled.
+    private func withSource(
+        isPolled: Bool = false, refusal: RawOrigin.Answer = .hang,
+        _ body: (SSESource, RawOrigin, Requests, ManualClock) async throws -> Void
+    ) async throws {
+        let requests = Requests()
+        let script: RawOrigin.Script = { number, text in
+            let isPoll = text.hasPrefix("GET /config.json ")
+            requests.count(number, isPoll: isPoll)
+            if isPoll { return Self.document }
+            guard requests.answersStreams.withLock({ $0 }) else { return refusal }
+            return [.send(Self.head + (isPolled ? ": connected\n\n" : "data: {\"v\":1}\n\n"))]
+        }
+        try await RawOrigin.serve(script) { origin in
+            let clock = ManualClock()
+            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let source = SSESource(
+                configuration: .init(
+                    url: origin.url, pollURL: isPolled ? origin.url + "config.json" : nil,
+                    heartbeat: .seconds(7_200), timeout: .seconds(7_200)),
+                plan: ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a"), fetcher: fetcher,
+                blocking: BlockingWork(.singleton), clock: clock, generator: SeededGenerator(seed: 1))
+            try await body(source, origin, requests, clock)
+            await fetcher.shutdown()
+        }
+    }
+
+    private func value(_ answer: SourceAnswer) throws -> JSONValue {
+        guard case .document(let document) = answer else { throw HarnessError("no document") }
+        return document.value
+    }
+
+    /// Sends a patch over the stream, and waits until the source has signalled it.
+    private func expectSignal(
+        _ changes: AsyncStream<Void>, _ source: SSESource, _ origin: RawOrigin
+    ) async throws {
+        origin.send("event: patch\ndata: {\"v\":2}\n\n")
+        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, on: .signalled)) == ["v": 2] {
+            return
+        }
+    }
+
+    @Test("a consumer takes over the connection of a fetch that began before it")
+    func takeover() async throws {
+        try await withSource { source, origin, requests, _ in
+            requests.answersStreams.withLock { $0 = false }
+            let fetch = Task { try value(await source.fetch(ifChangedFrom: nil, on: .asked)) }
+            for await event in origin.events { if case .request = event { break } }
+            let changes = try #require(source.changes(after: .seconds(60)))
+            requests.answersStreams.withLock { $0 = true }
+            // Setting the answer to any path makes the origin respond to the requests that wait.
+            origin.answer(.hang, to: "/other")
+            #expect(try await fetch.value == ["v": 1])
+            try await expectSignal(changes, source, origin)
+            #expect(requests.streams == 1)
+        }
+    }
+
+    @Test("a fetch ends the wait before the first connection, and the source then follows changes")
+    func wait() async throws {
+        try await withSource { source, origin, requests, clock in
+            let changes = try #require(source.changes(after: .seconds(60)))
+            await clock.waitForSleepers(1)
+            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            try await expectSignal(changes, source, origin)
+            #expect(requests.streams == 1)
+        }
+    }
+
+    @Test("with a poll URL, a fetch during the wait opens the stream, which polls the document once")
+    func polledWait() async throws {
+        try await withSource(isPolled: true) { source, origin, requests, clock in
+            let changes = try #require(source.changes(after: .seconds(60)))
+            await clock.waitForSleepers(1)
+            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            try await expectSignal(changes, source, origin)
+            #expect(requests.streams == 1)
+            #expect(requests.polls == 1)
+        }
+    }
+
+    @Test("if the stream fails and a poll succeeds, the source reports that it does not follow changes")
+    func streamFails() async throws {
+        let refusal: RawOrigin.Answer = [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .close]
+        try await withSource(isPolled: true, refusal: refusal) { source, origin, requests, _ in
+            requests.answersStreams.withLock { $0 = false }
+            let changes = try #require(source.changes(after: .zero))
+            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(source.followFailure?.message.contains("503") == true)
+            requests.answersStreams.withLock { $0 = true }
+            // This fetch ends the pause after the failure.
+            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(source.followFailure == nil)
+            try await expectSignal(changes, source, origin)
+        }
+    }
+}
