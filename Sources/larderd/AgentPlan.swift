@@ -86,7 +86,12 @@ struct AgentPlan: Sendable {
     /// The path of the settings file: the one from the command line, or the default path, at which there need not be a
     /// file. Nil if there is no default path.
     static func settingsPath(_ command: Larderd) -> String? {
-        command.settings ?? (try? DefaultPaths(environment: environment, userID: getuid()).settingsFile)
+        command.settings ?? defaultSettingsPath
+    }
+
+    /// The default path of the settings file; nil if there is none.
+    static var defaultSettingsPath: String? {
+        try? DefaultPaths(environment: environment, userID: getuid()).settingsFile
     }
 
     /// Combines settings with the command line.

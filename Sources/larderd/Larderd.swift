@@ -66,13 +66,13 @@ struct Larderd: AsyncParsableCommand {
         completion: .list(Logger.Level.allCases.map(\.rawValue)), transform: Self.level)
     var logLevel: Logger.Level?
 
-    @Flag(help: "Check the settings and the files of the layers, report all errors with line and column, and exit.")
+    @Flag(help: "Check the settings and the files that they name, report all errors with line and column, and exit.")
     var checkSettings = false
 
     @Flag(
         help: ArgumentHelp(
-            "With --check-settings: report errors in the files of the layers as warnings.",
-            discussion: "On a reload, the agent applies the settings and keeps the last valid content of such a layer.")
+            "With --check-settings: report errors in the files that the settings name as warnings.",
+            discussion: "On a reload, the agent applies the settings and keeps the last valid content of these files.")
     )
     var forReload = false
 

@@ -7,54 +7,104 @@ import LarderSettings
 import Logging
 import Glibc
 
-/// `larderd --check-settings`: reads the settings and the files of all layers, and reports all errors. With
+/// `larderd --check-settings`: reads the settings and the files that they name, and reports all errors. With
 /// `--for-reload`, a missing settings file is an error if the running agent has one, because the agent then refuses the
 /// reload.
+///
+/// If root checks settings that the user of the packaged service may read, all files are read with the rights of that
+/// user. The default settings are those of the service, so they are always checked like this.
 struct SettingsCheck {
     /// The settings file; nil if it does not exist and the defaults apply.
     private(set) var path: String?
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Files that are missing or that this user cannot read. They are not errors, because the agent may be able to read
-    /// them. With `--for-reload`, errors in layer files are also warnings, because a running agent keeps the last valid
-    /// content of the layer.
+    /// Layer files that are missing, and files that this user cannot read. They are not errors, because the agent may be
+    /// able to read them. With `--for-reload`, errors in the files that the settings name are also warnings, because a
+    /// running agent applies the settings and keeps what it has read from these files.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
+    private let isForReload: Bool
+    /// Whether files are read with the rights of the agent's user. A file that this user cannot read is then an error.
+    private var isAgentUser = false
 
     init(_ command: Larderd) async {
         path = AgentPlan.settingsPath(command)
-        var settings: Settings? = Settings()
-        do throws(SettingsError) {
-            if let path {
-                let examination = try Settings.examine(file: path)
-                settings = examination.settings
-                errors = examination.errors.map(\.description)
-            }
-        } catch {
-            // The settings file need not exist at the default path.
-            if command.settings == nil, error.code == .fileNotFound {
-                path = nil
-            } else {
-                settings = nil
-                errors.append(error.description)
-            }
+        isForReload = command.forReload
+        readAll(command)
+        if path == nil, command.forReload, let plan { await checkAbsence(plan) }
+    }
+
+    /// Reads the settings, and the files that they name.
+    private mutating func readAll(_ command: Larderd) {
+        var user = ServiceUser.assume()
+        defer { user?.resign() }
+        if let root = user, let path, path != AgentPlan.defaultSettingsPath, !ServiceUser.mayRead(path) {
+            root.resign()
+            user = nil
         }
-        guard let settings else { return }
+        isAgentUser = user != nil
+        guard let settings = readSettings(command) else { return }
         do {
             plan = try AgentPlan(command, settings, path: path)
         } catch {
             errors.append("\(error)")
         }
-        if path == nil, command.forReload, let plan { await checkAbsence(plan) }
-        for problem in plan?.namespaces.flatMap({ $0.examineFiles() }) ?? [] {
-            if problem.isCircumstance {
+        guard let plan else { return }
+        for namespace in plan.namespaces { checkFiles(of: namespace) }
+        for (_, origin) in plan.settings.images.origins.sorted(by: { $0.key < $1.key }) {
+            for problem in origin.access.problems() { add(problem) }
+        }
+    }
+
+    /// Reads the settings, and adds their errors.
+    /// - Returns: nil if the file cannot be read
+    private mutating func readSettings(_ command: Larderd) -> Settings? {
+        guard let path else { return Settings() }
+        do throws(SettingsError) {
+            let examination = try Settings.examine(file: path)
+            errors = examination.errors.map(\.description)
+            return examination.settings
+        } catch {
+            // The settings file need not exist at the default path.
+            if command.settings == nil, error.code == .fileNotFound {
+                self.path = nil
+                return Settings()
+            }
+            errors.append(error.description)
+            return nil
+        }
+    }
+
+    private mutating func checkFiles(of namespace: NamespaceConfiguration) {
+        for problem in namespace.examineFiles() {
+            let isDenied = problem.error.code == .permissionDenied
+            if isDenied ? !isAgentUser : problem.isCircumstance {
                 warnings.append("not checked: \(problem.error)")
-            } else if command.forReload {
-                warnings.append(problem.error.description)
             } else {
-                errors.append(problem.error.description)
+                add(problem.error.description)
             }
         }
+        for finding in namespace.examineSchema() {
+            switch finding.kind {
+            case .unchecked where !isAgentUser: warnings.append("not checked: \(finding.text)")
+            case .warning: warnings.append(finding.text)
+            case .error, .unchecked: add(finding.text)
+            }
+        }
+        for problem in namespace.remote?.accessProblems() ?? [] { add(problem) }
+    }
+
+    private mutating func add(_ problem: AccessProblem) {
+        if problem.isDenied, !isAgentUser {
+            warnings.append("not checked: \(problem)")
+        } else {
+            add(problem.description)
+        }
+    }
+
+    /// Adds an error of a file that the settings name.
+    private mutating func add(_ error: String) {
+        if isForReload { warnings.append(error) } else { errors.append(error) }
     }
 
     /// Adds an error unless the running agent has no settings file, either.

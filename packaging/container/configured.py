@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -201,6 +202,27 @@ def larder_doctor_finds_no_problems():
         larder("refresh", "--namespace", namespace)
     with Connection():
         return larder("doctor").splitlines()[-1]
+
+
+@check
+def check_settings_as_root_reports_files_that_only_root_can_read():
+    settings, token = "/etc/larder/check.json", "/etc/larder/check.token"
+    remote = f'{{ http: {{ url: "https://127.0.0.1", tokenFile: "{token}" }} }}'
+    command = ("larderd", "--check-settings", "--settings", settings)
+    try:
+        write(settings, f"{{ namespaces: {{ checked: {{ remote: {remote} }} }} }}\n")
+        write(token, "secret\n")
+        os.chmod(token, 0o600)
+        output = run(*command, status=78)
+        expect(f"{token}: Permission denied" in output, f"the output does not name the file:\n{output}")
+        output = run(*command, "--for-reload")
+        expect(f"warning: {token}: Permission denied" in output, f"the output has no warning:\n{output}")
+        shutil.chown(token, group="larder")
+        os.chmod(token, 0o640)
+        run(*command)
+    finally:
+        for path in (settings, token):
+            Path(path).unlink(missing_ok=True)
 
 
 @check

@@ -11,30 +11,31 @@ struct ViolationLocator: Sendable {
     /// Adds the file and line of each value that comes from a file. Reads the files.
     func located(_ problems: [SchemaProblem]) async -> [SchemaProblem] {
         if problems.allSatisfy({ $0.layer == nil || $0.layer == .override }) { return problems }
-        return await blocking.run { () -> [SchemaProblem] in problems.map(located) }
+        return await blocking.run { () -> [SchemaProblem] in problems.map(configuration.located) }
     }
+}
 
-    private func located(_ problem: SchemaProblem) -> SchemaProblem {
+extension NamespaceConfiguration {
+    /// Adds the file and line of the value if it comes from a file. Blocks on disk I/O.
+    func located(_ problem: SchemaProblem) -> SchemaProblem {
         var problem = problem
         let path = problem.path.segments
         var found: SourceLocation?
         switch problem.layer {
         case .defaults:
-            problem.location = configuration.defaultsPath
-            found = configuration.sourceLocation(of: path, in: .defaults, effect: nil)
+            problem.location = defaultsPath
+            found = sourceLocation(of: path, in: .defaults, effect: nil)
         case .host:
-            problem.location = configuration.hostDirectory
-            found = configuration.sourceLocation(of: path, in: .host, effect: nil)
-        case .remote: found = configuration.sourceLocation(ofRemote: path, from: problem.location, effect: nil)
-        case .experiment: problem.location = problem.location ?? configuration.settingsPath
+            problem.location = hostDirectory
+            found = sourceLocation(of: path, in: .host, effect: nil)
+        case .remote: found = sourceLocation(ofRemote: path, from: problem.location, effect: nil)
+        case .experiment: problem.location = problem.location ?? settingsPath
         case .override, nil: break
         }
         if let found { (problem.location, problem.line) = (found.file, found.line) }
         return problem
     }
-}
 
-extension NamespaceConfiguration {
     /// Searches the files of a layer for the value at a path. Blocks on disk I/O.
     /// - Parameter effect: the known effect of the layer at the path; nil for an unknown effect
     func sourceLocation(of path: [String], in layer: FileLayer, effect: PatchEffect?) -> SourceLocation? {

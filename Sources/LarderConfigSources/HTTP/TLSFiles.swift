@@ -41,7 +41,7 @@ package struct TLSFiles: Sendable, Equatable {
         }
     }
 
-    private static func pem(
+    static func pem(
         _ path: String?, mustBePrivate: Bool = false
     ) throws(FileReadError) -> TLSOptions.PEM? {
         guard let path else { return nil }

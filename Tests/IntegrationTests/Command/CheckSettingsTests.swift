@@ -43,6 +43,49 @@ extension Integration {
             }
         }
 
+        @Test("--check-settings reports schemas, refused values and credentials; with --for-reload they are warnings")
+        func namedFiles() throws {
+            let settings = """
+                { images: { origins: { "https://127.0.0.1": { tokenFile: "@/image.token" } } }, namespaces: {
+                  default: { schema: { path: "@/schema.json" } },
+                  broken: { schema: { path: "@/broken.json" } }, missing: { schema: { path: "@/missing.json" } },
+                  shop: { remote: { http: { url: "https://127.0.0.1", tokenFile: "@/token", certificateAuthority: "@/ca" } } },
+                  flags: { remote: { etcd: { endpoints: ["http://127.0.0.1:1"], prefix: "/a/", user: "a", passwordFile: "@/pw" } } },
+                } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                try home.write("schema.json", #"{"properties": {"limit": {"type": "integer"}}}"#)
+                try home.write("broken.json", "{ bad")
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", #"{"limit": "many"}"#)
+                let names = [
+                    "broken.json:1:", "config.d/10.json:1: limit: ", "pw: ", "missing.json: ", "token: ", "ca: ",
+                    "image.token: ",
+                ]
+                let found = try check(home)
+                #expect(found.end == .exit(78))
+                let lines = found.log.split(separator: "\n")
+                #expect(lines.count == names.count, "\(found.log)")
+                for name in names {
+                    #expect(
+                        lines.contains { $0.hasPrefix("larderd: \(home.directory)/\(name)") }, "\(name) in \(found.log)"
+                    )
+                }
+                let reload = try Command.run(
+                    Products.agent, ["--check-settings", "--for-reload", "--settings", home.settings],
+                    environment: home.environment)
+                #expect(reload.end == .exit(0), "\(reload.log)")
+                // Without a group larder on the host, there is one more line.
+                let warnings = reload.log.split(separator: "\n").filter { $0.hasPrefix("larderd: warning: /") }
+                #expect(warnings.count == names.count, "\(reload.log)")
+                for name in names {
+                    #expect(
+                        warnings.contains { $0.hasPrefix("larderd: warning: \(home.directory)/\(name)") },
+                        "\(name) in \(reload.log)")
+                }
+            }
+        }
+
         @Test("an agent with --settings reads config.d next to that file instead of the config.d of the host")
         func trialAgent() throws {
             try AgentHome.with(settings: "{}") { home in

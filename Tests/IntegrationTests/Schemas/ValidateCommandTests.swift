@@ -37,14 +37,51 @@ extension Integration {
             }
         }
 
-        @Test("with --as host, the document replaces the host layer")
+        @Test("with --as host, the document is one of the files of the layer")
         func asHost() throws {
             try withAgent { home in
-                let valid = try home.larder("validate", "-", "--as", "host", input: #"{"limit": 20}"#)
-                #expect(valid.status == 0, "\(valid.text)")
-                let invalid = try home.larder("validate", "-", "--as", "host", input: #"{"name": "a"}"#)
-                #expect(invalid.status == 14, "\(invalid.log)")
-                #expect(invalid.text.contains("limit"), "\(invalid.text)")
+                func validate(_ text: String, as name: String? = nil) throws -> Command {
+                    guard let name else { return try home.larder("validate", "-", "--as", "host", input: text) }
+                    try home.makeDirectory("new")
+                    try home.write("new/" + name, text)
+                    return try home.larder("validate", home.directory + "/new/" + name, "--as", "host")
+                }
+                // The member `limit` is required, and host/a.json has it.
+                for name in [nil, "0.json", "b.json"] as [String?] {
+                    let added = try validate(#"{"name": "a"}"#, as: name)
+                    #expect(added.status == 0, "\(added.text)\(added.log)")
+                }
+                let replaced = try validate(#"{"name": "a"}"#, as: "a.json")
+                #expect(replaced.status == 14, "\(replaced.log)")
+                #expect(replaced.text.contains("limit"), "\(replaced.text)")
+                // The files take effect in the order of their names.
+                #expect(try validate(#"{"limit": 1000}"#).status == 14)
+                #expect(try validate(#"{"limit": 1000}"#, as: "0.json").status == 0)
+                #expect(try validate(#"{"limit": 1000}"#, as: "b.json").status == 14)
+                #expect(try validate(#"{"limit": null}"#, as: "b.json").status == 14)
+
+                try home.write("host/c.json5", "{ limit: 2000, // too much\n}")
+                #expect(try validate(#"{"limit": 20}"#, as: "b.json").status == 14)
+                #expect(try validate(#"{"limit": 20}"#, as: "d.json").status == 0)
+                try home.write("host/c.json5", "{ bad")
+                let unreadable = try validate(#"{"limit": 20}"#)
+                #expect(unreadable.status == 2, "\(unreadable.log)")
+                #expect(unreadable.log.contains("host/c.json5:1:"), "\(unreadable.log)")
+            }
+        }
+
+        @Test("with --as defaults, the document replaces the file of the defaults")
+        func asDefaults() throws {
+            let settings = """
+                { namespaces: { default: { defaults: { path: "@/defaults.json" }, schema: { path: "@/schema.json" } } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                try home.write("schema.json", Self.schema)
+                try home.write("limit.json", Self.limit)
+                try home.write("defaults.json", #"{"limit": 10}"#)
+                _ = try home.start()
+                #expect(try home.larder("validate", "-", "--as", "defaults", input: #"{"limit": 20}"#).status == 0)
+                #expect(try home.larder("validate", "-", "--as", "defaults", input: #"{"name": "a"}"#).status == 14)
             }
         }
 

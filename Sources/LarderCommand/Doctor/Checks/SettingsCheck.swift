@@ -60,8 +60,8 @@ enum SettingsCheck {
         case .wrong(let lines) where errors(facts)?.isInSettings == false:
             return [
                 Finding(
-                    .problem, name, "the settings are valid, but files of the layers are not", detail: lines,
-                    advice: ["correct them; until then the namespaces keep the previous content of these layers"])
+                    .problem, name, "the settings are valid, but files that they name are not", detail: lines,
+                    advice: ["correct them; until then the agent keeps what it has read from these files before"])
             ]
         case .wrong(let lines):
             return [

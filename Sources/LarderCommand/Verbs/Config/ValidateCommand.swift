@@ -14,13 +14,15 @@ struct ValidateCommand: AsyncParsableCommand {
         abstract: "Validate a document with a schema, without changing anything.",
         discussion: """
             Without --schema, the agent's schema is used, and the file is validated together with the other layers of \
-            the namespace, as if it replaced the layer named with --as. Locks are ignored, and secrets that you may not \
-            see are not validated. With --schema, the file is validated alone, and no agent is needed. The exit status \
-            is 14 if the document is invalid.
+            the namespace, as if it replaced the layer named with --as. If that layer is a directory of files (host, \
+            defaults), it is validated together with the other files there, which you must be able to read: in place of \
+            the file of the same name, or as the last file if it is standard input. Locks are ignored, and secrets that \
+            you may not see are not validated. With --schema, the file is validated alone, and no agent is needed. The \
+            exit status is 14 if the document is invalid.
 
             EXAMPLES:
               larder validate config.json                        as the document of the source
-              larder validate 20-site.json --as host             as the administrator's files
+              larder validate 20-site.json --as host             as one of the administrator's files
               larder validate config.json --schema schema.json   in CI, without an agent
             """)
 
@@ -32,7 +34,8 @@ struct ValidateCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Validate with this schema, without an agent.", valueName: "file"), completion: .file())
     var schema: String?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("The layer that the file would replace.", valueName: "layer"))
+    @Option(
+        name: .customLong("as"), help: ArgumentHelp("The layer to which the file would belong.", valueName: "layer"))
     var layer = Layer.remote
 
     @OptionGroup var namespace: NamespaceOption
@@ -54,7 +57,8 @@ struct ValidateCommand: AsyncParsableCommand {
                 let validation = try DocumentValidation(try await client.call(ConfigSchema.self, parameters))
                 let explained = try await client.call(
                     ConfigExplain.self, ConfigExplain.Parameters(namespace: namespace.namespace))
-                let resolved = resolved(explained.layers, with: document)
+                let documents = try await documents(with: document, client)
+                let resolved = resolved(explained.layers, with: documents)
                 violations = validation.violations(of: resolved).filter { violation in
                     // The agent has replaced secrets by a text, which need not satisfy the schema.
                     resolved.value(at: JSONPath(violation.path)) != "<masked>"
@@ -64,11 +68,22 @@ struct ValidateCommand: AsyncParsableCommand {
         try report(violations, name)
     }
 
-    /// The layers merged with the document instead of the chosen layer.
-    private func resolved(_ layers: [ConfigExplain.Layer], with document: JSONValue) -> JSONValue {
+    /// The documents of the chosen layer with this one, from lowest to highest precedence.
+    private func documents(with document: JSONValue, _ client: LarderClient) async throws -> [JSONValue] {
+        guard [.defaults, .host].contains(layer) else { return [document] }
+        let status = try await client.call(
+            ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace.namespace))
+        let place = status.namespaces.first?.layers.first { $0.name == layer.rawValue }?.origin
+        guard let place, place.hasPrefix("/") else { return [document] }
+        let name = file == "-" ? nil : file.split(separator: "/").last.map(String.init)
+        return try LayerFiles.documents(at: place, with: document, inFile: name)
+    }
+
+    /// The layers merged with the documents instead of the chosen layer.
+    private func resolved(_ layers: [ConfigExplain.Layer], with documents: [JSONValue]) -> JSONValue {
         layers.reduce(JSONValue.emptyObject) { resolved, next in
-            let patch = next.name == layer.rawValue ? document : next.value
-            return patch.map { MergePatch.apply($0, to: resolved) } ?? resolved
+            let patches = next.name == layer.rawValue ? documents : next.value.map { [$0] } ?? []
+            return patches.reduce(resolved) { MergePatch.apply($1, to: $0) }
         }
     }
 

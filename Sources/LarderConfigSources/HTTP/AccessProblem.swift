@@ -1,0 +1,82 @@
+import Glibc
+import LarderConfigModel
+
+/// A file with a credential or a certificate that cannot be used.
+package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
+    /// One line that names the file and the reason.
+    package let description: String
+    /// Whether this user is not allowed to read the file. The agent's user may be.
+    package let isDenied: Bool
+
+    /// Calls `read`, which reads the file at a path and may block on disk I/O.
+    static func found(at path: String, _ read: () throws(ConfigError) -> Void) -> [AccessProblem] {
+        do throws(ConfigError) {
+            try read()
+            return []
+        } catch {
+            return [AccessProblem(description: error.message, isDenied: isAccessDenied(path))]
+        }
+    }
+}
+
+/// Whether the user of this process is not allowed to read a file that may exist.
+package func isAccessDenied(_ path: String) -> Bool {
+    faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES
+}
+
+extension RemoteSourceSettings {
+    /// Checks the files with credentials and certificates. Blocks on disk I/O.
+    package func accessProblems() -> [AccessProblem] {
+        switch self {
+        case .http(let http): http.access.problems()
+        case .sse(let sse): sse.access.problems()
+        case .etcd(let etcd): (etcd.user?.password.problems() ?? []) + etcd.tls.problems()
+        case .file: []
+        }
+    }
+}
+
+extension HTTPAccess {
+    /// Checks the files with the token and the certificates. Blocks on disk I/O.
+    package func problems() -> [AccessProblem] {
+        let tokenProblems = token?.problems { () throws(ConfigError) in _ = try fields() } ?? []
+        return tokenProblems + tls.problems()
+    }
+}
+
+extension Credential {
+    /// Checks the file with the secret. Blocks on disk I/O. A systemd credential is checked only in a process to which
+    /// systemd has passed credentials.
+    fileprivate func problems(_ read: (() throws(ConfigError) -> Void)? = nil) -> [AccessProblem] {
+        let path: String
+        switch self {
+        case .file(let file): path = file
+        case .systemd(let name):
+            guard let directory = getenv("CREDENTIALS_DIRECTORY") else { return [] }
+            path = String(cString: directory) + "/" + name
+        }
+        return AccessProblem.found(at: path) { () throws(ConfigError) in
+            if let read { try read() } else { _ = try self.read() }
+        }
+    }
+}
+
+extension TLSFiles {
+    /// Checks each file. Blocks on disk I/O.
+    fileprivate func problems() -> [AccessProblem] {
+        var problems: [AccessProblem] = []
+        for (path, isKey) in [(certificateAuthority, false), (certificate, false), (privateKey, true)] {
+            guard let path else { continue }
+            problems += AccessProblem.found(at: path) { () throws(ConfigError) in
+                do throws(FileReadError) {
+                    _ = try Self.pem(path, mustBePrivate: isKey)
+                } catch {
+                    throw ConfigError(.upstreamFailed, "\(error)")
+                }
+            }
+        }
+        guard problems.isEmpty, let path = certificateAuthority ?? certificate else { return problems }
+        // The content of all files is checked together, because the key must be that of the certificate.
+        return AccessProblem.found(at: path) { () throws(ConfigError) in _ = try read() }
+    }
+}
