@@ -77,6 +77,12 @@ package final class NamespaceStorage: Sendable {
     /// task writes it soon.
     package func writeInBackground(_ generation: Generation) { writer.note(generation) }
 
+    /// Why generations cannot be written; nil if the last attempt succeeded.
+    package var writeProblem: FileError? { writer.problem }
+
+    /// Calls `changed`, on any thread, whenever ``writeProblem`` changes.
+    package func observeWriteProblem(_ changed: @escaping @Sendable () -> Void) { writer.observeProblem(changed) }
+
     /// Writes this generation and all pending ones now.
     package func writeNow(_ generation: Generation) async { await writer.catchUp(with: generation) }
 

@@ -29,6 +29,7 @@ struct Examination: Sendable {
         findings += ClockCheck.findings(clock, agent.facts, service)
         findings += DiskCheck.findings(volumes)
         if let facts = agent.facts {
+            findings += DiskCheck.findings(facts)
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints)
             findings += ImageCheck.findings(facts, socket.hints)

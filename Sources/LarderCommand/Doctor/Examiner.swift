@@ -31,10 +31,7 @@ enum Examiner {
     /// file systems of the system-wide agent's directories that exist, because a full disk may be why it does not
     /// reply.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
-        if let facts {
-            return [VolumeFacts.probe(at: facts.info.stateDirectory, purpose: "state")]
-                + (facts.info.imageDirectory.map { [VolumeFacts.probe(at: $0, purpose: "images")] } ?? [])
-        }
+        if let facts { return VolumeFacts.all(of: facts.info) }
         guard isSystem else { return [] }
         return [
             VolumeFacts.probe(at: "/var/lib/larder", purpose: "state"),

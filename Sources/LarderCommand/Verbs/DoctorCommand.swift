@@ -14,7 +14,8 @@ struct DoctorCommand: AsyncParsableCommand {
             symbols. An arrow marks what to do next. Some checks need root.
 
             The exit status is 0 without problems and warnings, 12 with warnings only, 1 if something does not work, \
-            and 5 if the agent is unreachable. larder status --check checks only the namespaces and the image cache.
+            and 5 if the agent is unreachable. larder status --check checks only the namespaces, \
+            the disk and the image cache.
 
             EXAMPLES:
               larder doctor

@@ -42,7 +42,7 @@ struct StatusCommand: AsyncParsableCommand {
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
-            if check { status = StatusCheck.status(namespaces, info) }
+            if check { status = StatusCheck.status(namespaces, info, info.map(VolumeFacts.all) ?? []) }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
             try Output.line(report.text(namespaces))
@@ -63,12 +63,18 @@ struct StatusCommand: AsyncParsableCommand {
 
 /// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
-    /// - Parameter info: the agent's data about itself; nil if unknown
-    static func status(_ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?) -> ExitStatus {
+    /// - Parameters:
+    ///   - info: the agent's data about itself; nil if unknown
+    ///   - volumes: the file systems of the agent's directories; one that this process cannot see is not checked
+    static func status(
+        _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = []
+    ) -> ExitStatus {
         var findings = namespaces.flatMap {
-            UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
+            UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
         }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
+        // This process may run in another container than the agent, so a directory may be missing only here.
+        findings += DiskCheck.findings(volumes.filter { $0.state != .missing })
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }
@@ -113,6 +119,9 @@ struct StatusReport {
             lines += rows(
                 "last error",
                 [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
+        }
+        if let error = namespace.writeError, error.message != namespace.lastError?.message {
+            lines += rows("disk", [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
         }
         if let refused = namespace.refused {
             let version = refused.version.map { "version \($0.printable)" } ?? "a document"

@@ -117,6 +117,8 @@ package struct ConfigStatusReport: Sendable {
     package var since: Int
     /// The last problem with the source or the disk; nil once both work again.
     package var lastError: Problem?
+    /// Why the state of the namespace cannot be written to disk; nil if it can.
+    package var writeError: Problem?
     /// Whether there is a remote source but no remote document yet.
     package var awaitsSource = false
     /// The last refused document; nil once another document is accepted.

@@ -32,8 +32,18 @@ struct NamespaceStatus: Sendable {
     private(set) var fileProblems: [FileLayer: String] = [:]
     /// Why changes of a layer's files are not watched.
     var watchProblems: [ConfigLayer: String] = [:]
-    /// Why the last change could not be written to disk; nil if the last write succeeded.
-    private var storageProblem: ConfigStatusReport.Problem?
+    /// A part of the state on disk.
+    enum StoredPart {
+        /// A change or reserved revisions, which must be on disk before a publication.
+        case commit
+        /// The generations, which are written in the background.
+        case generations
+        /// The epoch, in which revisions are reserved at the start.
+        case epoch
+    }
+
+    /// Why the last write of a part of the state failed; no entry if it succeeded.
+    private var writeProblems: [StoredPart: ConfigStatusReport.Problem] = [:]
     /// The state of the schema.
     var schema = SchemaStatus()
     /// Why the schema file cannot be used; nil if it can, or if there is none.
@@ -164,14 +174,17 @@ struct NamespaceStatus: Sendable {
         return age >= 0 && age <= staleIfError.milliseconds
     }
 
-    mutating func storageFailed(_ error: ConfigError, now: Int) {
-        storageProblem = ConfigStatusReport.Problem(error: error, at: now)
+    mutating func storageFailed(_ part: StoredPart, _ error: ConfigError, now: Int) {
+        writeProblems[part] = ConfigStatusReport.Problem(error: error, at: now)
     }
 
-    mutating func storageWorked() { storageProblem = nil }
+    mutating func storageWorked(_ part: StoredPart) { writeProblems[part] = nil }
 
-    /// Whether the last write to disk failed.
-    var hasStorageProblem: Bool { storageProblem != nil }
+    /// Whether the last write of a part failed.
+    func hasStorageProblem(_ part: StoredPart) -> Bool { writeProblems[part] != nil }
+
+    /// The last of the failed writes; nil if no part of the state has one.
+    private var writeError: ConfigStatusReport.Problem? { writeProblems.values.max { $0.at < $1.at } }
 
     mutating func filesRead(_ layer: FileLayer, problem: String?, now: Int) {
         change(now) { $0.fileProblems[layer] = problem }
@@ -201,7 +214,8 @@ struct NamespaceStatus: Sendable {
 
     fileprivate func report(layers: Layers, publishes: Int) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
-        report.lastError = [refreshes.lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
+        report.writeError = writeError
+        report.lastError = [refreshes.lastError, report.writeError].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refreshes.refused
         report.quarantine = refreshes.quarantine
         report.hold = layers.hold.map { hold in
@@ -271,7 +285,6 @@ struct SharedStatus: Sendable {
 
     var current: NamespaceStatus { box.status }
     var hasRemote: Bool { box.status.hasRemote }
-    var hasStorageProblem: Bool { box.status.hasStorageProblem }
     var freshness: Freshness { box.status.freshness }
 
     func awaitsSource(holding layers: Layers) -> Bool { box.status.awaitsSource(holding: layers) }

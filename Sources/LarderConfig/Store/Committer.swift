@@ -181,7 +181,7 @@ final class Committer {
             log.storageFailed(error)
             let refusal = ConfigError(
                 .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
-            report { $0.storageFailed(refusal, now: $1) }
+            report { $0.storageFailed(.commit, refusal, now: $1) }
             commit.refuse(refusal)
             return false
         }
@@ -193,8 +193,8 @@ final class Committer {
         _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
         _ problems: [SchemaProblem], now: Int
     ) {
-        if commit.batch.hasChanged, status.hasStorageProblem {
-            status.change { $0.storageWorked() }
+        if commit.batch.hasChanged, status.current.hasStorageProblem(.commit) {
+            status.change { $0.storageWorked(.commit) }
             log.storageWorked()
         }
         commit.note(in: &status, clocks.wallClock)
@@ -215,6 +215,17 @@ final class Committer {
         guard commit.batch.hasChanged else { return }
         storage.writeInBackground(core.currentGeneration)
         expiry.note(commit.batch, in: core.layers.override)
+    }
+
+    /// Reports whether generations can be written in the background.
+    func noteWriteProblem() {
+        guard let problem = storage.writeProblem else {
+            return report { status, _ in status.storageWorked(.generations) }
+        }
+        let error = ConfigError(
+            .storageFailed,
+            "\(problem); a restart could lose changes since the last saved snapshot; free space or repair the disk")
+        report { $0.storageFailed(.generations, error, now: $1) }
     }
 
     /// Changes the status, publishes it and then logs it, so that the status is current for a reader of the log line.

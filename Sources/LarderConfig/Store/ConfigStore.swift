@@ -62,7 +62,7 @@ package actor ConfigStore {
         status: NamespaceStatus, schema: NamespaceSchema? = nil, lastGood: Layers? = nil,
         locator: ViolationLocator? = nil, clocks: StoreClocks, logger: Logger
     ) async throws(FileError) -> ConfigStore {
-        var (recovered, lastGood) = (recovered, lastGood)
+        var (recovered, lastGood, status) = (recovered, lastGood, status)
         var hasAdopted = false
         if let source = status.source {
             hasAdopted = recovered.layers.adopt(source.identity, at: source.location)
@@ -80,6 +80,11 @@ package actor ConfigStore {
                 logger.error(
                     "cannot reserve revisions on disk; the state is served under an epoch that ends with the agent",
                     metadata: ["namespace": "\(storage.namespace)", "epoch": "\(opening.epoch)", "error": "\(error)"])
+                let lasting = ConfigError(
+                    .storageFailed,
+                    "\(error); clients cannot resume after a restart; free space or repair the disk, then restart the agent"
+                )
+                status.storageFailed(.epoch, lasting, now: clocks.wallClock.now)
             }
         }
         let store = ConfigStore(
@@ -90,6 +95,7 @@ package actor ConfigStore {
 
     /// - Parameter hasAdopted: whether the generation must be written again; see ``Layers/adopt(_:at:)``
     private func begin(_ opening: StoreOpening, hasAdopted: Bool) {
+        storage.observeWriteProblem { [weak self] in Task { await self?.noteWriteProblem() } }
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
@@ -366,6 +372,8 @@ package actor ConfigStore {
     }
 
     private func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) { committer.report(change) }
+
+    private func noteWriteProblem() { committer.noteWriteProblem() }
 
     // MARK: Shutdown
 

@@ -16,6 +16,9 @@ package final class GenerationWriter: Sendable {
         /// revision up to which all reservations are settled (`Generation.released`).
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
+        /// Why the last generation could not be written; nil if it was written.
+        var problem: FileError?
+        var problemChanged: @Sendable () -> Void = {}
     }
 
     /// The minimum pause before a write. Changes within this time are written together.
@@ -48,6 +51,22 @@ package final class GenerationWriter: Sendable {
 
     /// Whether a generation is pending or being written.
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
+
+    /// Why the last generation could not be written; nil if it was written.
+    var problem: FileError? { state.withLock { $0.problem } }
+
+    /// Calls `changed`, on any thread, whenever ``problem`` changes.
+    func observeProblem(_ changed: @escaping @Sendable () -> Void) { state.withLock { $0.problemChanged = changed } }
+
+    private func note(problem: FileError?) {
+        let changed = state.withLock { state -> (@Sendable () -> Void)? in
+            let known = state.problem
+            if problem?.operation == known?.operation, problem?.errno == known?.errno { return nil }
+            state.problem = problem
+            return state.problemChanged
+        }
+        changed?()
+    }
 
     /// Queues the current generation: a new one, or a newer state of the generation that was queued last. A background
     /// task writes it soon.
@@ -132,9 +151,11 @@ package final class GenerationWriter: Sendable {
                 state.contained = (generation.revision, generation.journalSequence, generation.released)
             }
             problems.reset()
+            note(problem: nil)
             return true
         } catch {
             problems.add("\(error.operation) \(error.errno)") { $0 = error }
+            note(problem: error)
             return false
         }
     }

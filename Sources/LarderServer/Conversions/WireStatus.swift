@@ -3,6 +3,14 @@ import LarderConfigModel
 import LarderPlatform
 import LarderProtocol
 
+extension ConfigStatus.Problem {
+    fileprivate init(_ problem: ConfigStatusReport.Problem) {
+        self.init(
+            name: WireError(problem.error).code.name, message: problem.error.message,
+            at: Timestamp(milliseconds: problem.at))
+    }
+}
+
 extension ConfigNamespace {
     /// The status of the namespace, for `config.status`.
     var wireStatus: ConfigStatus.Namespace {
@@ -17,10 +25,7 @@ extension ConfigNamespace {
             publishedAt: isPublished ? Timestamp(milliseconds: current.snapshot.publishedAt) : nil,
             ageMilliseconds: status.upstream?.lastSuccessAt.map { max(0, now - $0) },
             durability: configuration.durability.rawValue,
-            lastError: status.lastError.map {
-                ConfigStatus.Problem(
-                    name: WireError($0.error).code.name, message: $0.error.message, at: Timestamp(milliseconds: $0.at))
-            },
+            lastError: status.lastError.map(ConfigStatus.Problem.init),
             refused: status.refused.map {
                 ConfigStatus.Refusal(
                     version: $0.version, reason: $0.reason, canForce: $0.canForce,
@@ -39,6 +44,7 @@ extension ConfigNamespace {
                     name: layer.layer.rawValue, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
                     updatedAt: layer.updatedAt.map(Timestamp.init(milliseconds:)), problem: layer.problem)
             })
+        result.writeError = status.writeError.map(ConfigStatus.Problem.init)
         result.quarantine = status.quarantine.map {
             ConfigStatus.Quarantine(
                 version: $0.version, at: Timestamp(milliseconds: $0.at), members: $0.deletion.members,

@@ -174,6 +174,31 @@ struct DoctorMoreChecksTests {
         #expect(missing.map(\.level) == [.problem])
     }
 
+    @Test("`status --check` fails if the state cannot be written to disk or the file system is full")
+    func failingDisk() {
+        func volume(_ state: VolumeFacts.State) -> VolumeFacts {
+            VolumeFacts(purpose: "state", path: "/s", state: state)
+        }
+        var capacity = VolumeFacts.Capacity.healthy
+        #expect(StatusCheck.status([.healthy], nil, [volume(.capacity(capacity))]) == .success)
+        capacity.freeBytes = 4096
+        #expect(StatusCheck.status([.healthy], nil, [volume(.capacity(capacity))]) == .failure)
+        #expect(StatusCheck.status([.healthy], nil, [volume(.missing)]) == .success, "it may be missing only here")
+        var shop = ConfigStatus.Namespace.healthy
+        shop.namespace = "shop"
+        shop.writeError = ConfigStatus.Problem(
+            name: "storageFailed", message: "cannot write /s/x: no space", at: AgentFacts.start)
+        #expect(StatusCheck.status([.healthy, shop], nil) == .failure)
+        let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
+            .text([shop])
+        #expect(report.contains("  disk        storageFailed: cannot write /s/x: no space"), "\(report)")
+        var facts = AgentFacts.healthy
+        facts.status = .success(ConfigStatus.Result(namespaces: [shop]))
+        var examination = Examination.healthy
+        examination.agent = .facts(facts)
+        #expect(examination.complaints.map(\.title) == ["shop cannot write its state to disk"])
+    }
+
     @Test("each namespace that is not up to date is reported with its cause, duration and a command")
     func namespaces() {
         var shop = ConfigStatus.Namespace.healthy

@@ -135,9 +135,11 @@ extension Integration {
                 let text = JSONValue.string(String(repeating: "x", count: 289_900))
                 let refusal = try client.refusal("config.set", ["path": "large", "value": text])
                 #expect(refusal.name == "storageFailed", "\(refusal)")
+                try client.status { $0["writeError"]?["name"] == "storageFailed" }
                 #expect(try client.call("config.get")["value"] == ["n": 1])
                 let set = try client.call("config.set", ["path": "n", "value": 2])
                 #expect(set["changed"] == true)
+                try client.status { $0["writeError"]?.isNull == true }
                 agent.kill()
                 #expect(try home.start().call("config.get")["value"] == ["n": 2])
             }

@@ -211,7 +211,9 @@ struct RestartTests {
         let third = try await fixture.open()
         #expect(third.value == ["n": 1])
         #expect(third.publication.epoch != first.publication.epoch)
+        #expect(third.publication.status.writeError?.error.code == .storageFailed)
         #expect(try await third.set(JSONPath(["n"]), to: 3, timeToLive: nil).changed)
+        #expect(third.publication.status.writeError != nil, "the epoch still ends with the process")
         #expect(third.value == ["n": 3])
     }
 

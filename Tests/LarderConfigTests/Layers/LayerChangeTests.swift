@@ -229,16 +229,46 @@ struct LayerChangeTests {
     @Test("the status has the error of a full disk until a change has been written again")
     func storageProblem() async throws {
         let files = FaultyFileSystem()
-        let fixture = StoreFixture.local(files: files)
+        // The test never advances this clock, so no generation is written in the background.
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
         defer { fixture.remove() }
         let store = try await fixture.open()
         files.failWrites(with: ENOSPC)
         await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil) }
         #expect(store.publication.status.lastError?.error.code == .storageFailed)
+        #expect(store.publication.status.writeError?.error.code == .storageFailed)
         #expect(store.publication.status.layers.allSatisfy { $0.problem == nil })
         files.failWrites(with: nil)
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
-        #expect(store.publication.status.lastError == nil)
+        #expect(store.publication.status.lastError == nil && store.publication.status.writeError == nil)
+        await store.stop()
+    }
+
+    @Test("the status has the error of a snapshot that cannot be saved until it is saved")
+    func unsavedSnapshot() async throws {
+        let (files, clock) = (FaultyFileSystem(), ManualClock())
+        var fixture = StoreFixture.local(files: files, clock: clock)
+        fixture.durability = .relaxed
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let publication = store.publication
+        files.failReplacements(with: ENOSPC)
+        _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        while publication.status.writeError == nil {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        #expect(publication.status.writeError?.error.code == .storageFailed)
+        #expect(publication.status.lastError?.error == publication.status.writeError?.error)
+        // Another change that needs no write shows nothing about the disk.
+        _ = try await store.set(JSONPath(["n"]), to: 2, timeToLive: nil)
+        #expect(publication.status.writeError != nil)
+        files.failReplacements(with: nil)
+        while publication.status.writeError != nil {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        #expect(publication.status.lastError == nil)
         await store.stop()
     }
 }

@@ -1,6 +1,7 @@
+import LarderClientCore
 import LarderEncoding
 
-/// Checks that there is enough disk space for the agent.
+/// Checks that there is enough disk space for the agent, and that its writes succeed.
 enum DiskCheck {
     private static let name = "disk"
     /// The free space, in bytes, below which writes may fail at any time: 1 MiB, or 2 % of a small file system.
@@ -9,6 +10,22 @@ enum DiskCheck {
     private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(64 << 20, capacity.bytes / 10) }
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }
+
+    static func findings(_ facts: AgentFacts) -> [Finding] {
+        // Another check reports an agent without a status.
+        guard case .success(let status) = facts.status else { return [] }
+        return status.namespaces.flatMap { findings($0) }
+    }
+
+    /// The finding that a namespace cannot write its state; empty if it can.
+    static func findings(_ namespace: ConfigStatus.Namespace) -> [Finding] {
+        guard let error = namespace.writeError else { return [] }
+        return [
+            Finding(
+                .problem, name, "\(namespace.namespace) cannot write its state to disk", detail: [error.message],
+                advice: ["free space or repair the disk; the agent then writes the state at the next change or retry"])
+        ]
+    }
 
     private static func finding(_ volume: VolumeFacts) -> Finding {
         let place = "\(volume.purpose) \(volume.path)"

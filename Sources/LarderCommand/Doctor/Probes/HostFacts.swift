@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderClientCore
 
 /// The file system of an agent directory.
 struct VolumeFacts: Sendable, Equatable {
@@ -28,6 +29,12 @@ struct VolumeFacts: Sendable, Equatable {
 
     /// Whether the directory contains the state, which must not be lost.
     var isState: Bool { purpose == "state" }
+
+    /// Checks the directories that an agent reports.
+    static func all(of info: AgentInfo.Result) -> [VolumeFacts] {
+        [probe(at: info.stateDirectory, purpose: "state")]
+            + (info.imageDirectory.map { [probe(at: $0, purpose: "images")] } ?? [])
+    }
 
     /// Checks a directory.
     static func probe(at path: String, purpose: String) -> VolumeFacts {

@@ -511,6 +511,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var durability: String
         /// The last failure of a refresh or of a write to disk; nil once both succeed again.
         public var lastError: Problem?
+        /// Why the state of the namespace cannot be written to disk; nil once it can.
+        public var writeError: Problem?
         /// The last document that was rejected; nil once another one is accepted.
         public var refused: Refusal?
         /// The last document that was rejected because it would remove too many members; nil once another one is
@@ -535,7 +537,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
-            refused: Refusal?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
+            writeError: Problem? = nil, refused: Refusal?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
             schemaRefusal: SchemaRefusal? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
             acknowledgements: Acknowledgements = Acknowledgements(), copy: Copy? = nil
         ) {
@@ -550,6 +552,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.ageMilliseconds = ageMilliseconds
             self.durability = durability
             self.lastError = lastError
+            self.writeError = writeError
             self.refused = refused
             self.quarantine = quarantine
             self.schema = schema
@@ -573,6 +576,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             ageMilliseconds = try reader.int("ageMilliseconds")
             durability = try reader.requiredString("durability")
             lastError = try reader.object("lastError").map(Problem.init(from:))
+            writeError = try reader.object("writeError").map(Problem.init(from:))
             refused = try reader.object("refused").map(Refusal.init(from:))
             quarantine = try reader.object("quarantine").map(Quarantine.init(from:))
             schema = try reader.object("schema").map(SchemaState.init(from:))
@@ -602,6 +606,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             writer.member("durability", durability)
             writer.name("lastError")
             if let lastError { lastError.write(to: &writer) } else { writer.null() }
+            writer.name("writeError")
+            if let writeError { writeError.write(to: &writer) } else { writer.null() }
             writer.name("refused")
             if let refused { refused.write(to: &writer) } else { writer.null() }
             writer.name("quarantine")
