@@ -52,6 +52,7 @@ struct PropertyTests {
         func check(_ value: JSONValue) throws {
             let copy = value.detached()
             #expect(Model(copy) == Model(value))
+            #expect(copy.documentMemory <= value.detachedMemory)
             #expect(copy.withTextBytes { Array($0) } == value.compactBytes)
             try checkBuilt(copy)
             let merged = MergePatch.apply(copy, to: ["a": 1])

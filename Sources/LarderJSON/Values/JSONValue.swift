@@ -253,6 +253,17 @@ extension JSONValue {
         return storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
             + storage.slotCapacity * MemoryLayout<UInt32>.stride
     }
+
+    /// An upper bound of the memory of a copy made with ``detached()``, in bytes. Takes constant time.
+    package var detachedMemory: Int {
+        let (length, nodes) = (Int(entry.length), Int(entry.span))
+        // An object with a table has at most two slots for each node. The memory of the slots grows by doubling.
+        let slots = 2 * min(document.storage.pointee.slotCount, 2 * nodes)
+        let bytes = length + nodes * MemoryLayout<Node>.stride
+        // ``Document/trim()`` leaves up to an eighth and a few bytes unused. The rest is for the objects that own the
+        // memory, and for the memory that the allocator adds to each allocation.
+        return bytes + bytes / 8 + slots * MemoryLayout<UInt32>.stride + 512
+    }
 }
 
 extension JSONValue {

@@ -6,8 +6,8 @@ struct BatchQueue {
     /// The number of bytes of replies in incomplete batches.
     private(set) var replyBytes = 0
 
-    /// The number of bytes buffered for batches: replies, and the line of the waiting batch.
-    var chargedBytes: Int { replyBytes + (waiting?.lineBytes ?? 0) }
+    /// The number of bytes buffered for batches: replies, and the requests of the waiting batch.
+    var chargedBytes: Int { replyBytes + (waiting?.requestBytes ?? 0) }
 
     /// Updates ``replyBytes`` after replies have been added to a batch.
     mutating func update(_ batch: BatchReply) {

@@ -159,7 +159,8 @@ final class Connection: EpollTarget {
     func complete(_ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>) {
         switch state.pending.complete(ticket) {
         case .unknown: break
-        case .orphaned: loop.registry.users.removeOrphanedRequest(state.usage.user)
+        case .orphaned(let bytes):
+            loop.registry.users.removeOrphanedRequest(state.usage.user, chargedBytes: bytes)
         case .answer(let request):
             loop.traffic.requestsInFlight -= 1
             state.usage.removeRequests(1, chargedBytes: request.chargedBytes)

@@ -15,15 +15,15 @@ struct ConnectionUsage {
     /// A subscription path that is longer than this number of bytes is charged to the user. The memory for shorter
     /// paths is bounded by the maximum number of subscriptions.
     private static let longPathBytes = 1024
+    /// A request that takes up to this number of bytes is admitted even if the user's buffered bytes exceed the limit.
+    /// The maximum number of requests bounds the total of these requests.
+    static let smallRequestBytes = 16 * 1024
 
     let limits: ConnectionLimits
     /// The resources used by all connections of the user.
     let user: UserUsage
     /// The number of buffered bytes that ``update(chargedBytes:)`` last charged to the user.
     private(set) var chargedBytes = 0
-    /// The length of the line that is being served; 0 once the line has been charged with a pending request. The
-    /// requests of a batch share a line, which is charged once.
-    var lineBytes = 0
 
     init(limits: ConnectionLimits, user: UserUsage) {
         self.limits = limits
@@ -44,26 +44,28 @@ struct ConnectionUsage {
             ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
     }
 
-    /// Reserves a place for a pending request.
-    /// - Returns: the number of bytes of the request's line that are charged until the request completes; 0 if the line
-    ///   is short, or already charged with an earlier request of its batch
-    mutating func admitRequest() throws(UsageRefusal) -> Int {
-        let bytes = lineBytes > UserUsage.largeBytes ? lineBytes : 0
-        if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
+    /// Reserves a place for a pending request, and charges the user for its memory until the request completes.
+    /// - Parameters:
+    ///   - bytes: the memory that the request retains while it is pending
+    ///   - batchBytes: the memory of the batch that contains the request; 0 for a request outside a batch
+    func admitRequest(_ bytes: Int, batchBytes: Int) throws(UsageRefusal) {
+        if max(bytes, batchBytes) > Self.smallRequestBytes, let refusal = refusalOfLargeWork() { throw refusal }
         do throws(WireError) {
             try user.addRequest(limits)
         } catch {
             throw UsageRefusal(limit: .requests, error: error)
         }
-        lineBytes = 0
         user.charge(bytes)
-        return bytes
     }
 
-    /// Reserves a place for a committed request that starts after its connection has closed. The limit does not apply.
-    func admitOrphan() { user.addOrphanedRequest() }
+    /// Reserves a place and memory for a committed request that starts after its connection has closed. The limits do
+    /// not apply.
+    func admitOrphan(_ bytes: Int) {
+        user.addOrphanedRequest()
+        user.charge(bytes)
+    }
 
-    /// Releases the places of `count` pending requests, and the bytes of their lines that were charged.
+    /// Releases the places of `count` pending requests, and the memory that was charged for them.
     func removeRequests(_ count: Int, chargedBytes bytes: Int) {
         for _ in 0..<count { user.removeRequest() }
         if bytes > 0 { user.charge(-bytes) }

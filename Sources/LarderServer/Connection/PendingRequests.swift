@@ -20,7 +20,7 @@ final class PendingRequest {
     let admission: Admission
     let slot: BatchSlot?
     let lifetime: PendingRequests.Lifetime
-    /// The number of bytes of the request's line that are charged to the user; 0 for a short line.
+    /// The memory of the request in bytes, which is charged to the user.
     let chargedBytes: Int
     /// If the peer has lost the right to the reply, the error to send instead of the result; otherwise nil.
     var denial: WireError?
@@ -65,16 +65,18 @@ struct PendingRequests {
     enum Completion {
         /// Write the reply.
         case answer(PendingRequest)
-        /// Write no reply, because the connection of the request is closed; only release the place of the request.
-        case orphaned
+        /// Write no reply, because the connection of the request is closed; only release the place of the request and
+        /// the memory that is charged for it.
+        case orphaned(chargedBytes: Int)
         /// Do nothing: the request was completed before.
         case unknown
     }
 
     private var requests: [Ticket: PendingRequest] = [:]
     private var lastTicket = 0
-    /// The committed requests that were pending when the connection closed, and have no result yet.
-    private var orphaned: Set<Ticket> = []
+    /// The committed requests that were pending when the connection closed, and have no result yet, with the memory
+    /// that is charged for each.
+    private var orphaned: [Ticket: Int] = [:]
 
     var count: Int { requests.count }
     var isEmpty: Bool { requests.isEmpty }
@@ -90,7 +92,7 @@ struct PendingRequests {
     /// Removes a request that has a result, and cancels its timer.
     mutating func complete(_ ticket: Ticket) -> Completion {
         guard let request = requests.removeValue(forKey: ticket) else {
-            return orphaned.remove(ticket) == nil ? .unknown : .orphaned
+            return orphaned.removeValue(forKey: ticket).map { .orphaned(chargedBytes: $0) } ?? .unknown
         }
         request.deadline?.cancel()
         return .answer(request)
@@ -107,15 +109,18 @@ struct PendingRequests {
 
     /// Drops all requests because the connection closes. Committed requests become orphaned and stay counted. Otherwise
     /// a client could exceed its limit by repeatedly connecting, sending a change and disconnecting.
-    /// - Returns: the number of dropped requests, the number of places to release now, and the number of charged line
-    ///   bytes to release
+    /// - Returns: the number of dropped requests, and the number of places and of charged bytes to release now
     mutating func connectionClosed() -> (requests: Int, places: Int, bytes: Int) {
         if requests.isEmpty { return (0, 0, 0) }
         var (places, bytes) = (0, 0)
         for (ticket, request) in requests {
             request.deadline?.cancel()
-            bytes += request.chargedBytes
-            if request.lifetime == .connection { places += 1 } else { orphaned.insert(ticket) }
+            switch request.lifetime {
+            case .connection:
+                places += 1
+                bytes += request.chargedBytes
+            case .committed: orphaned[ticket] = request.chargedBytes
+            }
         }
         defer { requests.removeAll() }
         return (requests.count, places, bytes)

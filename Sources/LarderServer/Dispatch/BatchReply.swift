@@ -8,9 +8,8 @@ final class BatchReply {
     /// 64 requests of a batch could add a whole document.
     private static let maxBytes = 16 << 20
 
-    /// The length of the batch's line in bytes if it exceeds ``UserUsage/largeBytes``, otherwise 0. The line is
-    /// retained until all requests have been started.
-    let lineBytes: Int
+    /// The memory of the parsed requests in bytes. It is retained until all requests have been started.
+    let requestBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
     /// The number of slots that are settled: they have a reply, or stay empty because the request is a notification.
@@ -33,8 +32,8 @@ final class BatchReply {
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
-    init(_ requests: [JSONValue], lineBytes: Int) {
-        self.lineBytes = lineBytes
+    init(_ requests: [JSONValue], requestBytes: Int) {
+        self.requestBytes = requestBytes
         self.requests = requests[...]
         count = requests.count
         joined.beginArray()
@@ -68,7 +67,10 @@ final class BatchReply {
     /// The next request to start, and the slot of its reply.
     func next() -> (request: JSONValue, slot: BatchSlot)? {
         guard let request = requests.popFirst() else { return nil }
-        return (request, BatchSlot(batch: self, index: count - requests.count - 1))
+        let slot = BatchSlot(batch: self, index: count - requests.count - 1)
+        // An empty slice would retain the array of all requests.
+        if requests.isEmpty { requests = [] }
+        return (request, slot)
     }
 
     /// Adds an action to run after the line was written.

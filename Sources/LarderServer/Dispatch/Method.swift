@@ -35,8 +35,10 @@ enum Outcome<Result: WireResult> {
     case task(TaskReply<Result>)
     /// The store or the subscription hub completes the request.
     /// - deadline: when the request fails unless it is completed first
+    /// - retainedBytes: the memory that the request retains while it waits, in addition to one copy of its parameters
     /// - begin: starts to wait, and returns a function that cancels the wait
-    case later(deadline: ReplyDeadline? = nil, begin: (Completion<Result>) -> Cancellation)
+    case later(
+        deadline: ReplyDeadline? = nil, retainedBytes: Int = 0, begin: (Completion<Result>) -> Cancellation)
 }
 
 /// Cancels the work of a request, for the given reason. The work still completes the request unless the request's
@@ -61,6 +63,10 @@ struct ReplyDeadline {
 /// actor in the order of arrival.
 struct TaskReply<Result: WireResult> {
     var deadline: ReplyDeadline?
+    /// The memory in bytes that the task retains while it runs, in addition to one copy of the request's parameters. The
+    /// task must not retain a value of the request that is not detached, because that value would retain the memory of
+    /// the whole line.
+    var retainedBytes = 0
     /// Called if the request is not admitted, to release resources that were acquired for the task.
     var onRefusal: (() -> Void)?
     /// Starts the task of a pending request.

@@ -37,8 +37,6 @@ struct RequestDispatcher {
             loop.traffic.refused.malformed += 1
             return output.refuse(WireError(.parseError, error.description))
         }
-        connection.state.usage.lineBytes = line.count
-        defer { connection.state.usage.lineBytes = 0 }
         if message.kind == .array { return dispatchBatch(message) }
         serve(message, in: nil, template)
     }
@@ -76,13 +74,12 @@ struct RequestDispatcher {
                 WireError(
                     .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
-        let lineBytes = connection.state.usage.lineBytes
-        let isLong = lineBytes > UserUsage.largeBytes
-        connection.state.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
+        connection.state.batches.waiting = BatchReply(
+            Array(message.elements), requestBytes: message.documentMemory)
         startBatch()
-        // The line is charged only while the batch waits. The batch no longer waits if all its requests were started,
-        // or refused because too much is buffered.
-        if isLong, connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
+        // The requests are charged only while the batch waits. The batch no longer waits if all its requests were
+        // started, or refused because too much is buffered.
+        if connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
     }
 
     /// Starts the requests of the waiting batch as if each had arrived on a separate line. Stops when too many requests
@@ -173,9 +170,11 @@ struct RequestDispatcher {
             guard let afterReply else { return }
             // Events must follow the reply that announces their subscription, even if that reply waits for its batch.
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
-        case .task(let reply): try start(reply, id: request.id, admission, M.lifetime, in: slot)
-        case .later(let deadline, let begin):
-            let ticket = try self.begin(request.id, admission, M.lifetime, in: slot)
+        case .task(let reply):
+            try start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
+        case .later(let deadline, let retainedBytes, let begin):
+            let bytes = retainedBytes + Self.retainedBytes(id: request.id, request.params)
+            let ticket = try self.begin(request.id, bytes, admission, M.lifetime, in: slot)
             let cancellation = begin(Completion(connection, ticket))
             if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
@@ -221,12 +220,13 @@ struct RequestDispatcher {
 
     /// Starts the task of an admitted request.
     func start<Result: WireResult>(
-        _ reply: TaskReply<Result>, id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
-        in slot: BatchSlot?
+        _ reply: TaskReply<Result>, id: RequestID?, _ params: JSONValue?, _ admission: Admission,
+        _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) {
         let ticket: PendingRequests.Ticket
         do throws(WireError) {
-            ticket = try begin(id, admission, lifetime, in: slot)
+            let bytes = reply.retainedBytes + Self.retainedBytes(id: id, params)
+            ticket = try begin(id, bytes, admission, lifetime, in: slot)
         } catch {
             reply.onRefusal?()
             throw error
@@ -264,24 +264,34 @@ struct RequestDispatcher {
         }
     }
 
+    /// An upper bound of the memory that a pending request retains in bytes: its id, its parameters, of which a method
+    /// keeps at most one copy (``JSONValue/detached()``), and the state of the request.
+    private static func retainedBytes(id: RequestID?, _ params: JSONValue?) -> Int {
+        stateBytes + (id?.text.utf8.count ?? 0) + (params?.detachedMemory ?? 0)
+    }
+
+    /// An upper bound of the memory of a pending request without parameters: the request, its closures and its task.
+    private static let stateBytes = 2048
+
     /// Adds a request to the pending requests.
+    /// - Parameter bytes: the memory that the request retains
     /// - Throws: `limitExceeded` if the user has too many requests or too much is buffered for the user
     private func begin(
-        _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
+        _ id: RequestID?, _ bytes: Int, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
+        in slot: BatchSlot?
     ) throws(WireError) -> PendingRequests.Ticket {
-        var chargedBytes = 0
         if connection.state.phase == .closed {
-            connection.state.usage.admitOrphan()
+            connection.state.usage.admitOrphan(bytes)
         } else {
             do throws(UsageRefusal) {
-                chargedBytes = try connection.state.usage.admitRequest()
+                try connection.state.usage.admitRequest(bytes, batchBytes: slot?.batch.requestBytes ?? 0)
             } catch {
                 throw loop.count(error, of: connection.state.principal.credentials)
             }
         }
         loop.traffic.requestsInFlight += 1
         return connection.state.pending.add(
-            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: chargedBytes))
+            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: bytes))
     }
 
     /// Fails a pending request after a time, unless it is completed first.

@@ -49,8 +49,8 @@ struct PrefetchJob: Sendable {
     }
 
     /// The approximate memory that the job uses, in bytes.
-    var chargedBytes: Int { accepted.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
-    private static let bytesOfImage = 256
+    var retainedBytes: Int { accepted.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
+    private static let bytesOfImage = 512
 
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
         let (refusedCount, total) = (refusedCount, accepted.count + refusedCount)

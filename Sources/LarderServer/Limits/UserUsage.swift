@@ -93,16 +93,6 @@ final class UserUsage: Sendable {
         chargedBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
-    /// Adds the bytes of a request that has been read. A large request is refused if the buffered bytes exceed the
-    /// limit.
-    /// - Returns: the number of bytes that were charged and must be released later; 0 for a small request
-    func chargeOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
-        if bytes <= Self.largeBytes { return 0 }
-        if exceedsQueuedBytes(limits) { throw queuedBytesExceeded(limits) }
-        charge(bytes)
-        return bytes
-    }
-
     /// The error for a request that is refused because of the buffered bytes.
     func queuedBytesExceeded(_ limits: ConnectionLimits) -> WireError {
         WireError(
@@ -205,9 +195,10 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// Releases the place of a request that outlived its connection.
-    func removeOrphanedRequest(_ usage: UserUsage) {
+    /// Releases the place and the memory of a request that outlived its connection.
+    func removeOrphanedRequest(_ usage: UserUsage, chargedBytes: Int) {
         state.withLock { state in
+            usage.charge(-chargedBytes)
             usage.removeRequest()
             Self.forgetIfUnused(usage, &state)
         }

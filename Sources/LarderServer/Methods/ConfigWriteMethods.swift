@@ -32,6 +32,8 @@ extension ConfigUnset: Method {
 
 extension ConfigApply: Method {
     static var lifetime: PendingRequests.Lifetime { .committed }
+    /// An upper bound of the memory that a change or comparison takes in addition to the bytes and nodes of its values.
+    private static let bytesOfPart = 1024
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
@@ -50,8 +52,11 @@ extension ConfigApply: Method {
             parameters.ifRevision,
             comparisons: parameters.changes.compactMap { .init($0.ifValue, at: $0.path.segments) })
         let terms = ChangeTerms(condition: condition, reason: parameters.reason)
+        // Each change and each comparison has a path and a document of its own.
+        let parts = changes.count + (condition?.comparisons.count ?? 0)
         return call.outcome(
-            of: LayerChange.several(changes, by: author).on(terms), in: namespace, isDryRun: parameters.isDryRun)
+            of: LayerChange.several(changes, by: author).on(terms), in: namespace, isDryRun: parameters.isDryRun,
+            retainedBytes: parts * bytesOfPart)
     }
 }
 
@@ -91,13 +96,14 @@ extension ConfigPush: Method {
         let terms = ChangeTerms(parameters.ifRevision, because: parameters.reason)
         let (peer, force) = (call.author, parameters.force)
         let visibility = call.visibility(in: namespace)
+        let version = parameters.version ?? ""
+        let document = SourceDocument(
+            value: parameters.document.detached(), version: version.isEmpty ? nil : UpstreamVersion(version),
+            pushedBy: peer, reason: parameters.reason)
+        let isDryRun = parameters.isDryRun
         return .task(
             TaskReply { () async throws(WireError) in
-                let version = parameters.version ?? ""
-                let document = SourceDocument(
-                    value: parameters.document.detached(), version: version.isEmpty ? nil : UpstreamVersion(version),
-                    pushedBy: peer, reason: parameters.reason)
-                if parameters.isDryRun {
+                if isDryRun {
                     let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
                     return try await namespace.preview(change.on(terms), visibility).change
                 }
@@ -125,15 +131,18 @@ extension ConfigRefresh: Method {
 extension MethodCall where Method.Result == ConfigChange {
     /// Submits a change of overrides, or previews it.
     fileprivate func outcome(
-        of change: LayerChange, in namespace: ConfigNamespace, isDryRun: Bool
+        of change: LayerChange, in namespace: ConfigNamespace, isDryRun: Bool, retainedBytes: Int = 0
     ) -> Outcome<ConfigChange> {
         let visibility = visibility(in: namespace)
         if isDryRun {
-            return .task(
-                TaskReply { () async throws(WireError) in try await namespace.preview(change, visibility).change })
+            var reply = TaskReply { () async throws(WireError) in
+                try await namespace.preview(change, visibility).change
+            }
+            reply.retainedBytes = retainedBytes
+            return .task(reply)
         }
         let executor = loop.executor(for: namespace)
-        return .later { completion in
+        return .later(retainedBytes: retainedBytes) { completion in
             let handle = namespace.submit(change, on: executor) {
                 completion.complete(namespace.change($0, visibility))
             }

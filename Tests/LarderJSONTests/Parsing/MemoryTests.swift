@@ -59,6 +59,8 @@ struct MemoryTests {
         #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)
         let many = try JSONValue(parsing: "[" + Array(repeating: "1", count: 50_000).joined(separator: ",") + "]")
         #expect(many.documentMemory > 200_000)
+        #expect(many.detachedMemory > 800_000 && many.detachedMemory < 1_100_000)
+        #expect(many[0].map { $0.detachedMemory < 1000 } == true)
         // Each value of a document retains the whole document, so it reports the memory of the whole document.
         #expect(many.elements.first { _ in true }?.documentMemory == many.documentMemory)
     }

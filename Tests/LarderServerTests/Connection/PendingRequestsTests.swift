@@ -16,7 +16,7 @@ struct PendingRequestsTests {
     private func name(_ completion: PendingRequests.Completion) -> String {
         switch completion {
         case .answer(let request): "answer \(request.id?.text ?? "")"
-        case .orphaned: "orphaned"
+        case .orphaned(let bytes): "orphaned \(bytes)"
         case .unknown: "unknown"
         }
     }
@@ -55,9 +55,9 @@ struct PendingRequestsTests {
             pending.add(request(1, chargedBytes: 3)), pending.add(request(2, .committed, chargedBytes: 4))
         )
         let ended = pending.connectionClosed()
-        #expect(ended.requests == 2 && ended.places == 1 && ended.bytes == 7)
+        #expect(ended.requests == 2 && ended.places == 1 && ended.bytes == 3)
         #expect(name(pending.complete(waiting)) == "unknown")
-        #expect(name(pending.complete(committed)) == "orphaned")
+        #expect(name(pending.complete(committed)) == "orphaned 4")
         #expect(name(pending.complete(committed)) == "unknown")
     }
 

@@ -35,7 +35,8 @@ struct MethodTests {
             (dispatcher, request, slot, _) throws(WireError) in
             var reply = TaskReply { () async throws(WireError) in AgentPing.Result() }
             reply.onRefusal = { calls.add("refused") }
-            try dispatcher.start(reply, id: request.id, Admission("task", .nothing), .connection, in: slot)
+            try dispatcher.start(
+                reply, id: request.id, request.params, Admission("task", .nothing), .connection, in: slot)
         }
         methods.add("task", refused)
         return methods
@@ -101,7 +102,8 @@ struct MethodTests {
             reply.deadline = ReplyDeadline(
                 time: .seconds(1), error: WireError(.timeout, "late"),
                 onExpiry: { calls.add(connection.state.pending.isEmpty ? "after the reply" : "before the reply") })
-            try dispatcher.start(reply, id: request.id, Admission("wait", .nothing), .connection, in: slot)
+            try dispatcher.start(
+                reply, id: request.id, request.params, Admission("wait", .nothing), .connection, in: slot)
         }
         methods.add("wait", handler)
         try await ConnectionFixture.with(methods) { client, _ in

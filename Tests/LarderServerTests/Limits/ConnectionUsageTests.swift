@@ -110,6 +110,32 @@ struct ConnectionUsageTests {
         }
     }
 
+    @Test(
+        "a request that waits counts with the memory of its parsed parameters, which is many times the length of its line",
+        arguments: ["0", "[]", #""""#, #"{"a":0}"#])
+    func parsedParameters(element: String) async throws {
+        let value = "[\(Array(repeating: element, count: 8000).joined(separator: ","))]"
+        let bytes = try JSONValue(parsing: value).detached().documentMemory
+        var limits = Self.limits
+        limits.queuedBytesPerUser = 3 * bytes - 1
+        try await ConnectionFixture.with(limits: limits) { client, _ in
+            for _ in 0..<4 {
+                try await client.send(
+                    #"{"id":"wait","method":"config.wait","params":{"path":"b","equals":\#(value)}}"# + "\n")
+            }
+            let refused = try await Self.reply("wait", from: client)
+            #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
+            #expect(client.usage.exceedsQueuedBytes(limits))
+            // A small request may wait even now.
+            try await client.send(#"{"id":"small","method":"config.wait","params":{"path":"c","exists":true}}"# + "\n")
+            let set = try await Self.call("set", "config.set", #"{"path":"c","value":1}"#, client)
+            #expect(set["result"]?["changed"]?.bool == true)
+            #expect(try await Self.reply("small", from: client)["result"]?["value"]?.int == 1)
+            try await client.end()
+            #expect(Self.isUnused(client.usage))
+        }
+    }
+
     @Test("long paths of subscriptions count as queued bytes until the subscriptions end")
     func paths() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in

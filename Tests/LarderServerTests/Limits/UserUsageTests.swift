@@ -82,7 +82,8 @@ struct UserUsageTests {
         #expect(throws: WireError.self) { try again.addRequest(Self.limits) }
         table.leave(again)
         #expect(table.count == 1)
-        table.removeOrphanedRequest(usage)
+        usage.charge(5)
+        table.removeOrphanedRequest(usage, chargedBytes: 5)
         #expect(table.count == 0)
     }
 

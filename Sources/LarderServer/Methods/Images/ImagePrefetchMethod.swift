@@ -9,39 +9,30 @@ extension ImagePrefetch: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         let (connection, rights) = (call.connection, call.connection.rights)
-        let (usage, limits) = (connection.state.usage.user, connection.state.usage.limits)
         let concurrency = parameters.concurrency ?? defaultConcurrency
         let id = parameters.reportsProgress ? call.id : nil
         let notifier = ProgressNotifier<ImageProgress>(to: connection)
         let relay = ProgressRelay(to: notifier, on: call.loop.eventLoop)
-        return .task(
-            TaskReply { () async throws(WireError) in
-                let prefetch = PrefetchJob(parameters.items, images, for: rights)
-                // The memory of the job is charged separately from the line: even a line that is too short to be
-                // charged can list so many images that their requests take 60 times the memory of the line.
-                let charged = try usage.chargeOrRefuse(prefetch.chargedBytes, limits)
-                defer { usage.charge(-charged) }
-                return await prefetch.run(concurrency: concurrency) { now in
-                    if let id { relay.pass(now.wire(for: id)) }
-                }
-            } finish: { outcome, request in
-                let last = try? outcome.get()
-                let isLastReported = last?.isWhole == true && connection.state.phase != .closed
-                notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
-                return result(of: outcome, cancellation: request?.cancellation, connection)
-            })
+        let prefetch = PrefetchJob(parameters.items, images, for: rights)
+        var reply = TaskReply<Result> { () async throws(WireError) in
+            await prefetch.run(concurrency: concurrency) { now in
+                if let id { relay.pass(now.wire(for: id)) }
+            }
+        } finish: { outcome, request in
+            let last = try? outcome.get()
+            let isLastReported = last?.isWhole == true && connection.state.phase != .closed
+            notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
+            return result(of: outcome, cancellation: request?.cancellation)
+        }
+        reply.retainedBytes = prefetch.retainedBytes
+        return .task(reply)
     }
 
     private static func result(
-        of outcome: Swift.Result<PrefetchJob.Outcome, WireError>, cancellation: WireError?, _ connection: Connection
+        of outcome: Swift.Result<PrefetchJob.Outcome, WireError>, cancellation: WireError?
     ) -> Swift.Result<Result, WireError> {
         switch outcome {
-        case .failure(let error):
-            if error.code == .limitExceeded {
-                connection.loop.count(
-                    UsageRefusal(limit: .queuedBytes, error: error), of: connection.state.principal.credentials)
-            }
-            return .failure(error.code == .cancelled ? cancellation ?? error : error)
+        case .failure(let error): return .failure(error.code == .cancelled ? cancellation ?? error : error)
         case .success(let outcome) where outcome.isWhole: return .success(outcome.result)
         case .success(let outcome):
             let reason = cancellation ?? WireError(.cancelled, "the prefetch was cancelled")
