@@ -57,9 +57,9 @@ final class ThreadGuard: Sendable {
         let context = Unmanaged.passRetained(Context(self, signals))
         let failure = larder_start_thread(
             "guard", 0,
-            { context in
-                guard let context else { return nil }
-                let context = Unmanaged<Context>.fromOpaque(context).takeRetainedValue()
+            { argument in
+                guard let argument else { return nil }
+                let context = Unmanaged<Context>.fromOpaque(argument).takeRetainedValue()
                 context.threads.run(context.signals)
                 return nil
             }, context.toOpaque())

@@ -23,7 +23,7 @@ struct Examination: Sendable {
         if let facts = agent.facts {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
-            findings += ThreadCheck.findings(facts, service)
+            findings += ThreadCheck.findings(facts.info, service)
         }
         if agent.settingsProblem == nil { findings += settingsFindings }
         findings += ClockCheck.findings(clock, agent.facts, service)

@@ -46,6 +46,9 @@ struct StatusCommand: AsyncParsableCommand {
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
             try Output.line(report.text(namespaces))
+            if let problem = info?.threadProblem {
+                try Output.line("\nthreads  \(Style.standardOutput.problem(problem.printable))")
+            }
             if let problem = info?.settingsProblem {
                 let text = "refused, so the agent runs with earlier ones: \(problem.printable)"
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
@@ -72,6 +75,7 @@ enum StatusCheck {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
         }
+        if let info { findings += ThreadCheck.findings(info, .absent) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += DiskCheck.findings(volumes.filter { $0.state != .missing })

@@ -41,8 +41,8 @@ enum RightsCheck {
 
 /// Reports that the agent cannot start threads.
 enum ThreadCheck {
-    static func findings(_ facts: AgentFacts, _ service: ServiceFacts) -> [Finding] {
-        guard let problem = facts.info.threadProblem else { return [] }
+    static func findings(_ info: AgentInfo.Result, _ service: ServiceFacts) -> [Finding] {
+        guard let problem = info.threadProblem else { return [] }
         return [
             Finding(
                 .problem, "threads", "the agent \(problem)",
