@@ -36,7 +36,7 @@ final class ImageMaintenance {
 
     /// Writes the last changes to disk and records an orderly stop.
     func stop() async {
-        await writeTouches(maxSlices: 100)
+        await writeTouches(seconds: 2)
         await disk.settle()
         if let index = disk.openIndex, index.unsavedChanges.hasRows {
             if index.isCopiedAtStop { await copyIndex() }
@@ -117,12 +117,12 @@ final class ImageMaintenance {
 
     // MARK: The index
 
-    /// Writes the times of last use to the index.
+    /// Writes the times of last use to the index. Ends early if the agent stops.
     ///
-    /// - Parameter maxSlices: the maximum number of slices of 1,000 images. The times of other images are lost if the
-    ///   agent then stops
-    func writeTouches(maxSlices: Int = .max) async {
-        for _ in 0..<maxSlices {
+    /// - Parameter seconds: the maximum duration. The times of other images are lost if the agent then stops
+    func writeTouches(seconds: Int = .max) async {
+        let start = clock.uptime
+        while !disk.blobs.isInterrupted, clock.uptime - start < seconds {
             let touches = catalog.takeTouches(limit: 1000)
             if touches.isEmpty { return }
             do throws(ImageError) {

@@ -130,6 +130,22 @@ struct CacheStorageTests {
         }
     }
 
+    @Test("a stop interrupts the writing of the times of last use, and the times are written later")
+    func touchesAtStop() async throws {
+        try await withCache { fixture in
+            fixture.serveMany()
+            try await fixture.get(url(1))
+            fixture.clock.advance(5)
+            try await fixture.get(url(1))
+            fixture.cache.blobs.isInterrupted = true
+            await fixture.cache.writeTouches()
+            #expect(try await fixture.rows().map(\.lastUse) == [fixture.clock.now - 5])
+            fixture.cache.blobs.isInterrupted = false
+            await fixture.cache.writeTouches()
+            #expect(try await fixture.rows().map(\.lastUse) == [fixture.clock.now])
+        }
+    }
+
     @Test("clear keeps pinned images unless they are included, and leased files until their release")
     func clear() async throws {
         try await withCache { fixture in
