@@ -306,7 +306,7 @@ struct SharedStatus: Sendable {
 /// use them.
 package struct StatusRecord: Sendable {
     private let status: SharedStatus
-    private let layers: Layers
+    let layers: Layers
 
     init(_ status: SharedStatus, holding layers: Layers) {
         self.status = status

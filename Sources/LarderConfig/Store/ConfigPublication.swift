@@ -1,5 +1,6 @@
 import DequeModule
 package import LarderConfigModel
+import LarderJSON
 import LarderPlatform
 import Synchronization
 
@@ -92,6 +93,12 @@ package final class ConfigPublication: Sendable {
     package var status: ConfigStatusReport { statusRecord.report }
 
     package var statusRecord: StatusRecord { state.withLock { $0.status } }
+
+    /// An upper bound of the memory of a copy of the current snapshot and of all layers, in bytes.
+    package var copiedBytes: Int {
+        let (snapshot, layers) = state.withLock { ($0.current.snapshot, $0.status.layers) }
+        return snapshot.value.detachedMemory + layers.copiedBytes
+    }
 
     /// The snapshot with a revision, as the base of a merge patch; nil if the snapshot is not among the retained ones.
     package func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }

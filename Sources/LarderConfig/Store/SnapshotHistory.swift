@@ -37,6 +37,18 @@ package struct SnapshotHistory: Sendable {
         return await generation.layers.resolvedConcurrently()
     }
 
+    /// An estimate of the memory of kept snapshots with their layers, in bytes. It is an upper bound except for the
+    /// snapshots that are only on disk, whose text rarely takes more than ten times its size when it is parsed.
+    package func copiedBytes(ofRevisions revisions: Set<Int>) async -> Int {
+        var bytes = 0
+        var others = revisions
+        for generation in newest where others.remove(generation.revision) != nil {
+            bytes += generation.layers.copiedBytes + 2 * (generation.bytes ?? generation.layers.copiedBytes)
+        }
+        if others.isEmpty { return bytes }
+        return await keptFiles().reduce(bytes) { others.contains($1.revision) ? $0 + 10 * $1.bytes : $0 }
+    }
+
     /// A kept snapshot. Snapshots that are still in memory but no longer kept are not found.
     /// - Throws: `notFound`, naming the revisions that are known.
     func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {

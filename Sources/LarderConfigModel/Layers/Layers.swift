@@ -64,6 +64,18 @@ package struct Layers: Sendable {
     }
     /// The size of the remote document as text, in bytes; 0 without a document.
     package var remoteTextSize: Int { storage.content.remote?.document.textSize ?? 0 }
+    /// An upper bound of the memory of a copy of all documents and overlays, live and held, in bytes. Overrides count
+    /// with their text only, because their values are also in the snapshot.
+    package var copiedBytes: Int {
+        let hold = storage.content.hold
+        let files = [storage.content.defaults, storage.content.host] + (hold?.files.values.map(\.content) ?? [])
+        let remotes = [storage.content.remote, hold?.remote?.content]
+        return override.bytes + experiment.overlays.reduce(0) { $0 + $1.values.detachedMemory }
+            + files.reduce(0) { $0 + ($1?.document.detachedMemory ?? 0) }
+            + remotes.reduce(0) {
+                $0 + ($1?.document.detachedMemory ?? 0) + ($1?.experiments?.list.detachedMemory ?? 0)
+            }
+    }
     /// The overlays in effect, from the settings and from the remote document that is shown.
     package var experiment: ExperimentLayer {
         get { storage.content.experiment }

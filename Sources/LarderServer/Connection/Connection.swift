@@ -156,7 +156,11 @@ final class Connection: EpollTarget {
     var isGateOpen: Bool { state.phase == .serving && state.batches.waiting == nil && hasRoomForRequest }
 
     /// Completes a pending request and writes its reply.
-    func complete(_ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>) {
+    /// - Parameter reservation: the memory that the task of the request has reserved for the reply
+    func complete(
+        _ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>,
+        reservation: ReplyReservation? = nil
+    ) {
         switch state.pending.complete(ticket) {
         case .unknown: break
         case .orphaned(let bytes):
@@ -164,8 +168,13 @@ final class Connection: EpollTarget {
         case .answer(let request):
             loop.traffic.requestsInFlight -= 1
             state.usage.removeRequests(1, chargedBytes: request.chargedBytes)
+            let reservation = reservation ?? request.reservation
+            state.usage.replacedBytes = reservation?.bytes ?? 0
             output.complete(request, result)
             output.flush()
+            state.usage.replacedBytes = 0
+            // The reply is written or queued, and its queued bytes are charged.
+            withExtendedLifetime(reservation) {}
             input.resumeRequests()
             closeIfDone()
         }

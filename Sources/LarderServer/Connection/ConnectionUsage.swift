@@ -15,8 +15,8 @@ struct ConnectionUsage {
     /// A subscription path that is longer than this number of bytes is charged to the user. The memory for shorter
     /// paths is bounded by the maximum number of subscriptions.
     private static let longPathBytes = 1024
-    /// A request that takes up to this number of bytes is admitted even if the user's buffered bytes exceed the limit.
-    /// The maximum number of requests bounds the total of these requests.
+    /// A request that takes up to this number of bytes is admitted even if the user's buffered bytes exceed the limit,
+    /// and no memory is reserved for a reply of up to this size. The maximum number of requests bounds their total.
     static let smallRequestBytes = 16 * 1024
 
     let limits: ConnectionLimits
@@ -24,6 +24,9 @@ struct ConnectionUsage {
     let user: UserUsage
     /// The number of buffered bytes that ``update(chargedBytes:)`` last charged to the user.
     private(set) var chargedBytes = 0
+    /// The reserved bytes of the request whose reply is being written. The reply takes the place of the reservation, so
+    /// ``refusalOfLargeWork()`` does not count it.
+    var replacedBytes = 0
 
     init(limits: ConnectionLimits, user: UserUsage) {
         self.limits = limits
@@ -40,8 +43,20 @@ struct ConnectionUsage {
     /// The refusal of work that needs a buffer of more than ``UserUsage/largeBytes``, if the user's buffered bytes
     /// exceed the limit; otherwise nil.
     func refusalOfLargeWork() -> UsageRefusal? {
-        user.exceedsQueuedBytes(limits)
+        user.exceedsQueuedBytes(limits, without: replacedBytes)
             ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
+    }
+
+    /// Reserves memory for a reply before it is built.
+    /// - Parameter bytes: an upper bound of the memory of the reply
+    /// - Returns: the reservation; nil for a small reply
+    func reserveReply(_ bytes: Int) throws(UsageRefusal) -> ReplyReservation? {
+        if bytes <= Self.smallRequestBytes { return nil }
+        do throws(WireError) {
+            return try user.reserveReply(bytes, limits)
+        } catch {
+            throw UsageRefusal(limit: .queuedBytes, error: error)
+        }
     }
 
     /// Reserves a place for a pending request, and charges the user for its memory until the request completes.

@@ -22,6 +22,8 @@ final class PendingRequest {
     let lifetime: PendingRequests.Lifetime
     /// The memory of the request in bytes, which is charged to the user.
     let chargedBytes: Int
+    /// The memory that is reserved for the reply; nil if the reply is small, or if the task of the request has it.
+    let reservation: ReplyReservation?
     /// If the peer has lost the right to the reply, the error to send instead of the result; otherwise nil.
     var denial: WireError?
     /// The reason of the last cancellation; nil if the request was not cancelled.
@@ -32,13 +34,15 @@ final class PendingRequest {
     var deadline: Scheduled<Void>?
 
     init(
-        id: RequestID?, admission: Admission, slot: BatchSlot?, lifetime: PendingRequests.Lifetime, chargedBytes: Int
+        id: RequestID?, admission: Admission, slot: BatchSlot?, lifetime: PendingRequests.Lifetime, chargedBytes: Int,
+        reservation: ReplyReservation? = nil
     ) {
         self.id = id
         self.admission = admission
         self.slot = slot
         self.lifetime = lifetime
         self.chargedBytes = chargedBytes
+        self.reservation = reservation
     }
 
     /// Cancels the request. It still gets a reply: when its work ends, or when its deadline passes.

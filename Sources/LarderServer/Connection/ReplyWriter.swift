@@ -23,7 +23,7 @@ struct ReplyWriter {
             return
         }
         loop.traffic.requestErrors += 1
-        write(in: slot) { writer in Envelope.writeError(id: id, error, to: &writer) }
+        write(id, in: slot) { writer in Envelope.writeError(id: id, error, to: &writer) }
     }
 
     func reply(id: RequestID?, _ result: any WireResult, in slot: BatchSlot?) {
@@ -31,13 +31,14 @@ struct ReplyWriter {
             slot?.leaveEmpty()
             return
         }
-        write(in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
+        write(id, in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
     /// Stores a large result of a request of a batch. The result is encoded only after all other requests of the batch
     /// have replies, which may take arbitrarily long.
     /// - Parameter bytes: the length of the result
     func replyLate(id: RequestID, _ result: some WireResult, bytes: Int, in slot: BatchSlot) {
+        if let error = connection.refusalOfLargeWork() { return reply(id: id, error, in: slot) }
         slot.put(later: bytes + id.text.utf8.count) { writer in
             Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
         }
@@ -52,30 +53,37 @@ struct ReplyWriter {
 
     /// Writes the result of a pending request, and the line of its batch if the batch is complete.
     func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
-        let isCommitted = request.lifetime == .committed
+        let mark = loop.output.writer.mark
         switch request.denial.map({ .failure($0) }) ?? result {
         // If the replies of the batch have reached their size limit, an error replaces the result, because the client
-        // can send the request again. The result of a committed change is always sent.
-        case .success where !isCommitted && request.slot?.batch.isFull ?? false:
+        // can send the request again. The result of a committed change is small and always sent.
+        case .success where request.lifetime == .connection && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
-        case .success(let value):
-            let mark = loop.output.writer.mark
-            reply(id: request.id, value, in: request.slot)
-            if request.slot == nil, !isCommitted { withholdIfOverLimit(request.id, from: mark) }
+        case .success(let value): reply(id: request.id, value, in: request.slot)
         case .failure(let error): reply(id: request.id, error, in: request.slot)
         }
+        // A large reply to a request with the lifetime `committed` is a dry run or an error, so nothing was changed.
+        if request.slot == nil { withholdIfOverLimit(request.id, from: mark) }
         if let batch = request.slot?.batch { writeIfComplete(batch) }
     }
 
-    /// Writes the reply that `body` encodes, and rethrows the error of `body`.
-    func write<Failure: Error>(
-        in slot: BatchSlot?, _ body: (inout JSONWriter) throws(Failure) -> Void
-    ) throws(Failure) {
+    /// Writes the reply that `body` encodes. In a batch, an error replaces a large reply if too much is buffered for the
+    /// user or for the batch.
+    private func write(_ id: RequestID, in slot: BatchSlot?, _ body: (inout JSONWriter) -> Void) {
         if let slot {
-            defer { countReplies(of: slot.batch) }
-            return try slot.put(body)
+            let isFull = slot.batch.isFull
+            slot.put { writer in
+                let mark = writer.mark
+                body(&writer)
+                guard writer.size(since: mark) > UserUsage.largeBytes,
+                    let error = isFull ? BatchReply.noRoom : connection.refusalOfLargeWork()
+                else { return }
+                writer.rewind(to: mark)
+                Envelope.writeError(id: id, error, to: &writer)
+            }
+            return countReplies(of: slot.batch)
         }
-        try body(&loop.output.writer)
+        body(&loop.output.writer)
         loop.output.writer.endLine()
     }
 

@@ -10,6 +10,8 @@ final class BatchReply {
 
     /// The memory of the parsed requests in bytes. It is retained until all requests have been started.
     let requestBytes: Int
+    /// The part of ``requestBytes`` that does not stem from earlier and longer lines, whose memory the parser has reused.
+    let ownRequestBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
     /// The number of slots that are settled: they have a reply, or stay empty because the request is a notification.
@@ -32,10 +34,11 @@ final class BatchReply {
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
-    init(_ requests: [JSONValue], requestBytes: Int) {
-        self.requestBytes = requestBytes
-        self.requests = requests[...]
-        count = requests.count
+    /// - Parameter message: an array of requests
+    init(_ message: JSONValue) {
+        (requestBytes, ownRequestBytes) = (message.documentMemory, message.detachedMemory)
+        requests = Array(message.elements)[...]
+        count = message.count
         joined.beginArray()
     }
 
@@ -85,21 +88,13 @@ final class BatchReply {
         return (joined.bytes, afterwards)
     }
 
-    fileprivate func put<Failure: Error>(
-        at index: Int, _ body: (inout JSONWriter) throws(Failure) -> Void
-    ) throws(Failure) {
+    fileprivate func put(at index: Int, _ body: (inout JSONWriter) -> Void) {
         if index == nextJoined {
-            let mark = joined.mark
-            do throws(Failure) {
-                try body(&joined)
-            } catch {
-                joined.rewind(to: mark)
-                throw error
-            }
+            body(&joined)
             nextJoined += 1
         } else {
             var writer = JSONWriter()
-            try body(&writer)
+            body(&writer)
             early[index] = .text(writer.bytes)
             earlyBytes += writer.bytes.count
         }
@@ -143,10 +138,8 @@ struct BatchSlot {
     let batch: BatchReply
     fileprivate let index: Int
 
-    /// Writes the reply. If `body` throws, nothing is written.
-    func put<Failure: Error>(_ body: (inout JSONWriter) throws(Failure) -> Void) throws(Failure) {
-        try batch.put(at: index, body)
-    }
+    /// Writes the reply.
+    func put(_ body: (inout JSONWriter) -> Void) { batch.put(at: index, body) }
 
     /// Writes the reply after the replies to all other requests are known.
     /// - Parameter bytes: the approximate length of the reply

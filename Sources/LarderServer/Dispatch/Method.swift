@@ -26,7 +26,8 @@ extension Method {
 
 /// How a request gets its reply. This can differ between requests of the same method.
 enum Outcome<Result: WireResult> {
-    /// The reply is written on the event loop.
+    /// The reply is written on the event loop. Its documents are shared with other owners, so that only the encoded
+    /// reply takes memory.
     /// - source: the snapshot that the reply was read from. While that snapshot is current, the reply cache sends this
     ///   reply to lines that differ only in their id (``RequestTemplate``). Nil if the reply must not be cached.
     /// - afterReply: runs after the reply was written, even if the reply has to wait for its batch
@@ -34,11 +35,25 @@ enum Outcome<Result: WireResult> {
     /// A task computes the reply.
     case task(TaskReply<Result>)
     /// The store or the subscription hub completes the request.
+    /// - size: the memory that the reply takes
     /// - deadline: when the request fails unless it is completed first
     /// - retainedBytes: the memory that the request retains while it waits, in addition to one copy of its parameters
     /// - begin: starts to wait, and returns a function that cancels the wait
     case later(
-        deadline: ReplyDeadline? = nil, retainedBytes: Int = 0, begin: (Completion<Result>) -> Cancellation)
+        size: ReplySize, deadline: ReplyDeadline? = nil, retainedBytes: Int = 0,
+        begin: (Completion<Result>) -> Cancellation)
+}
+
+/// The memory that a reply takes from its creation until it is written to the socket or queued. Memory for a large
+/// reply is reserved before the reply is built, and the request is refused if the user's limit does not permit that.
+/// Otherwise a client that sends many requests and reads no reply could make the agent build all replies at once.
+enum ReplySize {
+    /// The reply takes little memory, or consists of documents that have other owners, such as the current snapshot.
+    case small
+    /// The reply takes at most this number of bytes.
+    case atMost(Int)
+    /// The closure returns an upper bound in bytes. It runs in the task of the request, before its operation.
+    case measured(@Sendable () async -> Int)
 }
 
 /// Cancels the work of a request, for the given reason. The work still completes the request unless the request's
@@ -62,6 +77,8 @@ struct ReplyDeadline {
 /// A reply that a task computes. The task runs on the event loop up to its first suspension, so that requests reach an
 /// actor in the order of arrival.
 struct TaskReply<Result: WireResult> {
+    /// The memory that the reply takes, including what the operation builds before.
+    let size: ReplySize
     var deadline: ReplyDeadline?
     /// The memory in bytes that the task retains while it runs, in addition to one copy of the request's parameters. The
     /// task must not retain a value of the request that is not detached, because that value would retain the memory of
@@ -69,13 +86,11 @@ struct TaskReply<Result: WireResult> {
     var retainedBytes = 0
     /// Called if the request is not admitted, to release resources that were acquired for the task.
     var onRefusal: (() -> Void)?
-    /// Starts the task of a pending request.
-    let start: (RequestDispatcher, PendingRequests.Ticket) -> Void
+    /// Starts the task of a pending request, with the memory that is reserved for its reply.
+    let start: (RequestDispatcher, PendingRequests.Ticket, ReplyReservation?) -> Void
 
-    init(_ operation: @escaping @Sendable () async throws(WireError) -> Result) {
-        start = { dispatcher, ticket in
-            dispatcher.run(operation, for: ticket, endsOnCancellation: false) { result, _ in result }
-        }
+    init(size: ReplySize, _ operation: @escaping @Sendable () async throws(WireError) -> Result) {
+        self.init(size: size, operation) { result, _ in result }
     }
 
     /// - Parameters:
@@ -83,11 +98,14 @@ struct TaskReply<Result: WireResult> {
     ///   - finish: makes the result on the event loop. It is called once. Its second argument is nil if the request is
     ///     no longer pending.
     init<Value: Sendable>(
-        endsOnCancellation: Bool = false, _ operation: @escaping @Sendable () async throws(WireError) -> Value,
+        size: ReplySize, endsOnCancellation: Bool = false,
+        _ operation: @escaping @Sendable () async throws(WireError) -> Value,
         finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
     ) {
-        start = { dispatcher, ticket in
-            dispatcher.run(operation, for: ticket, endsOnCancellation: endsOnCancellation, finish: finish)
+        self.size = size
+        start = { dispatcher, ticket, reservation in
+            dispatcher.run(
+                operation, for: ticket, size, reservation, endsOnCancellation: endsOnCancellation, finish: finish)
         }
     }
 }

@@ -74,8 +74,7 @@ struct RequestDispatcher {
                 WireError(
                     .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
-        connection.state.batches.waiting = BatchReply(
-            Array(message.elements), requestBytes: message.documentMemory)
+        connection.state.batches.waiting = BatchReply(message)
         startBatch()
         // The requests are charged only while the batch waits. The batch no longer waits if all its requests were
         // started, or refused because too much is buffered.
@@ -172,9 +171,10 @@ struct RequestDispatcher {
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
         case .task(let reply):
             try start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
-        case .later(let deadline, let retainedBytes, let begin):
+        case .later(let size, let deadline, let retainedBytes, let begin):
             let bytes = retainedBytes + Self.retainedBytes(id: request.id, request.params)
-            let ticket = try self.begin(request.id, bytes, admission, M.lifetime, in: slot)
+            let ticket = try self.begin(
+                request.id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
             let cancellation = begin(Completion(connection, ticket))
             if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
@@ -224,38 +224,48 @@ struct RequestDispatcher {
         _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) {
         let ticket: PendingRequests.Ticket
+        let reservation: ReplyReservation?
         do throws(WireError) {
             let bytes = reply.retainedBytes + Self.retainedBytes(id: id, params)
+            reservation = try reserve(reply.size, for: bytes)
             ticket = try begin(id, bytes, admission, lifetime, in: slot)
         } catch {
             reply.onRefusal?()
             throw error
         }
-        reply.start(self, ticket)
+        reply.start(self, ticket, reservation)
         if let deadline = reply.deadline { expire(ticket, deadline) }
     }
 
     /// Runs the operation of a ``TaskReply``, and completes the request.
     func run<Value: Sendable, Result: WireResult>(
         _ operation: @escaping @Sendable () async throws(WireError) -> Value, for ticket: PendingRequests.Ticket,
-        endsOnCancellation: Bool,
+        _ size: ReplySize, _ reservation: ReplyReservation?, endsOnCancellation: Bool,
         finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
-        let eventLoop = loop.eventLoop
+        let (eventLoop, usage) = (loop.eventLoop, connection.state.usage)
+        let measure: (@Sendable () async -> Int)? = if case .measured(let measure) = size { measure } else { nil }
         // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
         // arrival.
         let task = Task.immediate {
+            var (reservation, refusal) = (reservation, UsageRefusal?.none)
+            if let measure {
+                let bytes = await measure()
+                do throws(UsageRefusal) { reservation = try usage.reserveReply(bytes) } catch { refusal = error }
+            }
             let value: Swift.Result<Value, WireError>
             do throws(WireError) {
+                if let refusal { throw refusal.error }
                 value = .success(try await operation())
             } catch {
                 value = .failure(error)
             }
-            eventLoop.execute {
+            eventLoop.execute { [reservation, refusal] in
                 let (connection, finish) = bound.value
+                if let refusal { connection.loop.count(refusal, of: connection.state.principal.credentials) }
                 let result = finish(value, connection.state.pending[ticket])
-                connection.complete(ticket, result.map { $0 })
+                connection.complete(ticket, result.map { $0 }, reservation: reservation)
             }
         }
         connection.state.pending[ticket]?.onCancel = { [connection] reason in
@@ -273,25 +283,40 @@ struct RequestDispatcher {
     /// An upper bound of the memory of a pending request without parameters: the request, its closures and its task.
     private static let stateBytes = 2048
 
+    /// Reserves memory for a reply, unless the task of the request does that. Also reserves memory for another copy of
+    /// the parameters, because the reply to a dry run contains them.
+    /// - Parameter parameterBytes: the memory of the parameters
+    /// - Throws: `limitExceeded`
+    private func reserve(_ size: ReplySize, for parameterBytes: Int) throws(WireError) -> ReplyReservation? {
+        guard case .atMost(let bytes) = size else { return nil }
+        do throws(UsageRefusal) {
+            return try connection.state.usage.reserveReply(bytes + parameterBytes)
+        } catch {
+            throw loop.count(error, of: connection.state.principal.credentials)
+        }
+    }
+
     /// Adds a request to the pending requests.
     /// - Parameter bytes: the memory that the request retains
     /// - Throws: `limitExceeded` if the user has too many requests or too much is buffered for the user
     private func begin(
         _ id: RequestID?, _ bytes: Int, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
-        in slot: BatchSlot?
+        in slot: BatchSlot?, reservation: ReplyReservation? = nil
     ) throws(WireError) -> PendingRequests.Ticket {
         if connection.state.phase == .closed {
             connection.state.usage.admitOrphan(bytes)
         } else {
             do throws(UsageRefusal) {
-                try connection.state.usage.admitRequest(bytes, batchBytes: slot?.batch.requestBytes ?? 0)
+                try connection.state.usage.admitRequest(bytes, batchBytes: slot?.batch.ownRequestBytes ?? 0)
             } catch {
                 throw loop.count(error, of: connection.state.principal.credentials)
             }
         }
         loop.traffic.requestsInFlight += 1
         return connection.state.pending.add(
-            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: bytes))
+            PendingRequest(
+                id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: bytes,
+                reservation: reservation))
     }
 
     /// Fails a pending request after a time, unless it is completed first.

@@ -20,6 +20,9 @@ final class UserUsage: Sendable {
     private let files = Atomic<Int>(0)
     private let leases = Atomic<Int>(0)
     private let descriptors: DescriptorCount
+    /// The number of reservations for large replies (``ReplyReservation``), and their part of ``chargedBytes``.
+    private let reservations = Atomic<Int>(0)
+    private let reserved = Atomic<Int>(0)
 
     init(of peer: PeerCredentials, _ descriptors: DescriptorCount = DescriptorCount()) {
         self.descriptors = descriptors
@@ -27,12 +30,15 @@ final class UserUsage: Sendable {
         isTrusted = peer.isTrusted
     }
 
-    /// Whether the user has no connections, requests or files. Closing a file may take long, so a user may have files
-    /// without a connection.
+    /// Whether the user has no connections, requests or files, and no task of a disconnected client builds a reply.
+    /// Closing a file may take long, so a user may have files without a connection.
     fileprivate var isUnused: Bool {
         connections.load(ordering: .relaxed) == 0 && requests.load(ordering: .relaxed) == 0
-            && files.load(ordering: .relaxed) == 0
+            && files.load(ordering: .relaxed) == 0 && reservations.load(ordering: .relaxed) == 0
     }
+
+    /// The buffered bytes that are only reserved for replies.
+    var reservedBytes: Int { reserved.load(ordering: .relaxed) }
 
     fileprivate func mayConnect(_ limits: ConnectionLimits) -> Bool {
         isTrusted || connections.load(ordering: .relaxed) < limits.effectiveConnectionsPerUser
@@ -89,8 +95,32 @@ final class UserUsage: Sendable {
     }
 
     /// Whether the buffered bytes exceed the limit.
-    func exceedsQueuedBytes(_ limits: ConnectionLimits) -> Bool {
-        chargedBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
+    /// - Parameter bytes: a part of the buffered bytes that does not count
+    func exceedsQueuedBytes(_ limits: ConnectionLimits, without bytes: Int = 0) -> Bool {
+        chargedBytes.load(ordering: .relaxed) - bytes > limits.queuedBytesPerUser
+    }
+
+    /// Charges the user for a large reply before it is built. The only reservation of a user is never refused, because
+    /// the user could otherwise never get a reply that may be larger than the limit.
+    /// - Parameter bytes: an upper bound of the memory that building and encoding the reply takes
+    /// - Throws: `limitExceeded` if the user has another reservation, and the buffered bytes would exceed the limit
+    func reserveReply(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> ReplyReservation {
+        let isOnly = reservations.add(1, ordering: .relaxed).oldValue == 0
+        reserved.add(bytes, ordering: .relaxed)
+        let total = chargedBytes.add(bytes, ordering: .relaxed).newValue
+        if isOnly || total <= limits.queuedBytesPerUser { return ReplyReservation(bytes, self) }
+        endReservation(bytes)
+        throw WireError(
+            .limitExceeded,
+            "user \(user) would have more than \(limits.queuedBytesPerUser) bytes queued "
+                + "(limits.queuedBytesPerUser), because this reply may need \(bytes) bytes and others are being made; "
+                + "read the pending replies, then retry")
+    }
+
+    fileprivate func endReservation(_ bytes: Int) {
+        chargedBytes.subtract(bytes, ordering: .relaxed)
+        reserved.subtract(bytes, ordering: .relaxed)
+        reservations.subtract(1, ordering: .relaxed)
     }
 
     /// The error for a request that is refused because of the buffered bytes.
@@ -157,11 +187,23 @@ final class DescriptorCount: Sendable {
     func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
-/// The users that have a connection, a request or a file.
+/// Memory that is charged to a user for a large reply, from before the reply is built until it was written or queued.
+/// The charge ends when the last reference is released. A task that builds the reply keeps a reference, so that the
+/// memory stays charged if the client disconnects.
+final class ReplyReservation: Sendable {
+    let bytes: Int
+    private let user: UserUsage
+
+    fileprivate init(_ bytes: Int, _ user: UserUsage) { (self.bytes, self.user) = (bytes, user) }
+
+    deinit { user.endReservation(bytes) }
+}
+
+/// The users that have a connection, a request, a file or a reservation for a reply.
 final class UserUsageTable: Sendable {
     private struct State {
         var users: [Int: UserUsage] = [:]
-        /// The users without connections whose files were not closed yet when their last connection ended.
+        /// The users without connections that had files or reservations when their last connection ended.
         var closing: Set<Int> = []
     }
 
@@ -214,8 +256,8 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// Removes the users whose last file was closed. Each connection of any user calls this method, because closing a
-    /// file does not use the lock. `closing` is nearly always empty.
+    /// Removes the users whose last file or reservation has ended. Each connection of any user calls this, because ending a
+    /// file or a reservation does not use the lock. `closing` is nearly always empty.
     private static func forgetClosed(_ state: inout State) {
         for user in state.closing {
             let usage = state.users[user]

@@ -73,9 +73,10 @@ final class StallMonitor {
 
     private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
         let usage = connection.state.usage
-        guard usage.user.exceedsQueuedBytes(usage.limits), let stalled = stalledTime(of: connection, at: now) else {
-            return false
-        }
+        // Memory that is only reserved for replies is not queued for a client that does not read.
+        guard usage.user.exceedsQueuedBytes(usage.limits, without: usage.user.reservedBytes),
+            let stalled = stalledTime(of: connection, at: now)
+        else { return false }
         return stalled >= min(maxStallOverLimit, usage.limits.stallTime)
     }
 

@@ -18,14 +18,22 @@ extension AgentInfo: Method {
 extension AgentStats: Method {
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let context = call.context
-        return .task(TaskReply { () async throws(WireError) in await context.stats() })
+        // The names and figures of a namespace take at most 256 bytes.
+        let size = ReplySize.atMost(256 * call.server.namespaces.all.count)
+        return .task(TaskReply(size: size) { () async throws(WireError) in await context.stats() })
     }
 }
 
 extension AgentClients: Method {
+    /// The usual maximum of the memory of one connection in the reply: its figures, and what it has acknowledged.
+    private static let bytesOfClient = 2048
+
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let connections = call.loop.registry
-        return .task(TaskReply { () async throws(WireError) in Result(clients: await connections.clients()) })
+        return .task(
+            TaskReply(size: .atMost(bytesOfClient * connections.connections)) { () async throws(WireError) in
+                Result(clients: await connections.clients())
+            })
     }
 }
 

@@ -8,7 +8,7 @@ extension ConfigExplain: Method {
         let namespace = try call.namespace(call.parameters.namespace)
         let (path, secrets) = (call.parameters.path, call.context.secrets(of: namespace))
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .atMost(namespace.bytesOfReply)) { () async throws(WireError) in
                 Result(await namespace.explain(path), of: namespace, hiding: secrets)
             })
     }

@@ -18,7 +18,7 @@ extension ConfigGet: Method {
             return .now(try read(parameters, namespace, namespace.publication.current))
         }
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 try await namespace.refresh(within: maximum, orWithin: parameters.staleIfErrorSeconds)
                 return try read(parameters, namespace, namespace.publication.current)
             })

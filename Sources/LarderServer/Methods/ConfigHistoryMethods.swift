@@ -4,9 +4,15 @@ import LarderConfig
 import LarderProtocol
 
 extension ConfigHistory: Method {
+    /// The usual maximum of the memory of a history: 128 snapshots with 4 KiB each.
+    private static let bytesOfHistory = 512 * 1024
+
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, limit) = (try call.namespace(call.parameters.namespace), call.parameters.limit)
-        return .task(TaskReply { () async throws(WireError) in await namespace.history(limit: limit) })
+        return .task(
+            TaskReply(size: .atMost(bytesOfHistory)) { () async throws(WireError) in
+                await namespace.history(limit: limit)
+            })
     }
 }
 
@@ -15,7 +21,10 @@ extension ConfigDiff: Method {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
         let visibility = call.visibility(in: namespace)
         return .task(
-            TaskReply { () async throws(WireError) in try await namespace.difference(parameters, visibility) })
+            TaskReply(size: namespace.size(ofReplyAbout: [parameters.from, parameters.to].compactMap(\.self))) {
+                () async throws(WireError) in
+                try await namespace.difference(parameters, visibility)
+            })
     }
 }
 
@@ -25,8 +34,13 @@ extension ConfigRollback: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
         let (peer, visibility) = (call.author, call.visibility(in: namespace))
+        let size: ReplySize =
+            switch parameters.action {
+            case .goBack(let revision, _): namespace.size(ofReplyAbout: [revision])
+            case .release: parameters.isDryRun ? .atMost(namespace.bytesOfReply) : .small
+            }
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: size) { () async throws(WireError) in
                 try await namespace.rollBack(parameters, by: peer, visibility)
             })
     }
@@ -38,7 +52,7 @@ extension ConfigPin: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: namespace.size(ofReplyAbout: [parameters.revision])) { () async throws(WireError) in
                 try await namespace.pin(parameters.pinned, revision: parameters.revision)
             })
     }
@@ -47,11 +61,27 @@ extension ConfigPin: Method {
 extension ConfigBackup: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, revision) = (try call.namespace(call.parameters.namespace), call.parameters.revision)
-        return .task(TaskReply { () async throws(WireError) in try await namespace.backup(ofRevision: revision) })
+        return .task(
+            TaskReply(size: namespace.size(ofReplyAbout: [revision].compactMap(\.self))) {
+                () async throws(WireError) in
+                try await namespace.backup(ofRevision: revision)
+            })
     }
 }
 
 extension ConfigNamespace {
+    /// An upper bound of the memory of a reply about the current documents, in bytes: a copy of the snapshot and of all
+    /// layers, and their encoded text.
+    var bytesOfReply: Int { 2 * publication.copiedBytes }
+
+    /// The size of a reply about snapshots of the history and the current one.
+    fileprivate func size(ofReplyAbout revisions: [Int]) -> ReplySize {
+        let current = publication.current.snapshot.revision
+        let past = Set(revisions.filter { $0 != current })
+        if past.isEmpty { return .atMost(bytesOfReply) }
+        return .measured { await self.bytesOfReply + self.store.history().copiedBytes(ofRevisions: past) }
+    }
+
     fileprivate func history(limit: Int?) async -> ConfigHistory.Result {
         let past = await store.history().snapshots()
         return ConfigHistory.Result(

@@ -26,7 +26,7 @@ extension ConfigOpen: Method {
         // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
         // it.
         return .task(
-            TaskReply(endsOnCancellation: true) { () async throws(WireError) in
+            TaskReply(size: .small, endsOnCancellation: true) { () async throws(WireError) in
                 try await files.file(publication)
             } finish: { opened, request in
                 opened.flatMap { opened in

@@ -6,7 +6,7 @@ extension ConfigSchema: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let namespace = try call.namespace(call.parameters.namespace)
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 guard let schema = await namespace.store.schema else {
                     throw WireError(
                         .notFound, "no schema is in force in namespace \"\(namespace.name)\"; the setting is \"schema\""

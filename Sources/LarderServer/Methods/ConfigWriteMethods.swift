@@ -72,7 +72,8 @@ extension ConfigIncrement: Method {
             path: parameters.path.segments,
             CounterStep(by: parameters.by, minimum: parameters.minimum, maximum: parameters.maximum), by: call.author)
         let (executor, visibility) = (call.loop.executor(for: namespace), call.visibility(in: namespace))
-        return .later { completion in
+        // The value of a conflict is a number.
+        return .later(size: .small) { completion in
             let handle = namespace.submit(
                 change.on(ChangeTerms(reason: parameters.reason)), on: executor
             ) { result in
@@ -101,8 +102,9 @@ extension ConfigPush: Method {
             value: parameters.document.detached(), version: version.isEmpty ? nil : UpstreamVersion(version),
             pushedBy: peer, reason: parameters.reason)
         let isDryRun = parameters.isDryRun
+        let size = isDryRun ? ReplySize.atMost(namespace.bytesOfReply) : .small
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: size) { () async throws(WireError) in
                 if isDryRun {
                     let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
                     return try await namespace.preview(change.on(terms), visibility).change
@@ -124,7 +126,9 @@ extension ConfigRefresh: Method {
         let (force, namespace) = (call.parameters.force, try call.namespace(call.parameters.namespace))
         let visibility = call.visibility(in: namespace)
         return .task(
-            TaskReply { () async throws(WireError) in try await namespace.refresh(force: force, visibility) })
+            TaskReply(size: .small) { () async throws(WireError) in
+                try await namespace.refresh(force: force, visibility)
+            })
     }
 }
 
@@ -135,19 +139,32 @@ extension MethodCall where Method.Result == ConfigChange {
     ) -> Outcome<ConfigChange> {
         let visibility = visibility(in: namespace)
         if isDryRun {
-            var reply = TaskReply { () async throws(WireError) in
+            var reply = TaskReply(size: .atMost(namespace.bytesOfReply)) { () async throws(WireError) in
                 try await namespace.preview(change, visibility).change
             }
             reply.retainedBytes = retainedBytes
             return .task(reply)
         }
         let executor = loop.executor(for: namespace)
-        return .later(retainedBytes: retainedBytes) { completion in
+        let size = change.sizeOfConflict(in: namespace.publication, visibility)
+        return .later(size: size, retainedBytes: retainedBytes) { completion in
             let handle = namespace.submit(change, on: executor) {
                 completion.complete(namespace.change($0, visibility))
             }
             return { _ in handle.cancel() }
         }
+    }
+}
+
+extension LayerChange {
+    /// The size of the error if a condition of the change does not hold. The error contains the value that differs.
+    fileprivate func sizeOfConflict(in publication: ConfigPublication, _ visibility: ValueVisibility) -> ReplySize {
+        guard visibility.mayRead, case .requested(_, let terms) = self, let condition = terms.condition,
+            !condition.comparisons.isEmpty
+        else { return .small }
+        let current = publication.current.snapshot.value
+        let bytes = condition.comparisons.map { current.value(at: JSONPath($0.path))?.textSize ?? 0 }
+        return .atMost(bytes.max() ?? 0)
     }
 }
 

@@ -156,6 +156,47 @@ extension Integration {
             }
         }
 
+        @Test(
+            "replies that are not read, and those that are being made, take little more memory than queuedBytesPerUser",
+            arguments: ["config.explain", "config.backup", "config.unset", "config.set"])
+        func largeReplies(method: String) throws {
+            let limit = 16 << 20
+            let settings = """
+                { limits: { queuedBytesPerUser: \(limit), lineBytes: 8388608, stallSeconds: 600 } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                let large = JSONValue.string(String(repeating: "x", count: 4 << 20))
+                try client.call("config.set", ["path": "large", "value": large])
+                let parameters: [String: JSONValue] = [
+                    "config.explain": [:], "config.backup": [:], "config.unset": ["path": "large", "dryRun": true],
+                    "config.set": ["path": "large", "value": 1, "ifValue": 2],
+                ]
+                let before = try agent.anonymousBytes()
+                let line = LineClient.text(id: 1, method, parameters[method] ?? [:])
+                let nonReaders = try (0..<40).map { _ in try agent.connect() }
+                for nonReader in nonReaders {
+                    try nonReader.send(Array(repeating: line, count: 8).joined(separator: "\n"))
+                }
+                var most = 0
+                // The request agent.stats itself is in flight, too.
+                try client.call(
+                    "agent.stats",
+                    until: { statistics in
+                        most = max(most, (try? agent.anonymousBytes()) ?? 0)
+                        return statistics["requests"]?["inFlight"] == 1
+                            && (statistics["refused"]?["queuedBytes"]?.int ?? 0) > 0
+                    })
+                // Without the reservations, the replies take more than a gigabyte. A reply is in memory several times
+                // while it is encoded and queued.
+                #expect(most - before < 8 * limit, "\(most - before)")
+                for nonReader in nonReaders { nonReader.close() }
+                try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                #expect(try client.call("config.get", ["large"])["revision"] == 1, "a refused request changed something")
+            }
+        }
+
         private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
 
         @Test(

@@ -33,7 +33,7 @@ struct MethodTests {
         add("needsReply", needsReply: true)
         let refused = MethodRegistry.Handler(lifetime: .connection, needsReply: false) {
             (dispatcher, request, slot, _) throws(WireError) in
-            var reply = TaskReply { () async throws(WireError) in AgentPing.Result() }
+            var reply = TaskReply(size: .small) { () async throws(WireError) in AgentPing.Result() }
             reply.onRefusal = { calls.add("refused") }
             try dispatcher.start(
                 reply, id: request.id, request.params, Admission("task", .nothing), .connection, in: slot)
@@ -94,7 +94,7 @@ struct MethodTests {
         let handler = MethodRegistry.Handler(lifetime: .connection, needsReply: false) {
             (dispatcher, request, slot, _) throws(WireError) in
             let end = AsyncStream<Never> { _ in }
-            var reply = TaskReply { () async throws(WireError) in
+            var reply = TaskReply(size: .small) { () async throws(WireError) in
                 for await _ in end {}
                 return AgentPing.Result()
             }

@@ -1,3 +1,4 @@
+import Foundation
 import LarderJSON
 import LarderProtocol
 import TestSupport
@@ -133,6 +134,58 @@ struct ConnectionUsageTests {
             #expect(try await Self.reply("small", from: client)["result"]?["value"]?.int == 1)
             try await client.end()
             #expect(Self.isUnused(client.usage))
+        }
+    }
+
+    @Test(
+        "a request whose reply may exceed the limit is refused before it starts if another large reply is being made",
+        arguments: [
+            ("config.explain", #""path":"a""#), ("config.diff", #""from":REVISION"#), ("config.backup", ""),
+            ("config.rollback", #""revision":REVISION,"dryRun":true"#),
+            ("config.set", #""path":"a","value":1,"dryRun":true"#), ("config.unset", #""path":"a","dryRun":true"#),
+            ("config.apply", #""changes":[{"op":"set","path":"a","value":1}],"dryRun":true"#),
+            ("config.push", #""document":{},"dryRun":true"#),
+            ("config.set", #""path":"a","value":1,"ifValue":2"#), ("config.unset", #""path":"a","ifValue":2"#),
+            ("config.apply", #""changes":[{"op":"set","path":"a","value":1,"ifValue":2}]"#),
+        ])
+    func largeReplies(method: String, parameters: String) async throws {
+        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+            try await client.send(Self.set(120_000, at: "a"))
+            let revision = try await Self.reply("set", from: client)["result"]?["revision"]?.int ?? 0
+            let params = "{\(parameters.replacingOccurrences(of: "REVISION", with: "\(revision)"))}"
+            let other = try client.usage.reserveReply(1, Self.limits)
+            let refused = try await Self.call("refused", method, params, client)
+            #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded", "\(method)")
+            withExtendedLifetime(other) {}
+        }
+        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+            try await client.send(Self.set(120_000, at: "a"))
+            let revision = try await Self.reply("set", from: client)["result"]?["revision"]?.int ?? 0
+            let params = "{\(parameters.replacingOccurrences(of: "REVISION", with: "\(revision)"))}"
+            let served = try await Self.call("served", method, params, client)
+            let error = served["error"]?["data"]?["name"]?.string
+            #expect(error != "limitExceeded" && (error == "conflict") == parameters.contains("ifValue"), "\(method)")
+            try await client.end()
+            #expect(Self.isUnused(client.usage))
+        }
+    }
+
+    @Test("a conflict with a large value is withheld if too much is buffered for the user", arguments: [false, true])
+    func largeConflict(isInBatch: Bool) async throws {
+        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+            try await client.send(Self.set(120_000, at: "a"))
+            _ = try await Self.reply("set", from: client)
+            client.usage.charge(Self.limits.queuedBytesPerUser + 1)
+            let set = #"{"id":"conflict","method":"config.set","params":{"path":"a","value":1,"ifValue":2}}"#
+            try await client.send((isInBatch ? "[\(set)]" : set) + "\n")
+            var reply: JSONValue?
+            while reply == nil {
+                for line in try await client.output() { reply = try JSONValue(parsing: line) }
+                await Task.yield()
+            }
+            let error = (isInBatch ? reply?[0] : reply)?["error"]?["data"]?["name"]?.string
+            #expect(error == "limitExceeded")
+            client.usage.charge(-Self.limits.queuedBytesPerUser - 1)
         }
     }
 

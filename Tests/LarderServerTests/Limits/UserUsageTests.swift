@@ -127,6 +127,28 @@ struct UserUsageTests {
         #expect(own.refusalOfFile(limits) == nil)
     }
 
+    @Test("the only large reply of a user is never refused; others must fit into the limit")
+    func reservations() throws {
+        let table = UserUsageTable()
+        let usage = try #require(table.join(.stranger, Self.limits))
+        usage.charge(200)
+        var first: ReplyReservation? = try usage.reserveReply(1000, Self.limits)
+        usage.charge(-200)
+        let refused = #expect(throws: WireError.self) { try usage.reserveReply(1, Self.limits) }
+        #expect(refused?.code == .limitExceeded && refused?.detail.contains("limits.queuedBytesPerUser") == true)
+        #expect(usage.reservedBytes == 1000)
+        #expect(!usage.exceedsQueuedBytes(Self.limits, without: first?.bytes ?? 0))
+        // A task can build a reply after its client has disconnected. The user then stays known.
+        table.leave(usage)
+        #expect(table.join(.stranger, Self.limits) === usage)
+        first = nil
+        #expect(usage.reservedBytes == 0 && !usage.exceedsQueuedBytes(Self.limits))
+        let second = try usage.reserveReply(60, Self.limits)
+        let third = try usage.reserveReply(40, Self.limits)
+        #expect(throws: WireError.self) { try usage.reserveReply(1, Self.limits) }
+        withExtendedLifetime((second, third)) {}
+    }
+
     @Test("buffered bytes are limited for every user, even the agent's own")
     func bytes() throws {
         let table = UserUsageTable()

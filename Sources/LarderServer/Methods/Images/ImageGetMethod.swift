@@ -136,7 +136,7 @@ private struct ImageGetRequest {
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
         let progress = query.reportsProgress ? id.map { DownloadNotifications(for: $0, on: connection) } : nil
         let report = progress?.report
-        var reply = TaskReply<ImageGet.Result> { () async throws(WireError) in
+        var reply = TaskReply<ImageGet.Result>(size: .small) { () async throws(WireError) in
             try await images.deliver(image, cached: cached, opening: wantsFile, reporting: report)
         } finish: { delivery, request in
             let result = finish(delivery, request)

@@ -6,7 +6,7 @@ extension ImagePeek: Method {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         let rights = call.connection.rights
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 let request = ImageRequest(
                     parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
                 let result = try await WireError.from { () async throws(ImageError) in
@@ -27,7 +27,8 @@ extension ImagePin: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (image, images) = (call.parameters, try call.server.imageService())
         let rights = call.connection.rights
-        return .task(TaskReply { () async throws(WireError) in try await images.pin(image, for: rights) })
+        return .task(
+            TaskReply(size: .small) { () async throws(WireError) in try await images.pin(image, for: rights) })
     }
 }
 
@@ -37,7 +38,7 @@ extension ImageUnpin: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (request, cache) = (ImageRequest(call.parameters), try call.server.imageService().cache)
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 try await WireError.from { () async throws(ImageError) in
                     let wasPinned = try await cache.explain(request).row?.isPinned ?? false
                     let isStillCached = try await cache.pin(request, false)
@@ -53,7 +54,7 @@ extension ImageRemove: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
             })
     }
@@ -66,7 +67,7 @@ extension ImageClear: Method {
         let (includesPinned, cache) = (call.parameters.includesPinned, try call.server.imageService().cache)
         let rights = call.connection.rights
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 try await WireError.from { () async throws(ImageError) in
                     let (images, bytes) = try await cache.clear(
                         includingPinned: includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
@@ -77,11 +78,14 @@ extension ImageClear: Method {
 }
 
 extension ImageList: Method {
+    /// An upper bound of the memory of an image in the reply: a URL of 8,192 bytes, and the other members.
+    private static let bytesOfImage = 10 * 1024
+
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         let rights = call.connection.rights
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .atMost(bytesOfImage * parameters.limit)) { () async throws(WireError) in
                 let (rows, next) = try await WireError.from { () async throws(ImageError) in
                     var prefix: ImagePrefix?
                     if let text = parameters.prefix { prefix = try ImagePrefix(text) }

@@ -14,7 +14,7 @@ extension ImagePrefetch: Method {
         let notifier = ProgressNotifier<ImageProgress>(to: connection)
         let relay = ProgressRelay(to: notifier, on: call.loop.eventLoop)
         let prefetch = PrefetchJob(parameters.items, images, for: rights)
-        var reply = TaskReply<Result> { () async throws(WireError) in
+        var reply = TaskReply<Result>(size: .small) { () async throws(WireError) in
             await prefetch.run(concurrency: concurrency) { now in
                 if let id { relay.pass(now.wire(for: id)) }
             }
@@ -24,6 +24,7 @@ extension ImagePrefetch: Method {
             notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
             return result(of: outcome, cancellation: request?.cancellation)
         }
+        // The failures refer to the URLs of the job, so they need no reservation that would last as long as the job.
         reply.retainedBytes = prefetch.retainedBytes
         return .task(reply)
     }

@@ -15,7 +15,7 @@ extension ImagePut: Method {
             content = .file(try receivedFile(call.connection))
         }
         return .task(
-            TaskReply { () async throws(WireError) in
+            TaskReply(size: .small) { () async throws(WireError) in
                 try await WireError.from { () async throws(ImageError) in
                     var image = ImageRequest(parameters.image)
                     image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
