@@ -40,7 +40,7 @@ package struct RevisionReservation: Sendable {
             return revision
         }
         logger.error(
-            "the file of reserved revisions is damaged; numbering continues far above the newest generation",
+            "namespace \(namespace): the file of reserved revisions, \(path), is damaged; numbering continues far above the newest generation",
             metadata: ["namespace": "\(namespace)", "file": "\(path)"])
         return highestName + Self.unknownRevisions
     }

@@ -119,9 +119,12 @@ final class ServiceStatus: Sendable {
         return state.withLock { state in
             let news = news.withLock { $0.take() }
             state.add(news)
+            let records = state.publications.sorted { $0.key < $1.key }
+                .map { (name: $0.key, record: $0.value.statusRecord) }
             let line = Self.line(
                 state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
-                refusing: state.publications.filter { $0.value.statusRecord.schema.refusal != nil }.keys.sorted(),
+                refusals: records.compactMap { name, record in record.refusal.map { (name, $0) } },
+                unwritable: records.filter(\.record.isUnwritable).map(\.name),
                 settingsProblem: news.settingsProblem)
             if !state.isReadyDue, line == state.reported { return true }
             let message = state.isReadyDue ? Message.ready(line) : .status(line)
@@ -144,11 +147,16 @@ final class ServiceStatus: Sendable {
         changes.raise()
     }
 
-    /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and the
-    /// problem of the settings.
-    /// - Parameter refusing: the namespaces whose schema has refused new content of a layer
+    /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and
+    /// problems.
+    /// - Parameters:
+    ///   - refusals: the namespaces of which new content was refused, with a short reason: systemd ignores messages of
+    ///     more than 4,096 bytes
+    ///   - unwritable: the namespaces whose state cannot be written to disk
     static func line(
-        _ namespaces: [(name: String, freshness: Freshness)], clients: Int, refusing: [String] = [],
+        _ namespaces: [(name: String, freshness: Freshness)], clients: Int,
+        refusals: [(name: String, reason: String)] = [],
+        unwritable: [String] = [],
         settingsProblem: String?
     ) -> String {
         var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
@@ -159,7 +167,10 @@ final class ServiceStatus: Sendable {
             line += ", \(worst.rawValue): \(list(namespaces.filter { $0.freshness == worst }.map(\.name)))"
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
-        if !refusing.isEmpty { line += "; new content refused by the schema: \(list(refusing))" }
+        if !unwritable.isEmpty { line += "; cannot write to disk: \(list(unwritable))" }
+        if !refusals.isEmpty {
+            line += "; refused new content: \(list(refusals.map { "\($0.name) (\($0.reason))" }))"
+        }
         if let settingsProblem {
             line += "; the new settings are invalid, so the previous ones stay in effect: \(settingsProblem)"
         }

@@ -23,11 +23,16 @@ struct ServiceStatusTests {
         #expect(many == "5 namespaces, stale: n0, n1, n2, 2 more; 2 clients")
     }
 
-    @Test("the status line names the namespaces whose schema has refused new content")
+    @Test("the status line names the namespaces of which content was refused, and those that cannot be written to disk")
     func refusals() {
         let line = ServiceStatus.line(
-            [("a", .fresh), ("b", .fresh)], clients: 1, refusing: ["b"], settingsProblem: nil)
-        #expect(line == "2 namespaces, fresh; 1 client; new content refused by the schema: b")
+            [("a", .fresh), ("b", .fresh)], clients: 1,
+            refusals: [("b", "layer host: search.limit: expected an integer"), ("c", "too old")],
+            unwritable: ["a", "b"], settingsProblem: nil)
+        #expect(
+            line
+                == "2 namespaces, fresh; 1 client; cannot write to disk: a, b; refused new content: "
+                + "b (layer host: search.limit: expected an integer), c (too old)")
     }
 
     @Test("the status line has the error if the settings were rejected")

@@ -220,9 +220,9 @@ struct StatusReport {
         ].compactMap(\.self)
         if !held.isEmpty { lines.append("current \(held.joined(separator: ", "))".printable) }
         // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
-        // response.
-        let none = held.isEmpty ? "no response yet" : "no response since the agent started"
-        lines.append(upstream.lastSuccessAt.map { "last response \(ago($0))" } ?? none)
+        // success. A response that is an error or was rejected is none.
+        let none = held.isEmpty ? "no success yet" : "no success since the agent started"
+        lines.append(upstream.lastSuccessAt.map { "last success \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {
             let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
             let last = upstream.lastAttemptAt.map { ", the last \(ago($0))" } ?? ""

@@ -71,9 +71,9 @@ struct SourceLog: Sendable {
         case .answering:
             if let failingSince {
                 let time = Self.text(seconds: (now - failingSince) / 1000)
-                logger.notice("namespace \(namespace): the source responds again after \(time)", metadata: metadata)
+                logger.notice("namespace \(namespace): the source works again after \(time)", metadata: metadata)
             } else {
-                logger.info("namespace \(namespace): the source responds", metadata: metadata)
+                logger.info("namespace \(namespace): the source works", metadata: metadata)
             }
             failingSince = nil
             failuresLoggedAt = [:]

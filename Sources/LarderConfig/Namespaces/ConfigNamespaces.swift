@@ -132,7 +132,7 @@ package final class ConfigNamespaces: Sendable {
                 }
             } catch {
                 environment.logger.error(
-                    "cannot open a new namespace; it is skipped until the next reload",
+                    "namespace \(configuration.name): cannot open the new namespace; it is skipped until the next reload: \(error)",
                     metadata: ["namespace": "\(configuration.name)", "error": "\(error)"])
             }
         }

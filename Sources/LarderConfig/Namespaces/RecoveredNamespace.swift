@@ -39,7 +39,7 @@ struct RecoveredNamespace: Sendable {
         files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
         lastGood = state.layers
         savedSchema = SavedSchema(
-            directory: directory, files: environment.files, logger: environment.logger)
+            namespace: configuration.name, directory: directory, files: environment.files, logger: environment.logger)
         readSchema()
         for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {

@@ -5,12 +5,14 @@ import Logging
 /// The file `schema.json` in the state directory of a namespace: the documents of the last usable schema. They stay in
 /// force after a restart if the schema file cannot be used then.
 struct SavedSchema: Sendable {
+    private let namespace: String
     private let path: String
     private let files: any FileSystem
     private let logger: Logger
 
     /// - Parameter directory: the state directory of the namespace
-    init(directory: String, files: any FileSystem, logger: Logger) {
+    init(namespace: String, directory: String, files: any FileSystem, logger: Logger) {
+        self.namespace = namespace
         path = directory + "/schema.json"
         self.files = files
         self.logger = logger
@@ -27,8 +29,8 @@ struct SavedSchema: Sendable {
             if try files.read(path) != bytes { try files.replace(path, with: bytes) }
         } catch {
             logger.warning(
-                "cannot save the schema; if its file is broken at the next start, nothing is validated",
-                metadata: ["error": "\(error)"])
+                "namespace \(namespace): cannot save the schema; if its file is broken at the next start, nothing is validated: \(error)",
+                metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }
 

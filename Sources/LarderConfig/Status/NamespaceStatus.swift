@@ -183,6 +183,9 @@ struct NamespaceStatus: Sendable {
     /// Whether the last write of a part failed.
     func hasStorageProblem(_ part: StoredPart) -> Bool { writeProblems[part] != nil }
 
+    /// Whether the last write of any part failed.
+    var isUnwritable: Bool { !writeProblems.isEmpty }
+
     /// The last of the failed writes; nil if no part of the state has one.
     private var writeError: ConfigStatusReport.Problem? { writeProblems.values.max { $0.at < $1.at } }
 
@@ -199,6 +202,13 @@ struct NamespaceStatus: Sendable {
 
     /// Whether there is a remote source but no remote document yet.
     func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
+
+    /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
+    var refusal: String? {
+        guard let refusal = schema.refusal else { return refreshes.refused?.reason.excerpt }
+        let what = refusal.layer.map { "layer \($0)" } ?? "settings"
+        return "\(what): \(refusal.problems.first?.text ?? "it violates the schema")".excerpt
+    }
 
     /// See ``ConfigStatusReport/confirmedAt``.
     func confirmedAt(holding layers: Layers) -> Int? {
@@ -323,6 +333,10 @@ package struct StatusRecord: Sendable {
 
     package var hasSource: Bool { status.hasRemote }
     package var schema: SchemaStatus { status.current.schema }
+    /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
+    package var refusal: String? { status.current.refusal }
+    /// Whether the state of the namespace cannot be written to disk.
+    package var isUnwritable: Bool { status.current.isUnwritable }
     package var confirmedAt: Int? { status.current.confirmedAt(holding: layers) }
     package var counters: ConfigStatusReport.Counters { status.current.counters(publishes: status.publishes) }
     var upstreamVersion: String? { layers.remote?.version?.text }

@@ -78,7 +78,7 @@ package actor ConfigStore {
             } catch {
                 opening.endWithProcess(in: StateDirectory.newEpoch())
                 logger.error(
-                    "cannot reserve revisions on disk; the state is served under an epoch that ends with the agent",
+                    "namespace \(storage.namespace): cannot reserve revisions on disk; the state is served under an epoch that ends with the agent: \(error)",
                     metadata: ["namespace": "\(storage.namespace)", "epoch": "\(opening.epoch)", "error": "\(error)"])
                 let lasting = ConfigError(
                     .storageFailed,
@@ -219,7 +219,7 @@ package actor ConfigStore {
     }
 
     /// Commits a change, and logs a failure. The committer logs refusals by the schema.
-    private func commit(_ change: LayerChange, orLog problem: Logger.Message) async {
+    private func commit(_ change: LayerChange, orLog problem: String) async {
         do {
             _ = try await commit(change)
         } catch {

@@ -48,7 +48,7 @@ final class StoreLog {
 
     func experimentsLeftOut(_ problem: String) {
         logger.warning(
-            "the experiments of the remote document are invalid and ignored; correct the document, or the setting experiments.member",
+            "namespace \(namespace): the experiments of the remote document are invalid and ignored; correct the document, or the setting experiments.member: \(problem)",
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
@@ -57,19 +57,19 @@ final class StoreLog {
         let what =
             refused.subject.layer.map { "new content of the layer \($0)" } ?? "the new settings of locks or experiments"
         logger.warning(
-            "the schema refuses \(what); the previous content stays in use: \(Self.list(refused.problems))",
+            "namespace \(namespace): the schema refuses \(what); the previous content stays in use: \(Self.list(refused.problems))",
             metadata: ["namespace": "\(namespace)", "version": "\(refused.version ?? "none")"])
     }
 
     func violatesSchema(_ problems: [SchemaProblem]) {
         logger.warning(
-            "the published configuration violates the schema: \(Self.list(problems))",
+            "namespace \(namespace): the published configuration violates the schema: \(Self.list(problems))",
             metadata: ["namespace": "\(namespace)"])
     }
 
     func schemaUnusable(_ problem: String) {
         logger.error(
-            "cannot use the schema; the previous schema, if any, stays in force: \(problem)",
+            "namespace \(namespace): cannot use the schema; the previous schema, if any, stays in force: \(problem)",
             metadata: ["namespace": "\(namespace)"])
     }
 
@@ -78,7 +78,9 @@ final class StoreLog {
         return problems.count > 3 ? "\(shown); \(problems.count - 3) more" : shown
     }
 
-    func failed(_ message: Logger.Message, _ error: any Error, level: Logger.Level = .error) {
-        logger.log(level: level, message, metadata: ["namespace": "\(namespace)", "error": "\(error)"])
+    func failed(_ message: String, _ error: any Error, level: Logger.Level = .error) {
+        logger.log(
+            level: level, "namespace \(namespace): \(message): \(error)",
+            metadata: ["namespace": "\(namespace)", "error": "\(error)"])
     }
 }

@@ -66,7 +66,7 @@ package final class GenerationDirectory: Sendable {
                 try fileSystem.remove(path + "/" + name)
             } catch {
                 logger.warning(
-                    "cannot remove an obsolete file",
+                    "namespace \(namespace): cannot remove an obsolete file: \(error)",
                     metadata: ["namespace": "\(namespace)", "error": "\(error)"])
             }
         }
@@ -103,7 +103,9 @@ package final class GenerationDirectory: Sendable {
         } catch {
             metadata["remains"] = "\(error)"
         }
-        logger.error("a saved generation is damaged and set aside; the previous one is used", metadata: metadata)
+        logger.error(
+            "namespace \(namespace): the saved generation \(path) is damaged and set aside; the previous one is used: \(reason)",
+            metadata: metadata)
         return nil
     }
 
@@ -251,7 +253,7 @@ package final class GenerationDirectory: Sendable {
             return Set(list.elements.compactMap(\.int))
         }
         logger.error(
-            "the list of pinned revisions is damaged; pin them again",
+            "namespace \(namespace): the list of pinned revisions is damaged, \(pinsPath); pin them again",
             metadata: ["namespace": "\(namespace)", "file": "\(pinsPath)"])
         return []
     }

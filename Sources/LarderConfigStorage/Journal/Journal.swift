@@ -86,11 +86,12 @@ package final class Journal: Sendable {
         }
         guard case .damaged = reader.ending else {
             return logger.warning(
-                "the journal ends with an invalid record: a crash cut off an unacknowledged write, or the last changes are damaged",
+                "namespace \(namespace): the journal \(path) ends with an invalid record: a crash cut off an unacknowledged write, or the last changes are damaged",
                 metadata: metadata)
         }
         logger.error(
-            "the journal is damaged and some changes are missing; the intact changes are used", metadata: metadata)
+            "namespace \(namespace): the journal \(path) is damaged and some changes are missing; the intact changes are used",
+            metadata: metadata)
     }
 
     // MARK: Records
@@ -167,7 +168,7 @@ package final class Journal: Sendable {
             state.size = size
         } catch {
             logger.warning(
-                "cannot shorten the journal; it occupies more disk space than it needs",
+                "namespace \(namespace): cannot shorten the journal; it occupies more disk space than it needs: \(error)",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }

@@ -113,7 +113,7 @@ struct CommandFormatTests {
                               1 h ago
                   source      http https://config.example.org/a.json
                               current version 17, etag "x"
-                              last response 2 h 5 min ago
+                              last success 2 h 5 min ago
                               5 failures since, the last 35 s ago
                               next attempt in 25 s
                   layers      host        412 B  /etc/larder/config.d, changed 1 d ago
@@ -155,10 +155,10 @@ struct CommandFormatTests {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
         namespace.upstream?.lastSuccessAt = nil
-        #expect(report.text([namespace]).contains("no response since the agent started"))
+        #expect(report.text([namespace]).contains("no success since the agent started"))
         namespace.upstream?.version = nil
         namespace.upstream?.etag = nil
-        #expect(report.text([namespace]).contains("no response yet"))
+        #expect(report.text([namespace]).contains("no success yet"))
     }
 
     @Test("status reports a namespace without a snapshot as not published yet")

@@ -59,7 +59,8 @@ extension Integration {
                 let restored = try third.call("config.get", ["n"])
                 #expect(restored["value"] == 2, "the change is not restored from the journal")
                 #expect((restored["revision"]?.int ?? 0) >= (set["revision"]?.int ?? 0))
-                try third.waitForLog("damaged and set aside")
+                try third.waitForLog(
+                    "namespace default: the saved generation \(generations)/\(newest) is damaged and set aside")
             }
         }
 

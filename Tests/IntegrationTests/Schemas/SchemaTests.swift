@@ -71,12 +71,12 @@ extension Integration {
                 try waitForMaximum(before)
                 #expect(try client.refusal("config.set", ["limit", 60]).name == "schemaViolation")
                 try home.write("host/a.json", "{\"limit\": 70}")
-                try agent.waitForLog("the schema refuses new content of the layer host")
+                try agent.waitForLog("namespace default: the schema refuses new content of the layer host")
                 // The agent accepts the file once the document to which the schema refers permits it.
                 try home.write("limit.json", "{\"maximum\": 80}")
                 try client.call("config.wait", ["path": "limit", "equals": 70])
                 try home.write("limit.json", "{")
-                try agent.waitForLog("cannot use the schema")
+                try agent.waitForLog("namespace default: cannot use the schema")
                 agent.kill()
                 let next = try home.start()
                 #expect(try next.connect().refusal("config.set", ["limit", 90]).name == "schemaViolation")
@@ -89,7 +89,7 @@ extension Integration {
         func refusedFile() throws {
             try withAgent("{\"limit\": 10}") { home, agent in
                 try home.write("host/a.json", "{\"limit\": 1000}")
-                try agent.waitForLog("the schema refuses new content of the layer host")
+                try agent.waitForLog("namespace default: the schema refuses new content of the layer host")
                 #expect(try agent.call("config.get")["value"] == ["limit": 10])
                 let status = try home.larder("status")
                 #expect(status.text.contains("expected at most 100, found a number"), "\(status.text)")
@@ -105,7 +105,7 @@ extension Integration {
         func watchedSchema() throws {
             try withAgent("{\"limit\": 10}") { home, agent in
                 try home.write("schema.json", "{\"type\": \"objekt\"}")
-                try agent.waitForLog("cannot use the schema")
+                try agent.waitForLog("namespace default: cannot use the schema")
                 let client = try agent.connect()
                 #expect(try client.refusal("config.set", ["limit", 1000]).name == "schemaViolation")
                 try home.write("schema.json", "{}")

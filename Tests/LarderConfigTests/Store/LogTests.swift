@@ -91,7 +91,7 @@ struct LogTests {
         var status = NamespaceStatus(source: .init("http", at: "http://origin/a"))
         status.remoteAnswered(changed: true, now: 1_000)
         log.note(status, now: 1_000)
-        #expect(lines.take().map(\.message) == ["namespace a: the source responds"])
+        #expect(lines.take().map(\.message) == ["namespace a: the source works"])
         for time in 2...50 {
             status.failed(ConfigError(.upstreamFailed, "refused"), documentSince: 1_000, now: time * 1_000)
             log.note(status, now: time * 1_000)
@@ -112,7 +112,7 @@ struct LogTests {
         log.note(status, now: 302_000)
         let end = lines.take()
         #expect(end.map(\.level) == [.notice])
-        #expect(end.first?.message == "namespace a: the source responds again after 5 min")
+        #expect(end.first?.message == "namespace a: the source works again after 5 min")
         #expect(end.first?.fields["state"] == "fresh")
     }
 
@@ -175,6 +175,25 @@ struct LogTests {
             }
         }
         #expect(logged.count == 8)
+    }
+
+    @Test("a line about a schema, experiments or a failed change names its namespace in the message")
+    func namespaces() {
+        let lines = LogRecorder()
+        let log = StoreLog(namespace: "shop", clock: ManualClock(), logger: lines.logger)
+        let problem = SchemaProblem(
+            path: JSONPath(["limit"]), schemaLocation: "#", keyword: "type", message: "expected an integer",
+            layer: .host)
+        let change = RefusedChange(subject: .files(.host), change: .recheck, problems: [problem], at: 0)
+        log.refusedBySchema(change)
+        log.violatesSchema([problem])
+        log.schemaUnusable("schema.json: line 3")
+        log.experimentsLeftOut("no name")
+        log.failed("cannot apply the schema", ConfigError(.storageFailed, "no space"))
+        let messages = lines.take().map(\.message)
+        #expect(messages.count == 5)
+        #expect(messages.allSatisfy { $0.hasPrefix("namespace shop: ") }, "\(messages)")
+        #expect(messages.last == "namespace shop: cannot apply the schema: no space")
     }
 
     @Test("unreadable files are logged once, and their recovery is logged")

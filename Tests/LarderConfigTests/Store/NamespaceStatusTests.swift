@@ -159,6 +159,24 @@ struct NamespaceStatusTests {
         }
     }
 
+    @Test("the status has the reason of refused content, of the schema first, in at most 200 characters")
+    func refusal() {
+        func refusal(_ status: NamespaceStatus) -> String? { StatusRecord(status, holding: Layers()).refusal }
+        var status = NamespaceStatus(source: nil)
+        #expect(refusal(status) == nil)
+        status.refused(nil, ConfigError(.rejected, "version 16 is older than 17"), now: 1)
+        #expect(refusal(status) == "version 16 is older than 17")
+        let problem = SchemaProblem(
+            path: JSONPath(["limit"]), schemaLocation: "#", keyword: "type", message: "expected an integer",
+            layer: .host)
+        status.schema.refusal = RefusedChange(
+            subject: .files(.host), change: .recheck, problems: [problem], at: 1)
+        #expect(refusal(status) == "layer host: \(problem.text)")
+        status.schema.refusal = nil
+        status.refused(nil, ConfigError(.rejected, String(repeating: "x", count: 999)), now: 1)
+        #expect(refusal(status)?.count == 201)
+    }
+
     @Test("a layer whose files are not watched reports the problem, and the freshness is unchanged")
     func watchProblem() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in

@@ -122,7 +122,7 @@ enum UpstreamCheck {
         if let upstream = namespace.upstream {
             let last = upstream.lastSuccessAt.map { now.milliseconds - $0.milliseconds }
             let answer =
-                last.map { "last response \(Human.ago(milliseconds: $0))" } ?? "no response since the agent started"
+                last.map { "last success \(Human.ago(milliseconds: $0))" } ?? "no success since the agent started"
             let next = upstream.nextAttemptAt.map { $0.milliseconds - now.milliseconds }
             let attempt = next.map { ", next attempt \(Human.ahead(milliseconds: $0))" } ?? ""
             lines.append("\(upstream.kind) \(upstream.location): \(answer)\(attempt)")
