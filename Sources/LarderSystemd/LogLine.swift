@@ -93,10 +93,10 @@ enum LogLine {
     }
 
     /// Whether a character could end the line, control the terminal or reorder the text: control characters (C0, DEL,
-    /// C1), line and paragraph separators, and bidirectional overrides and isolates.
+    /// C1), line and paragraph separators, and bidirectional marks, overrides and isolates.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
-        case 0...0x1f, 0x7f...0x9f, 0x2028...0x202e, 0x2066...0x2069: true
+        case 0...0x1f, 0x7f...0x9f, 0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069: true
         default: false
         }
     }

@@ -39,9 +39,10 @@ struct TextLogHandlerTests {
     @Test("line breaks, terminal escapes and text direction overrides in message, key or value are escaped")
     func injection() {
         let line = Self.line(
-            "a\r\nb\u{1b}[2J\u{85}\u{2028}\u{202e}", ["k\ney": "v\n2025-01-01T00:00:00.000Z error forged"])
+            "a\r\nb\u{1b}[2J\u{85}\u{2028}\u{202e}\u{61c}\u{200f}",
+            ["k\ney": "v\n2025-01-01T00:00:00.000Z error forged"])
         #expect(
-            line == "2025-03-01T12:00:00.250Z info a\\r\\nb\\u{1b}[2J\\u{85}\\u{2028}\\u{202e} "
+            line == "2025-03-01T12:00:00.250Z info a\\r\\nb\\u{1b}[2J\\u{85}\\u{2028}\\u{202e}\\u{61c}\\u{200f} "
                 + "\"k\\ney\"=\"v\\n2025-01-01T00:00:00.000Z error forged\"\n")
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import LarderEncoding
 import LarderJSON
 import TestSupport
@@ -12,6 +13,10 @@ struct TerminalTextTests {
         #expect("a\tb\nc".terminalText == "a\tb\nc")
         #expect("\u{9B}2J\u{7F}\u{85}\u{202E}x\u{2066}".terminalText == #"\u009b2J\u007f\u0085\u202ex\u2066"#)
         #expect("\u{1B}]0;t\u{07}\r\n".terminalText == "\\u001b]0;t\\u0007\\u000d\n")
+        for value: UInt32 in [0x61C, 0x200E, 0x200F, 0x2028, 0x2029] + Array(0x202A...0x202E) + Array(0x2066...0x2069) {
+            let scalar = Unicode.Scalar(value)!
+            #expect("a\(scalar)b".terminalText == "a\(String(format: "\\u%04x", value))b")
+        }
         #expect("schön 😀".terminalText == "schön 😀")
     }
 

@@ -22,7 +22,7 @@ struct LayerChangeTests {
     @Test("a document that is pushed before the document of a removed source is dropped stays")
     func pushedBeforeDrop() async throws {
         try await withStore { store in
-            let document = SourceDocument(value: ["a": 1], versionPath: nil, validator: nil)
+            let document = SourceDocument(value: ["a": 1])
             _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
             #expect(try await store.commit(.dropRemote).changed == false)
             #expect(store.publication.current.snapshot.value == ["a": 1])
