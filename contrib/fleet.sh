@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 tests=Tests/LarderUpstreamTests/Fleet
 for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/{HTTPDate,RetryAfter}.swift \
   Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
-  "$tests"/{Fleet,StreamFleet,FleetScenario}.swift; do
+  "$tests"/{Fleet,LongPollFleet,StreamFleet,FleetScenario}.swift; do
   grep -vE '^(internal |@testable )?import (TestSupport|Larder[A-Za-z]+)$' "$file" > "$work/$(basename "$file")"
 done
 cat > "$work/main.swift" <<'SWIFT'

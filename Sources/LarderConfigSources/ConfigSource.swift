@@ -73,6 +73,9 @@ package enum FetchOccasion: Sendable, Hashable {
 package enum SourceAnswer: Sendable {
     /// The document has not changed.
     case notModified
+    /// A long poll ended without a response from the origin, as if at the time limit of a load balancer. Whether the
+    /// source works, and whether its document has changed, is unknown. Only for the occasion `awaiting`.
+    case waitEnded
     /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)
 }

@@ -16,6 +16,21 @@ struct HTTP2ErrorTests {
         }
     }
 
+    @Test("a stream that is closed before the response counts as a closed connection, unless it is closed for an error")
+    func closedStream() throws {
+        let url = try FetchURL("https://img.example/a.png")
+        for (code, expected) in [
+            (HTTP2ErrorCode.cancel, UpstreamError.Code.connectionClosed), (.noError, .connectionClosed),
+            (.internalError, .truncated),
+        ] {
+            let closed = NIOHTTP2Errors.streamClosed(streamID: 1, errorCode: code)
+            for error in [closed, NIOHTTP2Errors.streamError(streamID: 1, baseError: closed)] as [any Error] {
+                #expect(UpstreamError(before: error, from: url).code == expected)
+                #expect(UpstreamError(within: error, from: url, received: 5).code == .truncated)
+            }
+        }
+    }
+
     @Test("no error of HTTP/2 shows a source file")
     func places() throws {
         let url = try FetchURL("https://img.example/a.png")

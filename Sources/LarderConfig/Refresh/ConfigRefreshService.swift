@@ -17,6 +17,8 @@ package actor ConfigRefreshService {
         /// Whether no new document was obtained: the source reported that its document has not changed, or there is no
         /// source.
         package var notModified: Bool
+        /// Whether a long poll ended without a response; see ``SourceAnswer/waitEnded``.
+        package var hasOnlyWaited = false
         /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
         /// The version of the remote document when the command ended; nil for none.
@@ -221,6 +223,11 @@ package actor ConfigRefreshService {
             case .notModified:
                 await store.refreshConfirmed()
                 return unchanged
+            case .waitEnded:
+                await store.refreshCancelled()
+                var outcome = unchanged
+                outcome.hasOnlyWaited = true
+                return outcome
             case .document(var document):
                 document.source = source.identity
                 let commit = try await store.replaceRemote(

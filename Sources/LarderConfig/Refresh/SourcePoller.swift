@@ -33,14 +33,23 @@ struct SourcePoller: Sendable {
         var plan = PollPlan(schedule)
         var event = start
         var isAwaiting = false
+        // Whether the last long poll ended so early that the next one has to wait for the schedule.
+        var isImpatient = false
         while await pause(plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)) {
             do {
                 if isAwaiting {
-                    event = try await awaitChange()
+                    let (next, isEarly) = try await awaitChange()
+                    event = next
+                    if event == .waitEnded {
+                        // An ordinary poll shows whether the source works. Only its failure counts.
+                        isAwaiting = false
+                        isImpatient = isEarly
+                    }
                 } else {
                     _ = try await refresher.refreshIfNeeded()
                     isAwaiting = source.longPollWait != nil
-                    event = isAwaiting ? .waited : .answered
+                    event = isAwaiting && !isImpatient ? .waited : .answered
+                    isImpatient = false
                 }
             } catch {
                 // Another command has cancelled the long poll. The cancellation is not a failure.
@@ -49,6 +58,7 @@ struct SourcePoller: Sendable {
                     continue
                 }
                 isAwaiting = false
+                isImpatient = false
                 // If the status counts only one consecutive failure, a refresh by another caller may have succeeded
                 // since the previous failed poll. Earlier failures then no longer increase the delay.
                 if store.publication.statusRecord.consecutiveFailures == 1 { plan.forgetFailures() }
@@ -70,12 +80,16 @@ struct SourcePoller: Sendable {
     }
 
     /// Sends one long poll.
-    private func awaitChange() async throws(ConfigError) -> PollPlan.Event {
+    /// - Returns: `isEarly`: whether the long poll lasted less than half of its wait and half of the interval. If a
+    ///   load balancer ends all long polls so early, they must not cause many more requests than polls would.
+    private func awaitChange() async throws(ConfigError) -> (event: PollPlan.Event, isEarly: Bool) {
         let wait = source.longPollWait ?? .zero
         await store.nextAttempt(at: nil)
         let (outcome, duration) = try await measured(on: clock)
-        if duration >= wait / 2 { return .waited }
-        return outcome.commit.layerChanged ? .changedEarly : .answered
+        let isEarly = duration < min(wait, schedule.interval) / 2
+        if outcome.hasOnlyWaited { return (.waitEnded, isEarly) }
+        if duration >= wait / 2 { return (.waited, isEarly) }
+        return (outcome.commit.layerChanged ? .changedEarly : .answered, isEarly)
     }
 
     private func measured(

@@ -38,9 +38,10 @@ struct GraphQLExchange {
     /// - Parameter hasOtherBody: whether there is another body to send if the server cannot use this one
     private func send(_ http: FetchRequest, hasOtherBody: Bool) async throws(ConfigError) -> Verdict {
         switch try await fetcher.answer(to: http) {
-        case nil, .notModified: return .answer(.notModified)
-        case .document(let document): return try await judge(document, hasOtherBody: hasOtherBody)
-        case .problem(let error, let document):
+        case .waitEnded: return .answer(.waitEnded)
+        case .unchanged, .response(.notModified): return .answer(.notModified)
+        case .response(.document(let document)): return try await judge(document, hasOtherBody: hasOtherBody)
+        case .response(.problem(let error, let document)):
             let isGraphQL = document.metadata.mediaType == GraphQLRequest.mediaType
             if isGraphQL, 200..<300 ~= document.metadata.status {
                 return try await judge(document, hasOtherBody: hasOtherBody)

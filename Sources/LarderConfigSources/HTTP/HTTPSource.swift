@@ -38,10 +38,11 @@ struct HTTPSource: ConfigSource {
                 .answer(to: request)
         }
         switch try await fetcher.answer(to: request) {
-        case nil, .notModified: return .notModified
-        case .document(let answer):
+        case .waitEnded: return .waitEnded
+        case .unchanged, .response(.notModified): return .notModified
+        case .response(.document(let answer)):
             return .document(try await reader.document(in: answer.body, validator: answer.validator))
-        case .problem(let error, _): throw ConfigError(error)
+        case .response(.problem(let error, _)): throw ConfigError(error)
         }
     }
 
@@ -63,18 +64,35 @@ extension HTTPSourceSettings.LongPoll {
     }
 }
 
+/// The result of a source's request.
+enum HTTPAnswer: Sendable {
+    case response(FetchResponse)
+    /// A long poll ended with an empty response, which means that nothing has changed.
+    case unchanged
+    /// A long poll was ended by a proxy or load balancer; see ``SourceAnswer/waitEnded``.
+    case waitEnded
+}
+
 extension HTTPFetcher {
     /// Sends the request of a source, and converts its errors to ``ConfigError``.
-    /// - Returns: nil if a long poll ended with an empty response, which means that nothing has changed
-    package func answer(to request: FetchRequest) async throws(ConfigError) -> FetchResponse? {
+    func answer(to request: FetchRequest) async throws(ConfigError) -> HTTPAnswer {
         do {
-            return try await fetch(request)
+            let response = try await fetch(request)
+            if request.awaitsChange, case .problem(let error, _) = response, error.endsWait { return .waitEnded }
+            return .response(response)
         } catch {
             // Some origins send an empty response after a long poll without a change.
-            if request.awaitsChange, error.code == .empty { return nil }
+            if request.awaitsChange, error.code == .empty { return .unchanged }
+            if request.awaitsChange, error.endsWait { return .waitEnded }
             throw ConfigError(error)
         }
     }
+}
+
+extension UpstreamError {
+    /// Whether proxies and load balancers end a long poll in this way when they reach a time limit or restart: with the
+    /// status 408 or 504, or by closing the connection.
+    fileprivate var endsWait: Bool { code == .connectionClosed || status == 408 || status == 504 }
 }
 
 extension ConfigError {

@@ -40,9 +40,16 @@ extension UpstreamError {
         }
     }
 
+    /// Whether the stream of an HTTP/2 request was closed, and not because of an error.
+    private static func isEndOfStream(_ error: any Error) -> Bool {
+        let error = (error as? NIOHTTP2Errors.StreamError)?.baseError ?? error
+        guard let closed = error as? NIOHTTP2Errors.StreamClosed else { return false }
+        return [.noError, .cancel, .refusedStream].contains(closed.errorCode)
+    }
+
     private static func ofConnection(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         let place = url.place
-        if isEnd(error) {
+        if isEnd(error) || isEndOfStream(error) {
             return UpstreamError(
                 .connectionClosed,
                 "\(place) closed the connection before the response to \(url.display) was complete; check the log of that server"

@@ -10,6 +10,7 @@
 /// - the first request after a change of the settings, within a short window
 /// - one early retry after the first failure of a host with a document, 0.1 to 0.5 intervals later
 /// - long polls, which follow each other
+/// - the poll after a long poll without a response, up to 0.1 intervals later
 /// - refreshes by clients
 ///
 /// Hosts that have a document therefore put at most twice the usual load on an origin after an outage, and only the
@@ -30,6 +31,9 @@ package struct PollPlan: Sendable, Hashable {
         /// The next long poll can begin at once: the last poll succeeded, or the last long poll lasted at least half of
         /// its wait or was cancelled for another request.
         case waited
+        /// A long poll ended without a response of the source. An ordinary poll has to show whether the source works. A
+        /// load balancer that restarts ends the long polls of all hosts in the same second.
+        case waitEnded
         /// A long poll returned another document in less than half of its wait. The next long poll follows after a
         /// short pause, because some sources return another document every time.
         case changedEarly
@@ -61,6 +65,8 @@ package struct PollPlan: Sendable, Hashable {
     /// A start of the agent after this uptime of the host is not part of a power-up of many hosts, so streams connect
     /// sooner.
     private static let minUptimeOfRestart = Duration.seconds(600)
+    /// The shortest time over which hosts spread the polls that follow ended long polls.
+    private static let minConfirmationWindow = Duration.milliseconds(500)
     /// The maximum pause between long polls of a source that always has another document.
     private static let maxLongPollPause = Duration.seconds(1)
 
@@ -102,6 +108,8 @@ package struct PollPlan: Sendable, Hashable {
         case .waited:
             backoff.reset()
             return .zero
+        case .waitEnded:
+            return schedule.splay(within: max(schedule.interval / 10, Self.minConfirmationWindow))
         case .changedEarly:
             backoff.reset()
             return .random(from: .zero, to: Self.maxLongPollPause, using: &generator)

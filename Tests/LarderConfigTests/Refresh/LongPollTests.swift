@@ -18,7 +18,7 @@ struct LongPollTests {
         try await StoreFixture().withFlow(source) { (store, refresher, source) async throws in
             let poller = SourcePoller(
                 source: source, refresher: refresher, store: store,
-                schedule: PollSchedule(interval: .seconds(100), seed: "test"), clock: clock,
+                schedule: Self.schedule, clock: clock,
                 wallClock: WallClock { 0 }, generator: SeededGenerator(seed: 1))
             let task = Task { await poller.run(after: .started(holding: false)) }
             try await body(store, refresher, source, clock)
@@ -68,6 +68,64 @@ struct LongPollTests {
             await source.nextRequest().answer(["v": 1])
             await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
+            #expect(await source.nextRequest().occasion == .awaiting)
+        }
+    }
+
+    private static let schedule = PollSchedule(interval: .seconds(100), seed: "test")
+    /// The time in which an ordinary poll follows a long poll without a response.
+    private static let confirmation = schedule.splay(within: .seconds(10))
+
+    @Test("a long poll without a response is no failure; an ordinary poll and the next long poll follow")
+    func waitEnded() async throws {
+        try await withPoller { (store, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            for _ in 0..<3 {
+                let wait = await source.nextRequest()
+                #expect(wait.occasion == .awaiting)
+                clock.advance(by: .seconds(31))
+                wait.endWait()
+                await clock.waitForSleepers(1)
+                #expect(clock.nextDeadline == clock.now.advanced(by: Self.confirmation))
+                let status = store.publication.status
+                #expect(status.freshness == .fresh)
+                #expect(status.lastError == nil && status.upstream?.consecutiveFailures == 0)
+                clock.advance(by: Self.confirmation)
+                let poll = await source.nextRequest()
+                #expect(poll.occasion == .asked)
+                poll.answerNotModified()
+            }
+            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(store.publication.current.freshness == .fresh)
+        }
+    }
+
+    @Test("if the poll after a long poll without a response fails, the namespace is stale")
+    func failureAfterWait() async throws {
+        try await withPoller { (store, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            await source.nextRequest().endWait()
+            await clock.waitForSleepers(1)
+            clock.advance(by: Self.confirmation)
+            await source.nextRequest().fail()
+            await clock.waitForSleepers(1)
+            #expect(store.publication.current.freshness == .stale)
+            #expect(store.publication.status.upstream?.consecutiveFailures == 1)
+        }
+    }
+
+    @Test("if long polls end at once without a response, the next one is sent on schedule")
+    func waitEndedAtOnce() async throws {
+        try await withPoller { (_, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            await source.nextRequest().endWait()
+            await clock.waitForSleepers(1)
+            clock.advance(by: Self.confirmation)
+            await source.nextRequest().answerNotModified()
+            await clock.waitForSleepers(1)
+            let next = try #require(clock.nextDeadline)
+            #expect(clock.now.duration(to: next) >= .seconds(25), "a quarter of the interval")
+            clock.advance(by: clock.now.duration(to: next))
             #expect(await source.nextRequest().occasion == .awaiting)
         }
     }

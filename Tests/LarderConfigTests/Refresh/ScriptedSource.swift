@@ -34,6 +34,9 @@ final class ScriptedSource: ConfigSource {
             answer.yield(.success(.document(document)))
         }
 
+        /// Ends a long poll without a response.
+        func endWait() { answer.yield(.success(.waitEnded)) }
+
         func answerNotModified() { answer.yield(.success(.notModified)) }
 
         func fail(_ message: String = "the origin is down", retryAfter: Duration? = nil) {

@@ -20,6 +20,8 @@ struct Fleet {
         /// When the host sends its next request or, if `isWaiting`, stops waiting for the response to its last one.
         var due = Duration.zero
         var isWaiting = false
+        /// Whether the connection that the host reuses for its next request has been closed.
+        var isConnectionClosed = false
         var lastAnswer: Duration?
     }
 
@@ -79,6 +81,11 @@ struct Fleet {
         }
     }
 
+    /// Closes the connections that hosts reuse for their next requests. No host notices this before it sends a request.
+    mutating func closeConnections() {
+        for index in hosts.indices { hosts[index].isConnectionClosed = true }
+    }
+
     /// Sends the next request of a host, or ends one that was not answered in time.
     private mutating func handle(_ index: Int, _ origin: (Duration, Int) -> Answer) {
         if hosts[index].isWaiting {
@@ -86,6 +93,11 @@ struct Fleet {
             return plan(index, after: .failed(holding: hosts[index].hasDocument, retryAfter: nil))
         }
         load[load.count - 1] += 1
+        if hosts[index].isConnectionClosed {
+            // The host repeats the request over a new connection.
+            hosts[index].isConnectionClosed = false
+            load[load.count - 1] += 1
+        }
         switch origin(hosts[index].due, load[load.count - 1]) {
         case .document:
             hosts[index].hasDocument = true

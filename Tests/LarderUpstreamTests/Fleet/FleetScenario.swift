@@ -34,7 +34,9 @@ struct FleetScenario: Sendable {
     let run: @Sendable (_ count: Int, _ seed: UInt64) -> [Figure]
 
     static let all =
-        outages.map(polling) + [upgrade, cut(hasOtherEndpoints: false), cut(hasOtherEndpoints: true)]
+        outages.map(polling) + [closedConnections] + [0, 3, 10].map(longPolling) + [
+            upgrade, cut(hasOtherEndpoints: false), cut(hasOtherEndpoints: true),
+        ]
         + outages.map { streaming($0, hasOtherEndpoints: false) }
         + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
 
@@ -73,6 +75,37 @@ struct FleetScenario: Sendable {
                 Figure("after", load[end...], mean: mean, limit: 2.1),
                 Figure("10 minutes after", load[(end + 600)...], mean: mean, limit: 1.1),
             ]
+        }
+    }
+
+    /// A load balancer is restarted while hosts reuse their connections, which are kept for 15 s after a request.
+    private static let closedConnections = FleetScenario(
+        name: "polls every 10 s over reused connections, restart of a load balancer"
+    ) { count, seed in
+        let start = 60
+        let load = load(count, seed) { count, seed in
+            var fleet = Fleet(count: count, interval: .seconds(10), hasDocument: true, seed: seed) {
+                .random(from: .zero, to: .seconds(10), using: &$0)
+            }
+            fleet.run(until: .seconds(start)) { _, _ in .document }
+            fleet.closeConnections()
+            fleet.run(until: .seconds(start + 60)) { _, _ in .document }
+            return fleet.load
+        }
+        return [Figure("after", load[start...], mean: Double(count) / 10, limit: 2.1)]
+    }
+
+    /// A load balancer is restarted, which ends all long polls. Each host then sends a poll and the next long poll.
+    private static func longPolling(_ outage: Int) -> FleetScenario {
+        FleetScenario(name: "long polls, interval of 60 s, restart of a load balancer within \(outage) s") {
+            count, seed in
+            let start = 120
+            let load = load(count, seed) { count, seed in
+                var fleet = LongPollFleet(count: count, interval: .seconds(60), seed: seed)
+                fleet.run(until: .seconds(start + 300), outage: .seconds(start)..<(.seconds(start + outage)))
+                return fleet.load
+            }
+            return [Figure("after", load[start...], mean: Double(count) / 6, limit: 2.1)]
         }
     }
 

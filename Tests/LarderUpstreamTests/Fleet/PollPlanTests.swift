@@ -86,6 +86,17 @@ struct PollPlanTests {
         }
     }
 
+    @Test("after a long poll without a response, a host polls at its offset in a tenth of the interval or in 0.5 s")
+    func waitEnded() {
+        var generator = SeededGenerator(seed: 9)
+        for (interval, window) in [(60, Duration.seconds(6)), (1, .milliseconds(500))] {
+            let schedule = PollSchedule(interval: .seconds(interval), seed: "a")
+            var plan = PollPlan(schedule)
+            let delay = plan.delay(after: .waitEnded, at: Self.start, using: &generator)
+            #expect(delay == schedule.splay(within: window))
+        }
+    }
+
     @Test("after a first failure a host that has a document retries within half an interval, then only on schedule")
     func failures() {
         var generator = SeededGenerator(seed: 3)
@@ -143,7 +154,7 @@ struct PollPlanTests {
         var generator = SeededGenerator(seed: 7)
         var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))
         let events: [PollPlan.Event] = [
-            .started(holding: true), .restarted, .failed(holding: true, retryAfter: nil), .reconfigured,
+            .started(holding: true), .restarted, .waitEnded, .failed(holding: true, retryAfter: nil), .reconfigured,
             .failed(holding: true, retryAfter: .seconds(-1)), .failed(holding: false, retryAfter: .seconds(1e18)),
             .failed(holding: true, retryAfter: nil), .unanswered, .answered,
         ]
