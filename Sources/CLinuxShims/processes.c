@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,8 @@ int larder_start(const larder_program *program) {
     errno = failure;
     return -1;
 }
+
+int larder_open_process(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 
 int larder_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 

@@ -27,6 +27,10 @@ typedef struct {
 /// process ID once the program runs. Returns -1 with errno set if the program cannot be run; then there is no child.
 int larder_start(const larder_program *program);
 
+/// Opens a descriptor of a child, which becomes readable when the child has ended: pidfd_open(2). Returns -1 with errno
+/// set if it is not supported.
+int larder_open_process(int process);
+
 /// Makes this process the parent of orphaned descendants: prctl(2), PR_SET_CHILD_SUBREAPER. Returns 0, or -1 with errno
 /// set.
 int larder_adopt_orphans(void);

@@ -19,8 +19,10 @@ struct ExecSupervisor {
         case send(CInt)
         /// Send the processes of the program's group SIGTERM or SIGKILL.
         case sendGroup(CInt)
-        /// Report why the change of the variables is not applied.
+        /// Report why the change of the variables is not applied yet.
         case refuse(Failure)
+        /// Report that the program is killed, because it has not ended within ``Timing/stopTimeout``.
+        case reportKill
         /// End this process in the way that the program ended.
         case end(ProgramEnd)
     }
@@ -72,6 +74,8 @@ struct ExecSupervisor {
     /// The variables with which the program ran before it was last started again.
     private var previous: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
+    /// The last obstacle to the pending change, and the number of attempts that it has prevented.
+    private var refusal: (failure: Failure, count: Int)?
     private var lastAction: Duration
     /// Whether and how long changes are recorded but not handled. They wait after this process has received SIGINT or
     /// SIGTERM, which the program gets as well and may end by.
@@ -127,8 +131,12 @@ struct ExecSupervisor {
             // The change was reverted before the program was stopped or signalled, so there is no reaction. A program
             // that is already being stopped is restarted with the newest variables.
             if case .running = phase { pending = nil } else { pending?.variables = variables }
+            refusal = nil
             return
         }
+        // A change that could not be applied waits for a retry, which must not delay a new one.
+        let isRetry = refusal != nil && pending?.variables == variables
+        if !isRetry, refusal.take() != nil { pending = nil }
         let due = pending?.due ?? max(now + timing.splay * fraction(), lastAction + timing.interval)
         pending = (variables, due)
     }
@@ -147,7 +155,7 @@ struct ExecSupervisor {
         switch phase {
         case .stopping(let deadline?) where now >= deadline:
             phase = .stopping(deadline: nil)
-            return [.sendGroup(SIGKILL)]
+            return [.reportKill, .sendGroup(SIGKILL)]
         case .emptying(let end, let restarts, let deadline, let isKilled) where now >= deadline:
             if isKilled { return groupEmptied(now: now) }
             phase = .emptying(end, restarts: restarts, deadline: now + Self.killTimeout, isKilled: true)
@@ -158,9 +166,12 @@ struct ExecSupervisor {
             guard case .signal(let number) = reaction else {
                 // The running program is better than one that cannot be started.
                 if let failure = obstacle(pending.variables) {
-                    self.pending = nil
-                    return [.refuse(failure)]
+                    let previous = refusal
+                    refusal = (failure, (previous?.count ?? 0) + 1)
+                    self.pending?.due = now + Self.retryDelay(after: previous?.count ?? 0)
+                    return previous?.failure == failure ? [] : [.refuse(failure)]
                 }
+                refusal = nil
                 phase = .stopping(deadline: now + timing.stopTimeout)
                 return [.send(SIGTERM)]
             }
@@ -197,6 +208,9 @@ struct ExecSupervisor {
         inForce = previous
         return previous
     }
+
+    /// The delay before the next attempt to apply a change: 1 s, doubled after each attempt, and at most 64 s.
+    private static func retryDelay(after attempts: Int) -> Duration { .seconds(1 << min(attempts, 6)) }
 
     private mutating func act(_ variables: EnvironmentVariables, _ now: Duration) {
         inForce = variables

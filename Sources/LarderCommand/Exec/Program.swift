@@ -26,6 +26,8 @@ struct Program {
     enum Group {
         /// The group of this process.
         case shared
+        /// A new group that the program leads, which must not read from a terminal.
+        case separate
         /// A new group that the program leads. It gets the foreground of a terminal, if there is one. The variables of
         /// systemd that name this process name the program instead.
         case own(terminal: CInt?)
@@ -38,14 +40,15 @@ struct Program {
     /// - Returns: the process ID of the child, for which the caller must wait (waitpid(2)).
     /// - Throws: ``Failure`` if the program cannot be run.
     func start(in group: Group, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
-        let (leadsGroup, terminal): (Bool, CInt?) =
+        let (leadsGroup, namesChild, terminal): (Bool, Bool, CInt?) =
             switch group {
-            case .shared: (false, nil)
-            case .own(let terminal): (true, terminal)
+            case .shared: (false, false, nil)
+            case .separate: (true, false, nil)
+            case .own(let terminal): (true, true, terminal)
             }
         OpenDescriptors.inherited.closeOthersOnExec()
         DispatchTraces.restorePriority()
-        let (pid, number) = strings(namingChild: leadsGroup).withPointers { words, variables, processIDs in
+        let (pid, number) = strings(namingChild: namesChild).withPointers { words, variables, processIDs in
             SignalDispositions.inherited.withSets { blocked, defaults in
                 var program = larder_program(
                     words: words, variables: variables, process_ids: processIDs, blocked: blocked, defaults: defaults,

@@ -20,6 +20,13 @@ struct ProgramTerminal {
         pthread_sigmask(SIG_UNBLOCK, &stop, nil)
     }
 
+    /// Whether this process has a controlling terminal.
+    static var exists: Bool {
+        let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        if descriptor >= 0 { close(descriptor) }
+        return descriptor >= 0
+    }
+
     /// The descriptor of the terminal if this process has its foreground; otherwise nil.
     var foreground: CInt? { descriptor >= 0 && tcgetpgrp(descriptor) == getpgrp() ? descriptor : nil }
 

@@ -89,12 +89,16 @@ final class SupervisedProgram: Sendable {
                             do throws(Failure) {
                                 try run.start(variables)
                             } catch {
-                                refuse(&unapplied, error)
+                                refuse(unapplied.take(), error)
                                 try run.start(supervisor.couldNotStart())
                             }
                         case .send(let number): run.send(number)
                         case .sendGroup(let number): run.sendGroup(number)
-                        case .refuse(let failure): refuse(&unapplied, failure)
+                        case .refuse(let failure): refuse(unapplied, failure)
+                        case .reportKill:
+                            Output.note(
+                                "the program did not end within \(TimeSpan(timing.stopTimeout)) after SIGTERM and is "
+                                    + "killed; increase --kill-after if it needs more time")
                         case .end(let end): return .success(end)
                         }
                     }
@@ -108,9 +112,9 @@ final class SupervisedProgram: Sendable {
     }
 
     /// Reports that the program keeps its variables, because it cannot be started with those of a snapshot.
-    private func refuse(_ snapshot: inout LarderSnapshot?, _ failure: Failure) {
+    private func refuse(_ snapshot: LarderSnapshot?, _ failure: Failure) {
         Output.note("\(failure.message); the program keeps its current variables")
-        if let snapshot = snapshot.take() { report(snapshot, failure) }
+        if let snapshot { report(snapshot, failure) }
     }
 
     /// The time to wait for messages; nil for no limit.

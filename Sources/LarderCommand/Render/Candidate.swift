@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 import Synchronization
 
@@ -36,6 +37,7 @@ enum Candidate {
     nonisolated(unsafe) private static var inode: ino_t = 0
 
     private static let isActive = Atomic<Bool>(false)
+    /// The process ID of the running command, or its negative process group; 0 for none.
     private static let command = Atomic<pid_t>(0)
     private static let isEnding = Atomic<Bool>(false)
 
@@ -118,8 +120,21 @@ enum Candidate {
     }
 
     /// Waits for a command to end. Until then, signals that end this process are forwarded to the command.
-    static func wait(for child: pid_t) -> ProgramEnd {
-        command.store(child, ordering: .sequentiallyConsistent)
+    /// - Parameter leadsGroup: whether the command leads a process group, which then gets the signals.
+    /// - Returns: how the command ended; nil if it was ended after the timeout.
+    static func wait(for child: pid_t, leadsGroup: Bool, _ limit: CommandLimit) -> ProgramEnd? {
+        _ = catchesSignals
+        let target = leadsGroup ? -child : child
+        command.store(target, ordering: .sequentiallyConsistent)
+        var isInTime = true
+        if let timeout = limit.timeout, !hasEnded(child, within: timeout) {
+            isInTime = false
+            kill(target, SIGTERM)
+            _ = hasEnded(child, within: limit.killDelay)
+            // This also ends the rest of the group if the command has ended. The command has not been waited for, so no
+            // other process can have its process ID.
+            kill(target, SIGKILL)
+        }
         // With WNOWAIT the child stays a zombie until the signal handler can no longer send signals to it. Otherwise
         // another process could get its process ID and the signal.
         var information = siginfo_t()
@@ -130,7 +145,28 @@ enum Candidate {
         while isEnding.load(ordering: .sequentiallyConsistent) { pause() }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        return ProgramEnd(waitStatus: status)
+        return isInTime ? ProgramEnd(waitStatus: status) : nil
+    }
+
+    /// Waits until a child has ended, but does not collect its status.
+    /// - Returns: whether the child ended within this time, in which a suspended machine does not count.
+    private static func hasEnded(_ child: pid_t, within time: Duration) -> Bool {
+        let clock = SuspendingClock()
+        let end = clock.now + time
+        var process = pollfd(fd: larder_open_process(child), events: Int16(POLLIN), revents: 0)
+        defer { if process.fd >= 0 { close(process.fd) } }
+        // Without a descriptor, poll(2) only waits, so the child is checked at short intervals.
+        let longest = process.fd >= 0 ? Int(CInt.max) : 50
+        while true {
+            var information = siginfo_t()
+            information.si_signo = 0
+            let result = waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT | WNOHANG)
+            if result == 0, information.si_signo != 0 { return true }
+            let left = TimeSpan(clock.now.duration(to: end)).milliseconds
+            guard left >= 0, clock.now < end else { return false }
+            // A part of a millisecond is rounded up.
+            poll(&process, 1, CInt(clamping: min(left + 1, longest)))
+        }
     }
 
     private static let catchesSignals: Bool = {
@@ -138,14 +174,12 @@ enum Candidate {
             var action = sigaction()
             action.sa_flags = SA_RESTART | SA_SIGINFO
             action.__sigaction_handler.sa_sigaction = { number, information, _ in
-                if Candidate.isActive.load(ordering: .sequentiallyConsistent) {
-                    Candidate.isEnding.store(true, ordering: .sequentiallyConsistent)
-                    _ = Candidate.restorePrevious()
-                    let child = Candidate.command.load(ordering: .sequentiallyConsistent)
-                    // Signals from the keyboard reach the command directly, so they are not forwarded. The kernel sends
-                    // them with a code above 0 (sigaction(2)).
-                    if child > 0, (information?.pointee.si_code ?? 0) <= 0 { kill(child, number) }
-                }
+                Candidate.isEnding.store(true, ordering: .sequentiallyConsistent)
+                if Candidate.isActive.load(ordering: .sequentiallyConsistent) { _ = Candidate.restorePrevious() }
+                let target = Candidate.command.load(ordering: .sequentiallyConsistent)
+                // Signals from the keyboard reach a command in the group of this process directly, so they are not
+                // forwarded. The kernel sends them with a code above 0 (sigaction(2)).
+                if target < 0 || (target > 0 && (information?.pointee.si_code ?? 0) <= 0) { kill(target, number) }
                 // The signal is blocked until the handler returns. Then it ends this process, as its sender expects.
                 signal(number, SIG_DFL)
                 raise(number)

@@ -79,8 +79,8 @@ struct RenderedFile {
         let status: ExitStatus
         /// The reason, as text.
         let reason: String
-        /// Whether a retry with the same file may succeed.
-        let isRetryable: Bool
+        /// Whether the command after the change has failed, so that it is due even if the file does not change again.
+        let isOfExec: Bool
         /// The state of the output after the rejection.
         var outcome = Candidate.Outcome.discarded
     }

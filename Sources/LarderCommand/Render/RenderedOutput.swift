@@ -120,29 +120,35 @@ struct RenderedOutput: Sendable {
     }
 
     private func accept(_ file: String) async throws(RenderedFile.Rejection) {
-        try await run(check, on: file) { end in
-            RenderedFile.Rejection(status: .upstream, reason: "the check failed with \(end)", isRetryable: false)
-        }
+        try await run(check, on: file, "the check", "--check-timeout", .upstream, isOfExec: false)
     }
 
     private func runExec(on file: String) async throws(RenderedFile.Rejection) {
-        try await run(exec, on: file) { end in
-            RenderedFile.Rejection(
-                status: .failure, reason: "the command after the change failed with \(end)", isRetryable: true)
-        }
+        try await run(exec, on: file, "the command after the change", "--exec-timeout", .failure, isOfExec: true)
     }
 
+    /// Runs a command if there is one.
+    /// - Parameters:
+    ///   - name: the name of the command in messages.
+    ///   - option: the option with the timeout of the command.
+    ///   - status: the exit status of larder if the command fails.
     private func run(
-        _ command: ShellCommand?, on file: String, _ rejection: (String) -> RenderedFile.Rejection
+        _ command: ShellCommand?, on file: String, _ name: String, _ option: String, _ status: ExitStatus,
+        isOfExec: Bool
     ) async throws(RenderedFile.Rejection) {
         guard let command else { return }
-        let end: ProgramEnd
+        let end: ProgramEnd?
         do throws(Failure) {
             end = try await command.run(on: file)
         } catch {
-            throw RenderedFile.Rejection(status: error.status, reason: error.message, isRetryable: false)
+            throw RenderedFile.Rejection(status: error.status, reason: error.message, isOfExec: isOfExec)
         }
-        if end != .exited(0) { throw rejection(end.text) }
+        if end == .exited(0) { return }
+        var reason = "\(name) failed with \(end?.text ?? "")"
+        if end == nil, let timeout = command.limit.timeout {
+            reason = "\(name) did not end within \(TimeSpan(timeout)) and was ended; correct it, or increase \(option)"
+        }
+        throw RenderedFile.Rejection(status: status, reason: reason, isOfExec: isOfExec)
     }
 
     private func error(_ rejection: RenderedFile.Rejection) -> any Error {
@@ -156,6 +162,6 @@ struct RenderedOutput: Sendable {
                 "the previous \(path) cannot be restored: \(String(cString: strerror(number))); its copy is \(copy)"
             }
         let failure = Failure(rejection.status, "\(rejection.reason); \(outcome)")
-        return rejection.isRetryable ? ExecFailure(failure: failure) : failure
+        return rejection.isOfExec ? ExecFailure(failure: failure) : failure
     }
 }

@@ -13,12 +13,18 @@ struct Rendering: Sendable {
     /// The path of the value in the configuration.
     let path: JSONPath
 
-    func text(of value: JSONValue) throws(Failure) -> String {
+    /// - Throws: ``Failure`` if the value or the template is unsuitable; ``OutputFailure`` if the template cannot be read.
+    func text(of value: JSONValue) throws -> String {
         switch form {
         case .json: return value.prettyText + "\n"
         case .environment(let mapping): return try mapping.variables(of: value, at: path).fileText
         case .template(let name):
-            let bytes = try Input.text(of: name)
+            let bytes: [UInt8]
+            do throws(Failure) {
+                bytes = try Input.text(of: name)
+            } catch {
+                throw OutputFailure(failure: error, isExecDue: false)
+            }
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 throw Failure(.usage, "\(name) is not UTF-8; save it as UTF-8")
             }
@@ -40,48 +46,77 @@ struct RenderedConfiguration: Sendable {
     /// The timeout for the request that checks for a newer value.
     private static let requestTimeout = Duration.seconds(2)
 
-    /// Updates the output, and runs the check and the command after a change.
+    /// Updates the output, and runs the check and the command after a change. Prints the result if the output is `-`.
     /// - Parameter isExecDue: whether the command after a change failed last time, so that it runs even if nothing
     ///   changes now.
-    /// - Returns: whether the content changed.
-    /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
+    /// - Returns: whether the content of a file changed.
+    /// - Throws: ``Failure`` if the value cannot be rendered; ``OutputFailure`` for any other failure.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
-        let isReplaced = try await output.write(rendering.text(of: value)) {
-            // If the agent is unreachable or the newest value cannot be rendered, this closure returns nil, and `value`
-            // is written.
-            let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
-            let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
-            return newest.flatMap { try? rendering.text(of: $0) }
+        let text = try rendering.text(of: value)
+        if output.path == "-" {
+            try Output.text(text)
+            return false
         }
-        if isExecDue, !isReplaced { try await output.repeatExec() }
-        return isReplaced
+        do {
+            let isReplaced = try await output.write(text) {
+                // If the agent is unreachable or the newest value cannot be rendered, this closure returns nil, and
+                // `value` is written.
+                let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
+                let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
+                return newest.flatMap { try? rendering.text(of: $0) }
+            }
+            if isExecDue, !isReplaced { try await output.repeatExec() }
+            return isReplaced
+        } catch let error as RenderedOutput.ExecFailure {
+            throw OutputFailure(failure: error.failure, isExecDue: true)
+        } catch let failure as Failure {
+            throw OutputFailure(failure: failure, isExecDue: isExecDue)
+        }
     }
 
-    /// Writes a snapshot repeatedly, with increasing delays, until the command after the change succeeds.
-    /// - Returns: a task that returns true when the command has succeeded, and false when the task is cancelled or
-    ///   another error occurs.
-    func retry(_ snapshot: LarderSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
+    /// Writes a snapshot repeatedly, with increasing delays, until it succeeds or cannot be rendered. Reports each new
+    /// failure on standard error and to the agent.
+    /// - Parameter last: the failure that has been reported.
+    /// - Returns: a task that returns whether the command after a change is still due. Cancel the task if there is a
+    ///   newer snapshot.
+    func retry(_ snapshot: LarderSnapshot, _ value: JSONValue, after last: OutputFailure) -> Task<Bool, Never> {
         Task {
             let backoff = Backoff(base: Self.pause, cap: .seconds(60))
-            var attempt = 0
+            var (last, attempt) = (last, 0)
             while true {
                 // The sleep throws only if the task is cancelled, which the next line checks.
                 try? await Task.sleep(for: Self.pause + backoff.delay(beforeAttempt: attempt))
-                if Task.isCancelled { return false }
+                if Task.isCancelled { return last.isExecDue }
                 attempt += 1
                 do {
-                    _ = try await write(value, isExecDue: true)
-                    break
-                } catch is RenderedOutput.ExecFailure {
-                    continue
-                } catch {
-                    Output.note("\((error as? Failure)?.message ?? "\(error)")")
+                    _ = try await write(value, isExecDue: last.isExecDue)
+                    Output.note(
+                        last.isExecDue
+                            ? "the command that runs when \(output.path) changes has succeeded"
+                            : "\(output.path) has been written")
+                    await client.acknowledge(snapshot, nil)
                     return false
+                } catch let error as OutputFailure {
+                    if error.failure != last.failure { await report(error.failure, snapshot) }
+                    last = error
+                } catch {
+                    let failure = error as? Failure ?? Failure(.failure, "\(error)")
+                    await report(failure, snapshot)
+                    return last.isExecDue
                 }
             }
-            Output.note("the command that runs when \(output.path) changes has succeeded")
-            await client.acknowledge(snapshot, nil)
-            return true
         }
     }
+
+    private func report(_ failure: Failure, _ snapshot: LarderSnapshot) async {
+        Output.note(failure.message)
+        await client.acknowledge(snapshot, failure)
+    }
+}
+
+/// A failure that may not occur again with the same value, such as a full disk or a failed check.
+struct OutputFailure: Error {
+    let failure: Failure
+    /// Whether the command after a change must run at the next attempt, even if that does not change the file.
+    let isExecDue: Bool
 }

@@ -7,6 +7,7 @@ import LarderEncoding
 struct ShellCommand: Sendable {
     /// The command as the user wrote it.
     let text: String
+    var limit = CommandLimit()
 
     /// The environment variable with the path of the file.
     static let variable = "LARDER_FILE"
@@ -14,14 +15,19 @@ struct ShellCommand: Sendable {
     /// Whether the command refers to the file, by a word `{}` or by the variable.
     var namesFile: Bool { text.contains(Self.variable) || !placeholders.isEmpty }
 
-    /// Runs the command until it ends. Its standard output goes to standard error.
+    /// Runs the command until it ends, or ends it after a timeout. Its standard output goes to standard error.
+    ///
+    /// Without a terminal, the command leads a process group, so that a timeout ends its children, too. On a terminal it
+    /// shares the group of this process, because it could not read from the terminal otherwise.
+    /// - Returns: how the command ended; nil if it was ended after the timeout.
     /// - Throws: ``Failure`` if no shell can be started.
-    func run(on file: String) async throws(Failure) -> ProgramEnd {
+    func run(on file: String) async throws(Failure) -> ProgramEnd? {
         var variables = EnvironmentVariables()
         variables.append(Self.variable, file)
+        let leadsGroup = !ProgramTerminal.exists
         let child = try Program(words: ["/bin/sh", "-c", script(for: file)], variables: variables).start(
-            in: .shared, output: STDERR_FILENO)
-        return await onOwnThread { Candidate.wait(for: child) }
+            in: leadsGroup ? .separate : .shared, output: STDERR_FILENO)
+        return await onOwnThread { [limit] in Candidate.wait(for: child, leadsGroup: leadsGroup, limit) }
     }
 
     /// The command with each placeholder replaced by the path of a file.
@@ -66,4 +72,12 @@ struct ShellCommand: Sendable {
         endWord(at: text.endIndex)
         return found
     }
+}
+
+/// How long this process waits for a command.
+struct CommandLimit: Equatable {
+    /// The time after which the command gets SIGTERM; nil for no limit.
+    var timeout: Duration? = .seconds(30)
+    /// The time after SIGTERM after which the command is killed.
+    var killDelay = Duration.seconds(5)
 }

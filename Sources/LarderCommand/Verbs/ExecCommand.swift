@@ -19,8 +19,9 @@ struct ExecCommand: AsyncParsableCommand {
             change, it stops the program with SIGTERM and starts it again or, with --signal, sends it a signal. A \
             signal does not change the program's own environment; see larder render. Changes in quick succession are \
             combined, and a change that is reverted in time has no effect. Before it stops the program, larder checks \
-            that the program can be started with the new variables; if it cannot, the program keeps running. If the \
-            start still fails, the program is started again with the previous variables.
+            that the program can be started with the new variables; if it cannot, the program keeps running, and \
+            larder checks again with increasing delays of up to a minute. If the start still fails, the program is \
+            started again with the previous variables. A program that has not ended after --kill-after gets KILL.
 
             With --watch, the program leads a process group. Signals go to the program only. After it has ended, the \
             rest of its group gets TERM and, after another --kill-after, KILL. On a terminal, the group has the \

@@ -10,9 +10,10 @@ struct RenderCommand: AsyncParsableCommand {
             The output is replaced atomically, and only if its content changes. A new file is written next to the \
             output with the final owner and mode, checked with --check, and renamed. If the check fails, the old file \
             stays (exit status 7). --exec runs only after a change. If it fails, the previous file is restored (exit \
-            status 1), but the command does not run again for that file. With --watch, the change is retried with \
-            increasing delays until the command succeeds. If a signal ends larder before the command has succeeded, \
-            larder restores the previous file. After SIGKILL or a crash of the machine, the next run restores it.
+            status 1), but the command does not run again for that file. If a signal ends larder before the command \
+            has succeeded, larder restores the previous file. After SIGKILL or a crash of the machine, the next run \
+            restores it. A command that has not ended after --check-timeout or --exec-timeout has failed: it gets TERM \
+            and, 5 seconds later, KILL. Without a terminal, so do the processes that it has started in its process group.
 
             /bin/sh runs both commands. $LARDER_FILE, and {} as a separate word, stand for the path of the file; for \
             --check, of the new file. --check must contain one of them. For a program that can only check its whole \
@@ -37,7 +38,9 @@ struct RenderCommand: AsyncParsableCommand {
             first(), last(), even() and odd() apply to the position of the element.
 
             With --watch, the template is read again for each new snapshot, and the commands run at most once a \
-            second. If the first rendering fails, larder exits; later failures are reported on standard error. If the \
+            second. If the first rendering fails, larder exits. Later failures are reported on standard error and by \
+            larder clients. They are retried with increasing delays of up to a minute, such as a failed check, a full \
+            disk or a missing directory; but a configuration that the template cannot render is not retried. If the \
             namespace is removed from the settings or may no longer be read, larder retries until it is available \
             again.
 
@@ -80,6 +83,19 @@ struct RenderCommand: AsyncParsableCommand {
             valueName: "command"))
     var exec: String?
 
+    @Option(
+        help: ArgumentHelp("End the command of --check after this time. Default: 30s.", valueName: "time"),
+        transform: TimeSpan.parse)
+    var checkTimeout: TimeSpan?
+
+    @Option(
+        help: ArgumentHelp("End the command of --exec after this time. Default: 30s.", valueName: "time"),
+        transform: TimeSpan.parse)
+    var execTimeout: TimeSpan?
+
+    /// The default of ``checkTimeout`` and ``execTimeout``.
+    private static let timeout = TimeSpan(.seconds(30))
+
     @Option(help: ArgumentHelp("The permissions of the output, in octal.", valueName: "mode"))
     var mode: FileMode?
 
@@ -103,6 +119,8 @@ struct RenderCommand: AsyncParsableCommand {
             throw ValidationError("--check, --exec, --mode and --owner require a file; name the output")
         }
         if checkInPlace, check == nil { throw ValidationError("--check-in-place requires --check; add --check") }
+        if checkTimeout != nil, check == nil { throw ValidationError("--check-timeout requires --check; add --check") }
+        if execTimeout != nil, exec == nil { throw ValidationError("--exec-timeout requires --exec; add --exec") }
         if let check, !checkInPlace, !ShellCommand(text: check).namesFile {
             throw ValidationError(
                 "--check '\(check)' does not name the new file; add {} as a separate word or $LARDER_FILE, or add "
@@ -124,8 +142,8 @@ struct RenderCommand: AsyncParsableCommand {
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: source.namespace.namespace)
             let value = try await client.call(ConfigGet.self, parameters).value
             do {
-                _ = try await write(value, rendered)
-            } catch let error as RenderedOutput.ExecFailure {
+                _ = try await rendered.write(value)
+            } catch let error as OutputFailure {
                 throw error.failure
             }
         }
@@ -138,18 +156,19 @@ struct RenderCommand: AsyncParsableCommand {
         try await rendered.client.follow(source) { snapshot in
             if let running = retry.take() {
                 running.cancel()
-                if await running.value { isExecDue = false }
+                isExecDue = await running.value
             }
             var failure: Failure?
             var isReplaced = true
+            var failed: (value: JSONValue, failure: OutputFailure)?
             do {
                 let value = try source.value(of: snapshot, at: rendered.rendering.path)
                 do {
-                    isReplaced = try await write(value, rendered, isExecDue: isExecDue)
+                    isReplaced = try await rendered.write(value, isExecDue: isExecDue)
                     isExecDue = false
-                } catch let error as RenderedOutput.ExecFailure {
-                    isExecDue = true
-                    if !isFirst { retry = rendered.retry(snapshot, value) }
+                } catch let error as OutputFailure {
+                    isExecDue = error.isExecDue
+                    failed = (value, error)
                     throw error.failure
                 }
             } catch let caught as Failure where !isFirst {
@@ -158,20 +177,11 @@ struct RenderCommand: AsyncParsableCommand {
             }
             isFirst = false
             await rendered.client.acknowledge(snapshot, failure)
+            if let failed { retry = rendered.retry(snapshot, failed.value, after: failed.failure) }
             // Changes during the pause are combined, so that the commands do not run for each change of a rapidly
             // changing configuration.
             if isReplaced, check != nil || exec != nil { try await Task.sleep(for: RenderedConfiguration.pause) }
         }
-    }
-
-    /// Updates the output file, or prints the result.
-    /// - Returns: whether the content of a file changed.
-    private func write(
-        _ value: JSONValue, _ rendered: RenderedConfiguration, isExecDue: Bool = false
-    ) async throws -> Bool {
-        guard output == "-" else { return try await rendered.write(value, isExecDue: isExecDue) }
-        try Output.text(rendered.rendering.text(of: value))
-        return false
     }
 
     private var form: Rendering.Form {
@@ -181,7 +191,13 @@ struct RenderCommand: AsyncParsableCommand {
 
     private var rendered: RenderedOutput {
         RenderedOutput(
-            path: output, mode: mode, owner: owner, check: check.map { ShellCommand(text: $0) },
-            checksInPlace: checkInPlace, exec: exec.map { ShellCommand(text: $0) })
+            path: output, mode: mode, owner: owner,
+            check: check.map {
+                ShellCommand(text: $0, limit: CommandLimit(timeout: (checkTimeout ?? Self.timeout).duration))
+            },
+            checksInPlace: checkInPlace,
+            exec: exec.map {
+                ShellCommand(text: $0, limit: CommandLimit(timeout: (execTimeout ?? Self.timeout).duration))
+            })
     }
 }

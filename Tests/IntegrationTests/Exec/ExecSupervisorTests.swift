@@ -99,7 +99,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
         #expect(supervisor.wakeUp == .seconds(230))
         #expect(supervisor.timePassed(now: .seconds(229)) == [])
-        #expect(supervisor.timePassed(now: .seconds(230)) == [.sendGroup(SIGKILL)])
+        #expect(supervisor.timePassed(now: .seconds(230)) == [.reportKill, .sendGroup(SIGKILL)])
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(300)) == [])
         #expect(end(&supervisor, .killed(SIGKILL), at: 301) == [.start(variables(1))])
@@ -188,6 +188,31 @@ struct ExecSupervisorTests {
         #expect(end(&supervisor, .killed(SIGINT), at: 201) == [.end(.killed(SIGINT))])
     }
 
+    @Test("a change is tried again, with increasing delays, after the program could not be started with it")
+    func obstacleOfTheMoment() {
+        let (missing, denied) = (
+            LarderCommand.Failure(.programNotFound, "missing"), LarderCommand.Failure(.programFailed, "denied")
+        )
+        var obstacles: [LarderCommand.Failure?] = [missing, missing, denied, nil]
+        var supervisor = ExecSupervisor(
+            .restart, .init(interval: .seconds(10)), startedWith: variables(0), now: .seconds(100),
+            obstacle: { _ in obstacles.removeFirst() })
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        // Only a new failure is reported.
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.refuse(missing)])
+        #expect(supervisor.wakeUp == .seconds(201) && !supervisor.isUpToDate)
+        #expect(supervisor.timePassed(now: .seconds(201)) == [])
+        #expect(supervisor.wakeUp == .seconds(203))
+        // A snapshot that does not change the variables does not prevent the attempt.
+        supervisor.changed(to: variables(1), now: .seconds(202))
+        #expect(supervisor.wakeUp == .seconds(203))
+        #expect(supervisor.timePassed(now: .seconds(203)) == [.refuse(denied)])
+        #expect(supervisor.wakeUp == .seconds(207))
+        #expect(supervisor.timePassed(now: .seconds(207)) == [.send(SIGTERM)])
+        #expect(end(&supervisor, .exited(0), at: 208) == [.start(variables(1))])
+        #expect(supervisor.isUpToDate)
+    }
+
     @Test("a change with which the program cannot be started is refused before the program is stopped")
     func obstacle() {
         let failure = LarderCommand.Failure(.programFailed, "too long")
@@ -197,8 +222,15 @@ struct ExecSupervisorTests {
             obstacle: { $0 == bad ? failure : nil })
         supervisor.changed(to: bad, now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.refuse(failure)])
+        #expect(!supervisor.isUpToDate)
+        // A change back to the variables of the program ends the attempts.
+        supervisor.changed(to: variables(0), now: .seconds(200))
         #expect(supervisor.wakeUp == nil && supervisor.isUpToDate)
+        supervisor.changed(to: bad, now: .seconds(210))
+        #expect(supervisor.timePassed(now: .seconds(210)) == [.refuse(failure)])
+        // A new change does not wait for the next attempt.
         supervisor.changed(to: variables(2), now: .seconds(300))
+        #expect(supervisor.wakeUp == .seconds(300))
         #expect(supervisor.timePassed(now: .seconds(300)) == [.send(SIGTERM)])
         #expect(end(&supervisor, .exited(0), at: 301) == [.start(variables(2))])
     }
