@@ -1,6 +1,7 @@
 import ArgumentParser
 import Dispatch
 import LarderClientCore
+import LarderPlatform
 import Glibc
 
 /// The command line program: parses the arguments, runs the command, and turns an error into one line and an exit
@@ -8,6 +9,7 @@ import Glibc
 package enum CommandEntry {
     /// Runs the command of this process and ends the process.
     package static func main() -> Never {
+        StandardStreams.openMissing()
         // Record the signal dispositions and open descriptors before Dispatch changes them, so that started programs
         // inherit the original ones.
         _ = SignalDispositions.inherited

@@ -135,7 +135,7 @@ extension Larderd {
 @main
 enum Program {
     static func main() {
-        Process.openStandardStreams()
+        StandardStreams.openMissing()
         // `larder` must not adopt sockets from systemd: those passed to `larder exec` belong to the program that it
         // executes.
         if Process.name == "larder" { CommandEntry.main() }

@@ -13,15 +13,6 @@ enum Process {
         return path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
     }
 
-    /// Opens /dev/null as standard input, output or error, if the process was started without it. Otherwise the next file
-    /// that the process opens would get its number, and messages would be written to that file. Must be called first.
-    static func openStandardStreams() {
-        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
-            // The lowest free number is used, which is this one.
-            _ = open("/dev/null", O_RDWR)
-        }
-    }
-
     /// Configures the process. Must be called before it has other threads.
     static func prepare() {
         // SIGHUP is ignored until it is trapped. No reload is missed, because SIGHUP is trapped before the settings are

@@ -59,6 +59,14 @@ struct StateRestore {
         let path = directory + "/lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
         try check(descriptor >= 0, "open", path)
+        // The agent refuses such a file, too. The lock of a file with another name is not a lock of this directory.
+        var information = stat()
+        guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG, information.st_nlink <= 1
+        else {
+            close(descriptor)
+            throw Failure(
+                .failure, "\(path) is not a regular file, or is a hard link to a file with another name; remove it")
+        }
         do throws(FileLock.Failure) {
             return try FileLock(descriptor)
         } catch {

@@ -227,6 +227,21 @@ struct BackupTests {
         }
     }
 
+    @Test("restore refuses a lock file that is a hard link, as the agent does, and changes nothing")
+    func linkedLock() throws {
+        try AgentHome.with { home in
+            try home.makeDirectory("state")
+            try home.write("other", "content")
+            #expect(link(home.directory + "/other", home.state + "/lock") == 0)
+            var backup = BackupFile(version: "1", createdAt: "", stateDirectory: home.state)
+            backup.generations = [BackupFile.Generation(namespace: "default", revision: 1, text: "")]
+            let failure = #expect(throws: Failure.self) { try StateRestore(directory: home.state).run(backup) }
+            #expect(failure?.message.contains("is a hard link to a file with another name; remove it") == true)
+            #expect(!home.exists(home.state + "/config"))
+            #expect(try String(contentsOfFile: home.directory + "/other", encoding: .utf8) == "content")
+        }
+    }
+
     @Test("restore refuses the state directory that the backup names, unless --state-directory names it too")
     func foreignDirectory() throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in

@@ -20,6 +20,22 @@ extension Integration {
             return "SigIgn:\t" + String(set & ~0x1_8000_0000, radix: 16)
         }
 
+        @Test("a command that is started without standard streams uses /dev/null for them", arguments: [true, false])
+        func closedStreams(isThin: Bool) throws {
+            try AgentHome.with(starting: true) { home in
+                let list = "for number in 0 1 2; do readlink /proc/$$/fd/$number >>streams; done"
+                let program = try isThin ? Products.thinCommandLine : Products.commandLine
+                let script = #""$0" exec --socket "$SOCKET" -- sh -c "$1" <&- >&- 2>&-"#
+                let ended = try Command.run(
+                    "sh", ["-c", script, program, list],
+                    environment: home.environment.merging(["SOCKET": home.socket]) { $1 }, directory: home.directory)
+                #expect(ended.end == .exit(0))
+                #expect(
+                    try String(contentsOfFile: home.directory + "/streams", encoding: .utf8)
+                        == "/dev/null\n/dev/null\n/dev/null\n")
+            }
+        }
+
         @Test("larderd is the command line if it is started as larder, and the agent under other names")
         func names() throws {
             for arguments in [["--version"], ["--help"], ["help", "exec"], ["nonsense"], ["get", "--nonsense"]] {
