@@ -42,8 +42,8 @@ enum ExitStatus: Int32, CaseIterable {
         case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
         case .schemaViolation: "the change would violate the schema of the namespace; nothing was changed"
-        case .programFailed: "exec: the program cannot be run"
-        case .programNotFound: "exec: the program was not found"
+        case .programFailed: "exec, image get --exec: the program cannot be run"
+        case .programNotFound: "exec, image get --exec: the program was not found"
         }
     }
 

@@ -33,12 +33,7 @@ struct ImageFileRequest {
         var file: CInt = -1
         defer { if file >= 0 { close(file) } }
         let value = try reply(over: stream, passing: &file)
-        let result: ImageGet.Result
-        do throws(WireError) {
-            result = try ImageGet.Result(from: value)
-        } catch {
-            throw Self.notUnderstood
-        }
+        let result = try Self.result(from: value)
         if file < 0 {
             file = open(result.path, O_RDONLY | O_CLOEXEC)
             guard file >= 0 else {
@@ -52,7 +47,18 @@ struct ImageFileRequest {
         return value
     }
 
-    /// Sends the request without requesting a descriptor.
+    /// Sends the request and calls `use` with the result, which has the path of the image. The lease lasts until `use`
+    /// returns.
+    /// - Throws: ``Failure`` if the image is not available, and the errors of `use`.
+    func withPath<Value>(_ use: (ImageGet.Result) throws(Failure) -> Value) throws(Failure) -> Value {
+        let stream = try connect()
+        defer { close(stream) }
+        try send(over: stream, as: .path)
+        var file: CInt = -1
+        return try use(Self.result(from: reply(over: stream, passing: &file)))
+    }
+
+    /// Sends the request without requesting a descriptor. The lease ends when this method returns.
     /// - Returns: the agent's result as received.
     func result() throws(Failure) -> JSONValue {
         let stream = try connect()
@@ -60,6 +66,14 @@ struct ImageFileRequest {
         try send(over: stream, as: .path)
         var file: CInt = -1
         return try reply(over: stream, passing: &file)
+    }
+
+    private static func result(from value: JSONValue) throws(Failure) -> ImageGet.Result {
+        do throws(WireError) {
+            return try ImageGet.Result(from: value)
+        } catch {
+            throw notUnderstood
+        }
     }
 
     private func connect() throws(Failure) -> CInt {

@@ -30,14 +30,17 @@ enum Arguments {
         return words + (verb == "set" ? literalsLast(others) : others)
     }
 
-    /// Joins `--reason` and `-5 %` to `--reason=-5 %`, because the parser would take `-5 %` for an option.
+    /// Joins `--reason` and `-5 %` to `--reason=-5 %`, because the parser would take `-5 %` for an option. Writes `--` after
+    /// an option whose further words belong to a program.
     private static func joiningValues(_ verb: [String], _ arguments: [String]) -> [String] {
         // The help lists the options. It is only created if there is such a pair of words.
         var options: VerbOptions?
         var joined: [String] = []
         var rest = arguments[...]
         while let word = rest.popFirst() {
-            if word == "--" { return joined + [word] + rest }
+            if takesRest(verb, word) { return joined + [word] + (rest.first == "--" ? [] : ["--"]) + rest }
+            // In `larder image get`, the parser takes what follows `--` as a program, even without --exec.
+            if word == "--" { return joined + (isImageGet(verb) ? [] : [word]) + rest }
             if word.hasPrefix("-"), let value = rest.first, value.hasPrefix("-") {
                 if options == nil { options = VerbOptions(of: verb) }
                 if options?.valued.contains(word) == true {
@@ -51,6 +54,13 @@ enum Arguments {
         return joined
     }
 
+    /// Whether an option takes all further words, as `larder image get URL --exec PROGRAM -o {}`.
+    private static func takesRest(_ verb: [String], _ option: String) -> Bool {
+        isImageGet(verb) && option == "--exec"
+    }
+
+    private static func isImageGet(_ verb: [String]) -> Bool { verb == ["image", "get"] }
+
     /// Rewrites `larder set a -5`, so that `-5` is a value and not an unknown option. The same applies to any word that
     /// cannot be the name of an option, such as a private key, which begins with five dashes.
     private static func literalsLast(_ arguments: [String]) -> [String] {
@@ -60,10 +70,10 @@ enum Arguments {
         return literals.isEmpty ? arguments : arguments.filter { !isLiteral($0) } + ["--"] + literals
     }
 
-    /// Whether the arguments request results and errors in JSON. In `larder render`, `--json` means that the output
+    /// Whether the arguments request results and errors in JSON. The words after `--exec` belong to a program. In `larder render`, `--json` means that the output
     /// file contains the configuration as JSON.
     static func requestsJSON(_ arguments: [String]) -> Bool {
-        arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
+        arguments.first != "render" && arguments.prefix { $0 != "--" && $0 != "--exec" }.contains("--json")
     }
 
     /// The unknown verb in the arguments, as one or two words; nil if the arguments have no verb, or the verb exists.

@@ -3,7 +3,7 @@ import Glibc
 import LarderPlatform
 
 extension CompletionKind {
-    /// Completes a program after `--`, and file names as its arguments.
+    /// Completes a program after `--` or `--exec`, and file names as its arguments.
     static var program: CompletionKind {
         .custom { words, index, prefix in ProgramCompletion.candidates(CompletionLine(words, index, prefix)) }
     }
@@ -12,11 +12,12 @@ extension CompletionKind {
     static var user: CompletionKind { .shellCommand("getent passwd | cut -d: -f1") }
 }
 
-/// The candidates for the command of `larder exec`.
+/// The candidates for the command of `larder exec` and of `larder image get --exec`.
 enum ProgramCompletion {
     static func candidates(_ line: CompletionLine) -> [String] {
-        guard let terminator = line.words.firstIndex(of: "--") else { return [] }
-        let isProgram = terminator == line.words.endIndex - 1
+        guard var start = line.words.firstIndex(where: { $0 == "--" || $0 == "--exec" }) else { return [] }
+        if line.words[start] == "--exec", line.words.dropFirst(start + 1).first == "--" { start += 1 }
+        let isProgram = start == line.words.endIndex - 1
         return isProgram && !line.typed.contains("/") ? programs(line.typed) : files(line.typed)
     }
 

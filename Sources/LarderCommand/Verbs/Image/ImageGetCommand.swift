@@ -6,11 +6,20 @@ import LarderClientCore
 struct ImageGetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Print the path of an image in the cache, or copy the image to a file.",
+        abstract: "Copy an image from the cache to a file, run a program with it, or print its path.",
         discussion: """
-            Without -o, prints the path of the file in the cache. The file is complete and verified. Do not change it; \
-            it may be removed as soon as larder has exited. With -o, the image is copied to FILE, which is replaced \
-            atomically.
+            With -o, the image is copied to FILE, which is replaced atomically. An existing file keeps its owner, group, \
+            mode, access control lists, user.* attributes and SELinux label; if that is impossible, it is not replaced.
+
+            With --exec, which must be the last option, larder runs a program. Each argument {} is replaced by the path \
+            of the file in the cache, which is kept until the program ends. larder exits with the status of the \
+            program, or with 128 plus the number of the signal that ended it. The exit status is 126 if the program \
+            cannot be run and 127 if it was not found, as in a shell; if the image is not available, the program does \
+            not run. TERM, HUP, INT and QUIT are forwarded to the program.
+
+            Otherwise, the path is printed. The agent may evict the file as soon as larder has exited, so the path is \
+            only useful for a pinned image. The file of --exec and of the printed path is complete and verified. Do not \
+            change it.
 
             Policies: default follows the rules of HTTP for a private cache. cacheFirst uses a cached copy, however \
             old, and the network only without one. networkFirst contacts the origin, and uses a cached copy if that \
@@ -21,9 +30,10 @@ struct ImageGetCommand: AsyncParsableCommand {
             If standard error is a terminal, it shows the progress of a download that takes longer than a second.
 
             EXAMPLES:
-              larder image get https://img.example.org/logo.png
               larder image get https://img.example.org/logo.png -o logo.png
               larder image get https://img.example.org/logo.png -o - | file -
+              larder image get https://img.example.org/logo.png --exec convert {} -resize 50% small.png
+              larder image get https://img.example.org/logo.png
               larder image get https://img.example.org/logo.png --policy cacheOnly
               larder image get 'https://cdn.example.org/a?sig=…' --cache-key a
               larder image get https://img.example.org/logo.png --json | jq -r .digest
@@ -36,6 +46,10 @@ struct ImageGetCommand: AsyncParsableCommand {
         help: ArgumentHelp("Copy the image to this file; - is standard output.", valueName: "file"), completion: .file()
     )
     var output: String?
+
+    @Flag(
+        help: "Run the program that follows. Its argument {} is the path of the image. All further words belong to it.")
+    var exec = false
 
     @OptionGroup var policy: ImagePolicyOptions
 
@@ -58,9 +72,29 @@ struct ImageGetCommand: AsyncParsableCommand {
 
     @OptionGroup var agent: AgentOptions
 
+    @Argument(
+        parsing: .postTerminator,
+        help: ArgumentHelp("The program of --exec and its arguments. The -- may be omitted.", valueName: "command"),
+        completion: .program)
+    var command: [String] = []
+
+    /// The argument of the program that stands for the path of the image.
+    private static let placeholder = "{}"
+
     func validate() throws {
         if output == "-", agent.json {
             throw ValidationError("--json and -o - both write to standard output; name a file")
+        }
+        if exec {
+            guard let program = command.first, !program.isEmpty else {
+                throw ValidationError("there is no program to run; write it after --exec, as in: --exec feh {}")
+            }
+            if !command.dropFirst().contains(Self.placeholder) {
+                throw ValidationError("the program of --exec does not get the path; add {} as an argument of its own")
+            }
+            if output != nil || agent.json {
+                throw ValidationError("--exec excludes -o and --json; use one of them")
+            }
         }
         if output == "" {
             throw ValidationError("the file name of -o is empty; write -o FILE, or -o - for standard output")
@@ -82,6 +116,18 @@ struct ImageGetCommand: AsyncParsableCommand {
             let request = ImageFileRequest(
                 socket: client.socket, parameters: parameters, replyTimeout: replyTimeout,
                 report: { display.show($0) }, hints: agent.connection.hints)
+            if exec {
+                let words = command
+                let end = try await Self.perform { () throws(Failure) -> ProgramEnd in
+                    defer { display.end() }
+                    return try request.withPath { result throws(Failure) -> ProgramEnd in
+                        display.end()
+                        return try ForegroundProgram.run(
+                            Program(words: words.map { $0 == Self.placeholder ? result.path : $0 }))
+                    }
+                }
+                end.endThisProcess()
+            }
             let value: JSONValue
             if let output {
                 value = try await Self.perform { () throws(Failure) in
@@ -113,10 +159,9 @@ struct ImageGetCommand: AsyncParsableCommand {
     }
 
     /// Performs a request, which blocks, on a separate thread.
-    /// - Returns: the agent's result.
-    private static func perform(
-        _ request: @escaping @Sendable () throws(Failure) -> JSONValue
-    ) async throws -> JSONValue {
+    private static func perform<Value: Sendable>(
+        _ request: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws -> Value {
         try await onOwnThread { Result { () throws(Failure) in try request() } }.get()
     }
 
