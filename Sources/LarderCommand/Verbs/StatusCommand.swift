@@ -220,7 +220,7 @@ struct StatusReport {
         ].compactMap(\.self)
         if !held.isEmpty { lines.append("current \(held.joined(separator: ", "))".printable) }
         // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
-        // success. A response that is an error or was rejected is none.
+        // success. An error or a rejected document is not a success.
         let none = held.isEmpty ? "no success yet" : "no success since the agent started"
         lines.append(upstream.lastSuccessAt.map { "last success \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {

@@ -178,6 +178,12 @@ struct NamespaceStatus: Sendable {
         writeProblems[part] = ConfigStatusReport.Problem(error: error, at: now)
     }
 
+    /// Records that the epoch ends with the process, because no revisions can be reserved.
+    mutating func reservationFailed(_ reason: String, now: Int) {
+        let remedy = "clients cannot resume after a restart; free space or repair the disk, then restart the agent"
+        storageFailed(.epoch, ConfigError(.storageFailed, "\(reason); \(remedy)"), now: now)
+    }
+
     mutating func storageWorked(_ part: StoredPart) { writeProblems[part] = nil }
 
     /// Whether the last write of a part failed.

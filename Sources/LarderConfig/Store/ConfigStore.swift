@@ -80,11 +80,7 @@ package actor ConfigStore {
                 logger.error(
                     "namespace \(storage.namespace): cannot reserve revisions on disk; the state is served under an epoch that ends with the agent: \(error)",
                     metadata: ["namespace": "\(storage.namespace)", "epoch": "\(opening.epoch)", "error": "\(error)"])
-                let lasting = ConfigError(
-                    .storageFailed,
-                    "\(error); clients cannot resume after a restart; free space or repair the disk, then restart the agent"
-                )
-                status.storageFailed(.epoch, lasting, now: clocks.wallClock.now)
+                status.reservationFailed(error.description, now: clocks.wallClock.now)
             }
         }
         let store = ConfigStore(
