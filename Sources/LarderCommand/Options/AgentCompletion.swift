@@ -2,7 +2,6 @@ import ArgumentParser
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
-import LarderSchema
 
 extension CompletionKind {
     /// Completes a path with the member names in the schema and in the current configuration.
@@ -66,7 +65,7 @@ enum AgentCompletion {
         let schema = await request(command.agent.connection.socket) { client in
             await schemaInForce(namespace, client)
         }
-        let permitted = schema??.annotations(at: path)?.values ?? []
+        let permitted = schema??.values(at: path) ?? []
         return candidates(permitted, typed: line.typed, isString: command.string)
     }
 
@@ -94,11 +93,10 @@ enum AgentCompletion {
         return try? await LarderClient.withConnection(socket: socket, configuration: configuration, body)
     }
 
-    /// Returns the schema in force; nil if there is none or if it cannot be compiled here.
-    private static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> JSONSchema? {
+    /// Returns the schema in force; nil if there is none or if it must be compiled and cannot be compiled here.
+    private static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> CompletionSchema? {
         let parameters = ConfigSchema.Parameters(namespace: namespace)
-        guard let result = try? await client.call(ConfigSchema.self, parameters) else { return nil }
-        return (try? DocumentValidation(result))?.schema
+        return (try? await client.call(ConfigSchema.self, parameters)).flatMap { CompletionSchema($0) }
     }
 
     private static func currentValue(
@@ -131,7 +129,7 @@ struct IncompletePath {
     /// - Parameters:
     ///   - schema: the schema of the configuration
     ///   - value: the current value at ``parent``
-    func candidates(_ schema: JSONSchema?, _ value: JSONValue?) -> [String] {
+    func candidates(_ schema: CompletionSchema?, _ value: JSONValue?) -> [String] {
         let found = members(of: parent, schema, value)
         guard found.count == 1, let only = found.first else { return found.map(\.text) }
         let path = JSONPath(parent.segments + [only.name])
@@ -145,8 +143,8 @@ struct IncompletePath {
     }
 
     /// Returns the members of a value whose paths begin with ``typed``: first those in the schema, then other ones.
-    private func members(of path: JSONPath, _ schema: JSONSchema?, _ value: JSONValue?) -> [Member] {
-        var names = schema?.annotations(at: path)?.memberNames ?? []
+    private func members(of path: JSONPath, _ schema: CompletionSchema?, _ value: JSONValue?) -> [Member] {
+        var names = schema?.memberNames(at: path) ?? []
         if let value, value.kind == .object { names += value.members.map { $0.name } }
         let segments = path.segments
         var members: [Member] = []
