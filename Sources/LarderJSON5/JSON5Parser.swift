@@ -16,6 +16,8 @@ package struct JSON5Parser {
     private static let maxDuplicates = 20
 
     private var text: JSON5Text
+    /// The path of the value that is parsed. A copy for each value would cost up to ``maximumDepth`` steps.
+    private var path = JSON5Path.root
     /// An error for each of the first ``maxDuplicates`` members whose names occur earlier in the same object.
     private var duplicates: [JSON5Error] = []
 
@@ -41,7 +43,7 @@ package struct JSON5Parser {
     ) throws(JSON5Error) -> (value: JSON5Value, duplicates: [JSON5Error]) {
         var parser = JSON5Parser(scalars)
         try parser.text.skipSpace()
-        let value = try parser.value(at: .root, depth: 0)
+        let value = try parser.value(depth: 0)
         try parser.text.skipSpace()
         if parser.text.peek != nil {
             throw parser.text.failure(
@@ -65,7 +67,7 @@ package struct JSON5Parser {
         ).placed(in: valid)
     }
 
-    private mutating func value(at path: JSON5Path, depth: Int) throws(JSON5Error) -> JSON5Value {
+    private mutating func value(depth: Int) throws(JSON5Error) -> JSON5Value {
         let offset = text.offset
         guard depth < Self.maximumDepth else {
             throw text.failure(
@@ -73,8 +75,8 @@ package struct JSON5Parser {
         }
         let content: JSON5Value.Content
         switch text.peek {
-        case "{": content = .object(try members(at: path, depth: depth))
-        case "[": content = .array(try elements(at: path, depth: depth))
+        case "{": content = .object(try members(depth))
+        case "[": content = .array(try elements(depth))
         case "\"", "'": content = .string(try text.string())
         case ("0"..."9")?, "+", "-", ".": content = try text.number()
         case let scalar? where JSON5Text.beginsName(scalar): content = try word(offset)
@@ -97,9 +99,7 @@ package struct JSON5Parser {
         }
     }
 
-    private mutating func members(
-        at path: JSON5Path, depth: Int
-    ) throws(JSON5Error) -> [JSON5Value.Member] {
+    private mutating func members(_ depth: Int) throws(JSON5Error) -> [JSON5Value.Member] {
         let opening = text.offset
         var members: [JSON5Value.Member] = []
         var offsets: [ExactText: Int] = [:]
@@ -109,10 +109,10 @@ package struct JSON5Parser {
             if text.take("}") { return members }
             let offset = text.offset
             let name = try memberName(opening)
-            let memberPath = path.appending(name)
             if let first = offsets.updateValue(offset, forKey: ExactText(name)),
                 duplicates.count < Self.maxDuplicates
             {
+                let memberPath = path.appending(name)
                 duplicates.append(
                     JSON5Error(
                         .duplicateMember,
@@ -125,7 +125,9 @@ package struct JSON5Parser {
                 throw text.unexpected("\":\" after the name \(shown)", quotation: shown)
             }
             try text.skipSpace()
-            let value = try value(at: memberPath, depth: depth + 1)
+            path.append(name)
+            let value = try value(depth: depth + 1)
+            path.removeLast()
             members.append(.init(name: name, offset: offset, value: value))
             try text.skipSpace()
             if text.take("}") { return members }
@@ -142,14 +144,16 @@ package struct JSON5Parser {
         }
     }
 
-    private mutating func elements(at path: JSON5Path, depth: Int) throws(JSON5Error) -> [JSON5Value] {
+    private mutating func elements(_ depth: Int) throws(JSON5Error) -> [JSON5Value] {
         let opening = text.offset
         var elements: [JSON5Value] = []
         text.advance()
         while true {
             try text.skipSpace()
             if text.take("]") { return elements }
-            elements.append(try value(at: path.appending(String(elements.count)), depth: depth + 1))
+            path.append(elements.count)
+            elements.append(try value(depth: depth + 1))
+            path.removeLast()
             try text.skipSpace()
             if text.take("]") { return elements }
             guard text.take(",") else { throw separatorMissing(opening, "]") }

@@ -5,7 +5,7 @@ package struct JSON5Path: CustomStringConvertible {
         case index(Int)
     }
 
-    private let steps: [Step]
+    private var steps: [Step]
 
     /// The whole document. Its description is "the settings".
     package static let root = JSON5Path(steps: [])
@@ -18,6 +18,14 @@ package struct JSON5Path: CustomStringConvertible {
     package func appending(_ name: String) -> JSON5Path {
         JSON5Path(steps: steps + [.name(name)])
     }
+
+    /// Extends the path by a name.
+    mutating func append(_ name: String) { steps.append(.name(name)) }
+
+    /// Extends the path by an index.
+    mutating func append(_ index: Int) { steps.append(.index(index)) }
+
+    mutating func removeLast() { steps.removeLast() }
 
     /// The path of an element of the array at this path.
     package func appending(_ index: Int) -> JSON5Path {
