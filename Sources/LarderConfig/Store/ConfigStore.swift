@@ -333,12 +333,8 @@ package actor ConfigStore {
     /// - Parameter isLongPoll: whether the request is a long poll, which does not make the namespace `refreshing`
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
-    /// Records whether the source keeps a connection. Must be called before the result of a refresh is recorded.
-    /// - Parameter failure: why the source sends no changes; nil if it does, or needs no connection
-    func follows(failure: ConfigError?) {
-        guard committer.status.current.followFailure != failure else { return }
-        report { status, _ in status.follows(failure: failure) }
-    }
+    /// Records, before the result of a refresh, why the source sends no changes; nil if it does.
+    func follows(failure: ConfigError?) { report { status, _ in status.follows(failure: failure) } }
 
     /// Records that the source has confirmed the current document.
     func refreshConfirmed() {

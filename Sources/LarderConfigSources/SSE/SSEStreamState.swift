@@ -102,7 +102,8 @@ struct SSEStreamState: Sendable {
         consumer += 1
         self.signal = signal
         self.isTemporary = isTemporary
-        isInterrupted = false
+        // A fetch that waits for a connection of the previous consumer does not wait for the first pause of this one.
+        isInterrupted = !waiters.isEmpty
         current = nil
         isPausing = false
         isReading = false

@@ -71,12 +71,11 @@ struct ReplyWriter {
     /// user or for the batch.
     private func write(_ id: RequestID, in slot: BatchSlot?, _ body: (inout JSONWriter) -> Void) {
         if let slot {
-            let isFull = slot.batch.isFull
             slot.put { writer in
                 let mark = writer.mark
                 body(&writer)
                 guard writer.size(since: mark) > UserUsage.largeBytes,
-                    let error = isFull ? BatchReply.noRoom : connection.refusalOfLargeWork()
+                    let error = slot.batch.wasFull ? BatchReply.noRoom : connection.refusalOfLargeWork()
                 else { return }
                 writer.rewind(to: mark)
                 Envelope.writeError(id: id, error, to: &writer)

@@ -60,6 +60,9 @@ final class BatchReply {
     /// The part of ``chargedBytes`` that ``BatchQueue`` has counted.
     var countedBytes = 0
 
+    /// Whether the batch was full before the reply that is being written.
+    var wasFull: Bool { countedBytes > Self.maxBytes }
+
     /// The error of a request whose result does not fit into the batch.
     static var noRoom: WireError {
         WireError(
