@@ -90,21 +90,39 @@ extension JSON5Value {
 extension JSON5Value {
     /// The value as JSON; nil if it contains a number that JSON cannot represent.
     package var json: JSONValue? {
+        guard isFinite else { return nil }
+        return JSONValue.building { write(to: &$0) }
+    }
+
+    private var isFinite: Bool {
         switch content {
-        case .null: return .null
-        case .bool(let truth): return .bool(truth)
-        case .string(let text): return .string(text)
+        case .number(let number, _): number.isFinite
+        case .array(let elements): elements.allSatisfy(\.isFinite)
+        case .object(let members): members.allSatisfy { $0.value.isFinite }
+        default: true
+        }
+    }
+
+    private func write(to writer: inout JSONWriter) {
+        switch content {
+        case .null: writer.null()
+        case .bool(let truth): writer.bool(truth)
+        case .string(let text): writer.string(text)
         case .number(let number, let text):
-            guard number.isFinite else { return nil }
             // A number whose text is valid JSON keeps its text.
-            if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
-            return Int(exactly: number).map(JSONValue.int) ?? .double(number)
+            if let value = try? JSONValue(parsing: text), value.kind == .number { return writer.value(value) }
+            writer.value(Int(exactly: number).map(JSONValue.int) ?? .double(number))
         case .array(let elements):
-            let values = elements.compactMap(\.json)
-            return values.count == elements.count ? .array(values) : nil
+            writer.beginArray()
+            for element in elements { element.write(to: &writer) }
+            writer.endArray()
         case .object(let members):
-            let values = members.compactMap { member in member.value.json.map { (member.name, $0) } }
-            return values.count == members.count ? .object(values) : nil
+            writer.beginObject()
+            for member in members {
+                writer.name(member.name)
+                member.value.write(to: &writer)
+            }
+            writer.endObject()
         }
     }
 }

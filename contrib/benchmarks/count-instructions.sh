@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Counts the allocations and instructions of larderd for a request, a connection and a delivered event, and compares them
-# with contrib/benchmarks/counts.json. Unlike times, these figures do not depend on the speed and load of the machine.
+# with contrib/benchmarks/counts.json. Also compares the instructions of parsers for each byte of their worst inputs with limits.
+# Unlike times, these figures do not depend on the speed and load of the machine.
 set -euo pipefail
 
 usage() {
@@ -39,3 +40,6 @@ fi
 strip --strip-debug -o "$work/larderd" "$larderd"
 gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top/contrib/benchmarks/counting/allocations.c"
 python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"
+if [[ " ${options[*]} " != *" --no-instructions "* ]]; then
+    python3 "$top/contrib/benchmarks/counting/parsers.py" --larderd "$work/larderd"
+fi

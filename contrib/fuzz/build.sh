@@ -53,7 +53,7 @@ sources() { # TARGET...
 }
 
 # Build two modules at a time, in the order of their imports. Here the module LarderServer consists only of its file
-# RequestTemplate.swift.
+# RequestTemplate.swift, and LarderCommand of BackupFile.swift.
 parallel() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
 platform() { module LarderPlatform "" $(sources LarderPlatform); }
@@ -80,6 +80,9 @@ schema() { module LarderSchema LarderJSON $(sources LarderSchema); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
+backup() {
+  module LarderCommand "LarderJSON LarderEncoding" Sources/LarderCommand/Backup/BackupFile.swift contrib/fuzz/Stubs/*.swift
+}
 parallel json encoding
 parallel semantics platform
 parallel upstream json5
@@ -87,9 +90,9 @@ parallel config_model wire
 parallel config_storage config_sources
 parallel template snapshot
 parallel formats schema
-parallel server
+parallel server backup
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer LarderCommand" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

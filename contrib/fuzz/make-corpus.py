@@ -34,6 +34,8 @@ def main(directory):
         ("snapshot", snapshots()),
         ("schema", schemas()),
         ("patterns", patterns()),
+        ("names", names()),
+        ("backup", backups()),
     ):
         folder = directory / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -207,6 +209,23 @@ def patterns():
     text = (ROOT / "Tests/LarderSchemaTests/PatternTests.swift").read_text()
     for pattern in re.findall(r'\(#?"(.*?)"#?,', text):
         yield pattern + "\0abc123 \u00e9\U0001f600"
+
+
+def names():
+    for reference in ("../x?y#z", "//host/a/./b/../c", "?q", "#%41", "g;x=1/../y", "http:g", "./%2e%2e/a"):
+        yield "http://user@host:80/b/c/d;p?q\0" + reference
+    yield from ("xn--bcher-kva.example", "xn--ux902716a", "b\u00fccher\u3002example", "xn--a.xn--0", "-a.b-", "\u05d0.\u0661")
+
+
+def backups():
+    body = compact({"format": 1, "epoch": "e", "namespace": "n", "revision": 7, "digest": "0" * 64, "publishedAt": 6,
+                    "journal": 2, "released": 3, "causes": [], "layers": {"override": []}})
+    head = compact({"format": 1, "sha256": hashlib.sha256(body.encode()).hexdigest()})
+    line = compact({"namespace": "n", "revision": 7, "pinned": True, "generation": f"{head}\n{body}\n"})
+    header = compact({"larderBackup": 1, "version": "1", "createdAt": "t", "stateDirectory": "/s", "omitted": ["x"],
+                      "complete": False})
+    yield f"{header}\n{line}\n"
+    yield f"{header}\n{line}\n{line}\n"
 
 
 def archives():

@@ -6,7 +6,7 @@ private let fuzzers: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "json": fuzzJSON, "lines": fuzzLines, "requests": fuzzRequests, "events": fuzzEvents, "etcd": fuzzEtcd,
     "images": fuzzImages, "fields": fuzzFields, "settings": fuzzSettings, "template": fuzzTemplate,
     "archive": fuzzArchive, "damage": fuzzDamage, "snapshot": fuzzSnapshot, "schema": fuzzSchema,
-    "patterns": fuzzPatterns,
+    "patterns": fuzzPatterns, "names": fuzzNames, "backup": fuzzBackup,
 ]
 
 /// The fuzzer to run. Access needs no lock: libFuzzer calls ``initialize(_:_:)``, which sets this variable, before it
