@@ -113,7 +113,12 @@ final class ScriptedConnection: Sendable {
 
     /// Sends an error.
     func fail(_ request: Request, _ code: WireError.Code, _ detail: String) async throws {
-        let error = JSONValue.building { WireError(code, detail).write(to: &$0) }
+        try await fail(request, WireError(code, detail))
+    }
+
+    /// Sends an error.
+    func fail(_ request: Request, _ error: WireError) async throws {
+        let error = JSONValue.building { error.write(to: &$0) }
         try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(error)}"#)
     }
 
