@@ -75,10 +75,14 @@ struct RequestDispatcher {
                     .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
         connection.state.batches.waiting = BatchReply(message)
+        connection.state.batches.keepsRequests = false
         startBatch()
         // The requests are charged only while the batch waits. The batch no longer waits if all its requests were
         // started, or refused because too much is buffered.
-        if connection.state.batches.waiting != nil { connection.chargeBufferedBytes() }
+        if connection.state.batches.waiting != nil {
+            connection.state.batches.keepsRequests = true
+            connection.chargeBufferedBytes()
+        }
     }
 
     /// Starts the requests of the waiting batch as if each had arrived on a separate line. Stops when too many requests

@@ -59,7 +59,7 @@ struct PathCompletionTests {
         "a schema with keywords that only a compiled schema can evaluate is compiled",
         arguments: [
             #"{"patternProperties": {"^a": {}}}"#, #"{"unevaluatedProperties": {}}"#,
-            ##"{"$ref": "#x", "$anchor": "x"}"##,
+            ##"{"properties": {"a": {"$ref": "#x"}}, "$anchor": "x"}"##,
             #"{"$schema": "http://json-schema.org/draft-07/schema#"}"#,
         ])
     func compiledSchema(text: String) throws {

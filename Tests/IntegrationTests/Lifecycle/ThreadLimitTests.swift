@@ -73,11 +73,12 @@ extension Integration {
             let user = Self.user + 300
             try AgentHome.with { home in
                 chown(home.directory, uid_t(user), gid_t(user))
-                let agent = try home.start(
-                    wrapper: ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
-                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let asUser = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+                let agent = try home.start(wrapper: asUser) { _ in chmod(home.directory + "/notify0", 0o666) }
                 #expect(try agent.call("agent.info")["threadProblem"] == nil)
-                let lowered = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--nproc=1:1"])
+                // As the same user, because root may lack CAP_SYS_RESOURCE in a container.
+                let lower = ["prlimit", "--pid", "\(agent.pid)", "--nproc=1:1"]
+                let lowered = try Command.run(asUser[0], Array(asUser.dropFirst()) + lower)
                 #expect(lowered.status == 0, "\(lowered.log)")
                 try agent.waitForLog("cannot start a thread")
                 #expect(try agent.call("agent.info")["threadProblem"]?.string?.contains("LimitNPROC=") == true)

@@ -16,6 +16,13 @@ struct ConnectionUsageTests {
         return limits
     }()
 
+    /// Rules for a user whose usage is limited, unlike that of the agent's own user.
+    private static let allRights: AccessRules = {
+        var rules = AccessRules()
+        rules.general.others = .all
+        return rules
+    }()
+
     private static func set(_ bytes: Int, at path: String) -> String {
         let value = String(repeating: "x", count: bytes)
         return #"{"id":"set","method":"config.set","params":{"path":"\#(path)","value":"\#(value)"}}"# + "\n"
@@ -91,9 +98,7 @@ struct ConnectionUsageTests {
     func waitingBatch(isOverLimit: Bool) async throws {
         var limits = Self.limits
         limits.requestsInFlightPerConnection = 1
-        var rules = AccessRules()
-        rules.general.others = .all
-        try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
+        try await ConnectionFixture.with(limits: limits, peer: .stranger, access: Self.allRights) { client, _ in
             let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
             let ping = #"{"id":1,"method":"agent.ping","params":{"x":"\#(String(repeating: "x", count: 70_000))"}}"#
             if isOverLimit { client.usage.charge(limits.queuedBytesPerUser + 1) }
@@ -119,14 +124,17 @@ struct ConnectionUsageTests {
         let bytes = try JSONValue(parsing: value).detached().documentMemory
         var limits = Self.limits
         limits.queuedBytesPerUser = 3 * bytes - 1
-        try await ConnectionFixture.with(limits: limits) { client, _ in
+        try await ConnectionFixture.with(limits: limits, peer: .stranger, access: Self.allRights) { client, _ in
             for _ in 0..<4 {
                 try await client.send(
                     #"{"id":"wait","method":"config.wait","params":{"path":"b","equals":\#(value)}}"# + "\n")
             }
             let refused = try await Self.reply("wait", from: client)
             #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
-            #expect(client.usage.exceedsQueuedBytes(limits))
+            // At least two requests wait.
+            var less = limits
+            less.queuedBytesPerUser = 2 * bytes - 1
+            #expect(client.usage.exceedsQueuedBytes(less))
             // A small request may wait even now.
             try await client.send(#"{"id":"small","method":"config.wait","params":{"path":"c","exists":true}}"# + "\n")
             try await client.send(#"{"method":"config.set","params":{"path":"c","value":1}}"# + "\n")
@@ -157,7 +165,7 @@ struct ConnectionUsageTests {
             #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded", "\(method)")
             withExtendedLifetime(other) {}
         }
-        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+        try await ConnectionFixture.with(limits: Self.limits, peer: .stranger, access: Self.allRights) { client, _ in
             try await client.send(Self.set(120_000, at: "a"))
             let revision = try await Self.reply("set", from: client)["result"]?["revision"]?.int ?? 0
             let params = "{\(parameters.replacingOccurrences(of: "REVISION", with: "\(revision)"))}"
