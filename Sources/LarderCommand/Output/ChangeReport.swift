@@ -12,9 +12,11 @@ struct ChangeReport {
 
     /// The result of a dry run: a heading, then one line per difference and per violation of the schema.
     func dryRun(_ changes: [ConfigDiff.Change], _ errors: [SchemaError], at revision: Int) -> String {
-        if changes.isEmpty { return "dry run: the configuration would stay as it is in revision \(revision)" }
         let report = DiffReport(style: style)
-        var lines = ["dry run: this would change in revision \(revision)"] + changes.map(report.line)
+        var lines =
+            changes.isEmpty
+            ? ["dry run: the configuration would stay as it is in revision \(revision)"]
+            : ["dry run: this would change in revision \(revision)"] + changes.map(report.line)
         if !errors.isEmpty {
             lines += [style.problem("the result would violate the schema")] + errors.map { "  " + $0.text.printable }
         }

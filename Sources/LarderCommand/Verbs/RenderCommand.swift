@@ -38,11 +38,10 @@ struct RenderCommand: AsyncParsableCommand {
             first(), last(), even() and odd() apply to the position of the element.
 
             With --watch, the template is read again for each new snapshot, and the commands run at most once a \
-            second. If the first rendering fails, larder exits. Later failures are reported on standard error and by \
-            larder clients. They are retried with increasing delays of up to a minute, such as a failed check, a full \
-            disk or a missing directory; but a configuration that the template cannot render is not retried. If the \
-            namespace is removed from the settings or may no longer be read, larder retries until it is available \
-            again.
+            second. Failures are reported on standard error and by larder clients. They are retried with increasing \
+            delays of up to a minute, such as a failed check, a full disk or a missing directory; but a configuration \
+            that the template cannot render is not retried, and if it is the first one, larder exits. If the namespace \
+            is removed from the settings or may no longer be read, larder retries until it is available again.
 
             --json writes the configuration as JSON. --env writes a file for shells (set -a; . FILE) and for \
             EnvironmentFile= of systemd, with the same names as larder exec. With both options the default output is -.
@@ -171,7 +170,7 @@ struct RenderCommand: AsyncParsableCommand {
                     failed = (value, error)
                     throw error.failure
                 }
-            } catch let caught as Failure where !isFirst {
+            } catch let caught as Failure where !isFirst || failed != nil {
                 Output.note(caught.message)
                 failure = caught
             }

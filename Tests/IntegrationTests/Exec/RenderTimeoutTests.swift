@@ -86,6 +86,23 @@ extension Integration.RenderTests {
         }
     }
 
+    @Test("with --watch, the first rendering is tried again, too")
+    func firstFailure() throws {
+        try withTemplate { home in
+            let larder = try ChildProcess(
+                Products.commandLine,
+                [
+                    "render", "t", "app.conf", "--watch", "--check", "test -e ready && test -e {}", "--exec",
+                    "echo wrote $(cat {})", "--socket", home.socket,
+                ],
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("the check")
+            try home.write("ready", "")
+            try larder.waitForLog("wrote 1")
+            try end(larder)
+        }
+    }
+
     @Test("with --watch, a timeout is reported to the agent, and the check is tried again")
     func retriedTimeout() throws {
         try withTemplate { home in
