@@ -206,7 +206,7 @@ struct ReplyWriter {
         guard let reply = try? JSONValue(parsing: Array(output[..<end])), let id = reply["id"].flatMap(RequestID.init)
         else { return output }
         if let lease = reply["result"]?["lease"]?.int, let digest = connection.state.leases.release(lease).released {
-            loop.server.images?.cache.release(digest)
+            connection.leasesEnded([digest])
         }
         loop.traffic.refused.requests += 1
         loop.traffic.requestErrors += 1

@@ -98,6 +98,41 @@ extension Integration {
             }
         }
 
+        @Test("a client does not keep a lease on an image whose descriptor could not be sent", .needsRoot)
+        func leaseWithoutDescriptor() throws {
+            let user = 65_011
+            let settings = """
+                {
+                  socket: { mode: '0666' }, access: { others: ["images"] }, limits: { leasesPerUser: 1 },
+                  images: { minimumFreeBytes: 0 },
+                }
+                """
+            try AgentHome.with(settings: settings) { home in
+                chown(home.directory, uid_t(user), gid_t(user))
+                let agent = try home.start(
+                    wrapper: [
+                        "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--", "prlimit",
+                        "--nofile=256:256", "--",
+                    ]
+                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let observer = try agent.connect()
+                let data = Data(TestImage(seed: 1, size: 1000).bytes).base64EncodedString()
+                let url: JSONValue = "http://image.example/a.png"
+                try observer.call("image.put", ["url": url, "data": .string(data)])
+                let silent = try (0..<80).map { _ in try agent.connect() }
+                for client in silent { for _ in 0..<4 { _ = try client.request("config.open") } }
+                try observer.call("agent.stats", until: { ($0["requests"]?["total"]?.int ?? 0) > 320 })
+                let other = try OtherUser.connect(65_534, to: agent, home)
+                for _ in 0..<3 {
+                    let refusal = try other.refusal(
+                        "image.get", ["url": url, "policy": "cacheOnly", "as": "descriptor"])
+                    #expect(refusal.name == "limitExceeded")
+                    #expect(refusal.detail.contains("in transit to clients that do not read"), "\(refusal)")
+                }
+                try other.call("image.get", ["url": url, "policy": "cacheOnly"])
+            }
+        }
+
         @Test("a reload that adds namespaces warns of fewer connections, and is refused if too few would remain")
         func namespaces() throws {
             func settings(_ count: Int) -> String {
