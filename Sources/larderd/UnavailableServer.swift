@@ -11,11 +11,18 @@ import Logging
 /// If the agent exited instead, each connection that waits in the backlog of the systemd socket would start it again,
 /// until systemd closes the socket.
 struct UnavailableServer {
-    private let listener: CInt
-    private var clients: [CInt: LineFramer] = [:]
+    private struct Client {
+        var framer = LineFramer(maximumLineBytes: UnavailableServer.maxLineBytes)
+        /// The value of ``UnavailableServer/events`` when the client was accepted or last sent input.
+        var activity: Int
+    }
 
-    /// Further clients wait in the backlog of the listener.
-    private static let maxClients = 1024
+    private let listener: CInt
+    private var clients: [CInt: Client] = [:]
+    /// The number of accepted connections and inputs so far.
+    private var events = 0
+    /// Leaves descriptors to read the settings.
+    private let maxClients = min(1024, max(1, Process.descriptorLimit / 2))
     private static let maxLineBytes = 64 * 1024
     /// The time between two reads of the settings file.
     private static let interval = Duration.seconds(1)
@@ -67,19 +74,19 @@ struct UnavailableServer {
         while true {
             let left = Int((end - clock.now) / .milliseconds(1))
             if left <= 0 { return }
-            var descriptors = clients.keys.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            if accepts, clients.count < Self.maxClients {
-                descriptors.append(pollfd(fd: listener, events: Int16(POLLIN), revents: 0))
-            }
+            var descriptors = accepts ? [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)] : []
+            descriptors += clients.keys.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             // After a failure, poll(2) leaves all results at zero.
             guard poll(&descriptors, nfds_t(descriptors.count), CInt(left)) > 0 else { continue }
-            for descriptor in descriptors where descriptor.revents != 0 {
-                if descriptor.fd == listener {
-                    // Without a free descriptor, accept4(2) would fail immediately again.
-                    accepts = accept()
-                } else if !answer(descriptor.fd, refusal) {
-                    drop(descriptor.fd)
-                }
+            for descriptor in descriptors where descriptor.revents != 0 && descriptor.fd != listener {
+                if !answer(descriptor.fd, refusal) { drop(descriptor.fd) }
+                // Many large batches must not delay the watchdog message.
+                if clock.now >= end { break }
+            }
+            // After the clients, so that those with a request are not closed for a new one.
+            if accepts, descriptors[0].revents != 0 {
+                // Without a free descriptor, accept4(2) would fail immediately again.
+                accepts = accept()
             }
         }
     }
@@ -94,10 +101,18 @@ struct UnavailableServer {
         Glibc.close(client)
     }
 
+    /// Accepts a connection. If the maximum number is open, first closes the one that has been idle for the longest
+    /// time, so that idle clients do not keep others out.
+    /// - Returns: false if no connection could be accepted
     private mutating func accept() -> Bool {
+        if clients.count >= maxClients, let idle = clients.min(by: { $0.value.activity < $1.value.activity }) {
+            drop(idle.key)
+        }
         let client = uninterrupted { larder_accept(listener) }
-        if client >= 0 { clients[client] = LineFramer(maximumLineBytes: Self.maxLineBytes) }
-        return client >= 0
+        guard client >= 0 else { return false }
+        events += 1
+        clients[client] = Client(activity: events)
+        return true
     }
 
     /// Reads once from a client and answers the requests.
@@ -106,13 +121,17 @@ struct UnavailableServer {
         var input = [UInt8](repeating: 0, count: 16 * 1024)
         let count = uninterrupted { recv(client, &input, input.count, 0) }
         if count < 0 { return errno == EAGAIN }
+        events += 1
+        clients[client]?.activity = events
         var replies: [UInt8] = []
         input.withUnsafeBytes { input in
             let input = UnsafeRawBufferPointer(rebasing: input[..<count])
             var offset = 0
-            while let line = clients[client]?.next(in: input, at: &offset) { Self.reply(to: line, refusal, &replies) }
+            while let line = clients[client]?.framer.next(in: input, at: &offset) {
+                Self.reply(to: line, refusal, &replies)
+            }
         }
-        if count == 0, let line = clients[client]?.finish() { Self.reply(to: line, refusal, &replies) }
+        if count == 0, let line = clients[client]?.framer.finish() { Self.reply(to: line, refusal, &replies) }
         let sent = replies.isEmpty ? 0 : uninterrupted { larder_send_nosignal(client, replies, replies.count) }
         return count > 0 && sent == replies.count
     }

@@ -167,6 +167,20 @@ extension Integration {
             }
         }
 
+        @Test("idle clients prevent an agent that waits for settings neither from answering others nor from starting")
+        func idleClients() throws {
+            try AgentHome.with(settings: "{ bad") { home in
+                let agent = try home.start(
+                    wrapper: ["prlimit", "--nofile=128:128", "--"], listener: try home.listener())
+                let idle = try (0..<150).map { _ in try LineClient(path: home.socket, isRecorded: false) }
+                #expect(try agent.connect().refusal("agent.ping").name == "unavailable")
+                try home.write(settings: "{ images: { enabled: false } }")
+                try agent.waitForLog("the settings are valid now")
+                for client in idle { client.close() }
+                #expect(try agent.stop() == .exit(0))
+            }
+        }
+
         @Test(
             "an agent that waits for settings answers batches, lines that are no requests, and half-closed connections")
         func lines() throws {
