@@ -7,7 +7,7 @@ import Synchronization
 
 /// A source that reads keys from etcd, and watches them while ``changes()`` has a consumer.
 final class EtcdSource: ConfigSource {
-    private struct State {
+    struct State {
         var follower: EtcdFollower
         /// The document that was built last, from which the next one may be derived; nil before the first one.
         var rendering: EtcdRendering?
@@ -25,7 +25,7 @@ final class EtcdSource: ConfigSource {
     private let timeout: Duration
     private let clock: any Clock<Duration>
     private let logger: Logger
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
     let kind = "etcd"
     let location: String
@@ -150,14 +150,15 @@ final class EtcdSource: ConfigSource {
     func changes(after delay: Duration) -> AsyncStream<Void>? {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         state.withLock { $0.changes = continuation }
-        let task = Task { await follow(after: delay) }
+        // A fetch may follow at once. If the task made this step, the delay could begin after the fetch has ended it.
+        update { follower, generator in follower.begin(after: delay, using: &generator) }
+        let task = Task { await follow() }
         continuation.onTermination = { _ in task.cancel() }
         return stream
     }
 
     /// Runs one step after another until the task is cancelled.
-    private func follow(after delay: Duration) async {
-        update { follower, generator in follower.begin(after: delay, using: &generator) }
+    private func follow() async {
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in
