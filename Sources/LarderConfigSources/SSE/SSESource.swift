@@ -121,9 +121,10 @@ final class SSESource: ConfigSource {
     // MARK: The stream
 
     func changes(after delay: Duration) -> AsyncStream<Void>? {
-        let connections = connections(after: delay, isTemporary: false)
-        connections?.signal.onTermination = { _ in connections?.end() }
-        return connections?.changes
+        guard let connections = connections(after: delay, isTemporary: false) else { return nil }
+        // The stream retains this closure, which therefore must not retain the stream.
+        connections.signal.onTermination = { [end = connections.end] _ in end() }
+        return connections.changes
     }
 
     /// The connections that are made for one consumer: the signals that it receives, and a closure that ends the

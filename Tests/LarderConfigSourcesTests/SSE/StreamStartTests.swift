@@ -101,6 +101,18 @@ struct StreamStartTests {
         }
     }
 
+    @Test("the connections end when the stream of changes is released without being read")
+    func released() async throws {
+        try await withSource { source, _, _, _ in
+            do {
+                let changes = source.changes(after: .seconds(60))
+                #expect(source.state.withLock { $0.hasConsumer })
+                withExtendedLifetime(changes) {}
+            }
+            #expect(source.state.withLock { !$0.hasConsumer })
+        }
+    }
+
     @Test("with a poll URL, a fetch during the wait opens the stream, which polls the document once")
     func polledWait() async throws {
         try await withSource(isPolled: true) { source, origin, requests, clock in
