@@ -24,6 +24,8 @@ struct UnavailableServer {
     /// Leaves descriptors to read the settings.
     private let maxClients = min(1024, max(1, Process.descriptorLimit / 2))
     private static let maxLineBytes = 64 * 1024
+    /// A longer batch gets one error, as from an agent with settings.
+    private static let maxBatchRequests = 64
     /// The time between two reads of the settings file.
     private static let interval = Duration.seconds(1)
 
@@ -145,13 +147,13 @@ struct UnavailableServer {
             }
         let message = bytes.flatMap { try? JSONValue(parsing: $0) }
         var writer = JSONWriter()
-        if let message, message.kind == .array, message.elements.contains(where: { _ in true }) {
+        if let message, message.kind == .array, (1...maxBatchRequests).contains(message.count) {
             let ids = message.elements.compactMap(id)
             if ids.isEmpty { return }
             writer.beginArray()
             for id in ids { Envelope.writeError(id: id, refusal, to: &writer) }
             writer.endArray()
-        } else if let message {
+        } else if let message, message.kind != .array {
             guard let id = id(of: message) else { return }
             Envelope.writeError(id: id, refusal, to: &writer)
         } else {

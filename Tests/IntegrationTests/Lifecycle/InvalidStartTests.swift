@@ -197,6 +197,9 @@ extension Integration {
                 let unreadable = try first.message()
                 #expect(unreadable["id"] == .null)
                 #expect(unreadable["error"]?["data"]?["name"] == "unavailable")
+                let requests = [String](repeating: #"{"id":1,"method":"agent.ping"}"#, count: 65)
+                try first.send("[\(requests.joined(separator: ","))]")
+                #expect(try first.message()["id"] == .null)
 
                 let second = try client()
                 try second.send(bytes: Array(#"{"id":1,"method":"agent.ping"}"#.utf8))
