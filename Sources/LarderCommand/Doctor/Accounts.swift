@@ -18,11 +18,14 @@ enum Accounts {
     }
 
     /// The name of a group; `group NUMBER` if the host has no name for the ID.
-    static func name(ofGroup id: gid_t) -> String {
+    static func name(ofGroup id: gid_t) -> String { knownName(ofGroup: id) ?? "group \(id)" }
+
+    /// The name of a group; nil if the host has no name for the ID.
+    static func knownName(ofGroup id: gid_t) -> String? {
         var (record, found) = (Self.noGroup, UnsafeMutablePointer<group>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
         guard getgrgid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.gr_name else {
-            return "group \(id)"
+            return nil
         }
         return String(cString: name)
     }

@@ -93,14 +93,38 @@ struct DoctorMoreChecksTests {
     func hiddenSettings() {
         let findings = settings {
             $0.deniedUser = SettingsFacts.DeniedUser(
-                userName: "larder", groupName: "larder", permissions: "root:root 0600")
+                userName: "larder", group: "larder", permissions: "root:root 0600")
         }
         #expect(findings.map(\.level) == [.problem])
         #expect(
             findings.first?.title == "the agent's user larder cannot read /etc/larder/larder.json")
         #expect(
-            findings.first?.advice.first
-                == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
+            findings.first?.advice
+                == ["as root: chgrp larder /etc/larder/larder.json && chmod 640 /etc/larder/larder.json"])
+    }
+
+    @Test("if a directory above the settings is closed to the agent's user, the advice opens that directory")
+    func settingsBelowClosedDirectory() {
+        let finding = settings {
+            $0.path = "/srv/my site/etc/larder.json"
+            $0.deniedUser = SettingsFacts.DeniedUser(
+                userName: "larder", group: "larder", permissions: "root:root 0700",
+                closedDirectory: SettingsFacts.ClosedDirectory(path: "/srv/my site", modeChange: "o+x"))
+        }.first
+        #expect(finding?.detail.first?.hasPrefix("the user cannot enter /srv/my site; its owner and mode are") == true)
+        #expect(finding?.advice.first == "as root: chmod o+x '/srv/my site'")
+        #expect(finding?.advice.contains { $0.contains("chgrp") } == false)
+    }
+
+    @Test("the directories above a file begin with the outermost, and the permissions that apply to a user are found")
+    func closedDirectories() {
+        #expect(AgentUser.directories(above: "/etc/larder/larder.json") == ["/", "/etc", "/etc/larder"])
+        #expect(AgentUser.directories(above: "larder.json") == [])
+        let user = AgentUser(user: 990, group: 991, groups: [7])
+        #expect(user.classOfPermissions(owner: 990, group: 991) == "u")
+        #expect(user.classOfPermissions(owner: 0, group: 991) == "g")
+        #expect(user.classOfPermissions(owner: 0, group: 7) == "g")
+        #expect(user.classOfPermissions(owner: 0, group: 0) == "o")
     }
 
     @Test("the user and groups of the agent are read from /proc/PID/status")

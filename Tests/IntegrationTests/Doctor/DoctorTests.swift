@@ -143,6 +143,27 @@ struct DoctorTests {
         }
     }
 
+    @Test("doctor run as root finds the directory that the agent's user cannot enter, also behind a link", .needsRoot)
+    func closedDirectory() async throws {
+        try await AgentHome.with { home in
+            chmod(home.directory, 0o755)
+            let closed = "\(home.directory)/closed"
+            try FileManager.default.createDirectory(atPath: "\(closed)/open", withIntermediateDirectories: true)
+            let path = "\(closed)/open/larder.json"
+            try Data("{}".utf8).write(to: URL(filePath: path))
+            let link = "\(home.directory)/link.json"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+            let user = AgentUser(user: 65534, group: 65534, groups: [])
+            for (mode, expected) in [(0o700, closed), (0o711, nil)] as [(mode_t, String?)] {
+                chmod(closed, mode)
+                for file in [path, link] {
+                    #expect(await user.closedDirectory(above: file, limit: .seconds(300)) == expected)
+                    #expect(await user.mayRead(file, limit: .seconds(300)) == (expected == nil))
+                }
+            }
+        }
+    }
+
     @Test("a namespace whose source fails is a problem, with the command that retries it")
     func failingSource() throws {
         try AgentHome.with { home in

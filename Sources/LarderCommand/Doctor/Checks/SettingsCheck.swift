@@ -22,21 +22,7 @@ enum SettingsCheck {
                 : [Finding(.ok, name, "the agent runs without a settings file; the defaults are in effect")]
         }
         let path = facts.path
-        if let deniedUser = facts.deniedUser {
-            return [
-                Finding(
-                    .problem, name, "the agent's user \(deniedUser.userName) cannot read \(path)",
-                    detail: [
-                        "its owner and mode are \(deniedUser.permissions)"
-                            + (agent == nil
-                                ? "" : "; the agent keeps the settings that it applied last, also after a restart")
-                    ],
-                    advice: [
-                        "as root: chgrp \(deniedUser.groupName) \(path.shellWord); chmod 640 \(path.shellWord)",
-                        "if that does not help, check the directories above the file: namei -l \(path.shellWord)",
-                    ])
-            ]
-        }
+        if let deniedUser = facts.deniedUser { return [denied(path, deniedUser, isRunning: agent != nil)] }
         switch facts.state {
         case .missing where agent?.info.settings == path:
             return [
@@ -75,6 +61,26 @@ enum SettingsCheck {
             ]
         case .right: return [right(facts, agent, service)]
         }
+    }
+
+    /// The finding that the agent's user cannot read the file, with the command that gives access.
+    private static func denied(_ path: String, _ user: SettingsFacts.DeniedUser, isRunning: Bool) -> Finding {
+        let directory = user.closedDirectory
+        let cause = directory.map { "the user cannot enter \($0.path); its" } ?? "its"
+        var advice = ["as root: chgrp \(user.group.shellWord) \(path.shellWord) && chmod 640 \(path.shellWord)"]
+        if let directory {
+            advice = [
+                "as root: chmod \(directory.modeChange) \(directory.path.shellWord)",
+                "or move the file to a directory that the user can enter, such as /etc/larder",
+            ]
+        }
+        return Finding(
+            .problem, name, "the agent's user \(user.userName) cannot read \(path)",
+            detail: [
+                "\(cause) owner and mode are \(user.permissions)"
+                    + (isRunning ? "; the agent keeps the settings that it applied last, also after a restart" : "")
+            ],
+            advice: advice)
     }
 
     /// The finding that the agent runs with earlier settings, because it refused those of the file.

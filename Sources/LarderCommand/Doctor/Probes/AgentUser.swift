@@ -29,12 +29,46 @@ struct AgentUser: Sendable, Equatable {
     /// not run as root.
     /// - Parameter limit: the timeout of the check. The default is generous, because doctor is often used on a host
     ///   that is overloaded.
-    func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {
+    func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? { await may("-r", path, limit) }
+
+    /// The first directory on the way to a file that the agent's user may not enter; nil if there is none, or if doctor
+    /// cannot determine it.
+    func closedDirectory(above path: String, limit: Duration = .seconds(20)) async -> String? {
+        var directories = Self.directories(above: path)
+        // If the path contains symbolic links, the directories of the file itself can be others.
+        if let target = realpath(path, nil) {
+            defer { free(target) }
+            directories += Self.directories(above: String(cString: target)).filter { !directories.contains($0) }
+        }
+        for directory in directories where await may("-x", directory, limit) == false { return directory }
+        return nil
+    }
+
+    /// The directories above a file, from the outermost to the innermost.
+    static func directories(above path: String) -> [String] {
+        path.utf8.indices.filter { path.utf8[$0] == UInt8(ascii: "/") }.map { slash in
+            slash == path.startIndex ? "/" : String(path[..<slash])
+        }
+    }
+
+    /// Which permission bits of a file apply to the user: `u`, `g` or `o`, as chmod(1) names them.
+    func classOfPermissions(owner: UInt32, group: UInt32) -> String {
+        if owner == user { return "u" }
+        let groups =
+            self.groups
+            ?? Accounts.knownName(ofUser: user).map {
+                Array(Accounts.groups(ofUser: $0, primary: self.group))
+            }
+        return group == self.group || groups?.contains(group) == true ? "g" : "o"
+    }
+
+    /// Whether a test of test(1) for a file succeeds for the agent's user; nil if it cannot be performed.
+    private func may(_ test: String, _ path: String, _ limit: Duration) async -> Bool? {
         guard geteuid() == 0 else { return nil }
         let list = groups.map {
             $0.isEmpty ? "--clear-groups" : "--groups=" + $0.map(String.init).joined(separator: ",")
         }
-        let words = ["setpriv", "--reuid=\(user)", "--regid=\(group)", list ?? "--init-groups", "test", "-r", path]
+        let words = ["setpriv", "--reuid=\(user)", "--regid=\(group)", list ?? "--init-groups", "test", test, path]
         switch await CapturedProgram.run(words, limit: limit)?.end {
         case .exited(0): return true
         case .exited(1): return false

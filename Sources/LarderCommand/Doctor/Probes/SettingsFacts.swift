@@ -27,10 +27,21 @@ struct SettingsFacts: Sendable, Equatable {
     /// A user who may not read the file.
     struct DeniedUser: Sendable, Equatable {
         var userName: String
-        /// The primary group that the agent runs with, not the group of the file.
-        var groupName: String
-        /// The owner, group and mode of the file: `root:root 0600`.
+        /// The primary group that the agent runs with, not the group of the file, as chgrp(1) takes it: its name, or
+        /// its ID if it has no name.
+        var group: String
+        /// The owner, group and mode of ``closedDirectory``, else of the file: `root:root 0600`.
         var permissions: String
+        /// The first directory above the file that the user may not enter; nil if the file itself denies access.
+        var closedDirectory: ClosedDirectory?
+    }
+
+    /// A directory that the user may not enter.
+    struct ClosedDirectory: Sendable, Equatable {
+        var path: String
+        /// The argument of chmod(1) that lets the user enter it: `u+x` for its owner, `g+x` for members of its group,
+        /// else `o+x`.
+        var modeChange: String
     }
 }
 
@@ -61,11 +72,7 @@ extension SettingsFacts {
         // Check the access of the agent's user if the file is the one that the agent uses. If `--settings` names
         // another file, the agent does not have to be able to read it.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
-            let mode = String(status.st_mode & 0o7777, radix: 8)
-            facts.deniedUser = DeniedUser(
-                userName: Accounts.name(ofUser: agentUser.user), groupName: Accounts.name(ofGroup: agentUser.group),
-                permissions: "\(Accounts.name(ofUser: status.st_uid)):\(Accounts.name(ofGroup: status.st_gid)) 0\(mode)"
-            )
+            facts.deniedUser = await deniedUser(agentUser, path, status)
         }
         guard faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else {
             facts.state = .unreadable
@@ -73,6 +80,21 @@ extension SettingsFacts {
         }
         facts.state = await check(path)
         return facts
+    }
+
+    private static func deniedUser(_ user: AgentUser, _ path: String, _ file: stat) async -> DeniedUser {
+        var status = file
+        var denied = DeniedUser(
+            userName: Accounts.name(ofUser: user.user),
+            group: Accounts.knownName(ofGroup: user.group) ?? String(user.group), permissions: "")
+        if let directory = await user.closedDirectory(above: path), stat(directory, &status) == 0 {
+            let change = user.classOfPermissions(owner: status.st_uid, group: status.st_gid) + "+x"
+            denied.closedDirectory = ClosedDirectory(path: directory, modeChange: change)
+        }
+        let mode = String(status.st_mode & 0o7777, radix: 8)
+        denied.permissions =
+            "\(Accounts.name(ofUser: status.st_uid)):\(Accounts.name(ofGroup: status.st_gid)) 0\(mode)"
+        return denied
     }
 
     private static func check(_ path: String) async -> State {
