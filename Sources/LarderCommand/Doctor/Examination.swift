@@ -12,20 +12,21 @@ struct Examination: Sendable {
     /// The last log lines of the agent; empty if they are not needed or cannot be read.
     var log: [String]
 
-    /// The findings of all checks, ordered so that earlier ones often explain later ones.
+    /// The findings of all checks. Problems that explain others come first.
     var report: DoctorReport {
         let settingsFindings = SettingsCheck.findings(
             settings, agent.facts, service, socket.hintsForRoot, problem: agent.settingsProblem)
-        var findings = agent.settingsProblem == nil ? [] : settingsFindings
-        findings += SocketCheck.findings(socket, service)
-        findings += ServiceCheck.findings(service, agent: agent.facts, log: log)
-        findings += ConnectionCheck.findings(agent, socket, service, log: log)
+        let serviceFindings = ServiceCheck.findings(
+            service, agent: agent.facts, settings: settings, log: log)
+        let advice = StartAdvice(service, socket, settings: settings, serviceFindings: serviceFindings)
+        var findings = SocketCheck.findings(socket, advice) + serviceFindings
+        findings += ConnectionCheck.findings(agent, socket, service, advice, log: log)
         if let facts = agent.facts {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
             findings += ThreadCheck.findings(facts.info, service)
         }
-        if agent.settingsProblem == nil { findings += settingsFindings }
+        findings += settingsFindings
         findings += ClockCheck.findings(clock, agent.facts, service)
         findings += DiskCheck.findings(volumes)
         if let facts = agent.facts {
@@ -35,6 +36,15 @@ struct Examination: Sendable {
             findings += ImageCheck.findings(facts, socket.hints)
             findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
         }
-        return DoctorReport(findings: findings, isReachable: agent.facts != nil)
+        let explanations = causes.flatMap { check in findings.filter { $0.check == check && $0.level == .problem } }
+        findings.removeAll { explanations.contains($0) }
+        return DoctorReport(findings: explanations + findings, isReachable: agent.facts != nil)
+    }
+
+    /// The checks whose problems explain those of other checks, in the order in which they are solved.
+    private var causes: [String] {
+        // A file in the place of the socket is the reason why the service has a problem, not its result.
+        if case .other = socket.file { return [SettingsCheck.name, DiskCheck.name] }
+        return [SettingsCheck.name, DiskCheck.name, ServiceCheck.name]
     }
 }

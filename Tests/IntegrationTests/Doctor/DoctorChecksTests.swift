@@ -105,8 +105,14 @@ struct DoctorChecksTests {
         examination.agent = .failed(AgentReply.Failure(kind: .noSocket, reason: "none"))
         examination.service = .units(.down())
         let complaints = examination.complaints
-        #expect(complaints.first?.title == "there is no socket at /run/larder/larder.sock")
+        #expect(
+            complaints.map(\.title) == [
+                "larder.socket is inactive", "larder.service is inactive (dead)",
+                "there is no socket at /run/larder/larder.sock",
+                "not checked, because the socket cannot be used (see above)",
+            ])
         #expect(complaints.first?.advice == ["sudo systemctl enable --now larder.socket"])
+        #expect(complaints[2].advice == ["correct the service first (see above)"])
         #expect(examination.report.status == .unreachable)
         examination.service = .absent
         #expect(
@@ -116,6 +122,10 @@ struct DoctorChecksTests {
         examination.socket.file = .other("a directory")
         #expect(
             examination.complaints.first?.title == "/run/larder/larder.sock is a directory, not a socket")
+        examination.service = .units(.down())
+        #expect(
+            examination.complaints.first?.title == "/run/larder/larder.sock is a directory, not a socket",
+            "the directory is why the unit is inactive")
     }
 
     // MARK: Connection, version, rights

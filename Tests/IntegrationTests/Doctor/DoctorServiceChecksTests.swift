@@ -122,6 +122,10 @@ struct DoctorServiceChecksTests {
         #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
         #expect(
             examination.complaints.first?.advice == [
+                "sudo systemctl unmask larder.socket", "then: sudo systemctl enable --now larder.socket",
+            ])
+        #expect(
+            ServiceFacts.units(units).startCommands(examination.socket) == [
                 "sudo systemctl unmask larder.socket larder.service", "sudo systemctl enable --now larder.socket",
             ])
 
@@ -143,6 +147,81 @@ struct DoctorServiceChecksTests {
         complaints = examination.complaints.filter { $0.check == "service" }
         #expect(complaints.map(\.level) == [.skipped])
         #expect(complaints.first?.title.hasPrefix("systemd does not manage the agent") == true)
+    }
+
+    @Test(
+        "invalid settings that prevent a start are the first finding, and each command that starts the agent follows them"
+    )
+    func settingsThatPreventStart() throws {
+        var examination = Examination.healthy
+        examination.socket.file = .missing
+        examination.agent = .failed(AgentReply.Failure(kind: .noSocket, reason: "none"))
+        examination.settings?.state = .wrong(["/etc/larder/larder.json:1:3: expected a value"])
+        let first = "correct the settings first (see above), then:"
+        for units in [
+            ServiceFacts.Units.down(),
+            .down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "ExecMainStatus": "78"]),
+        ] {
+            examination.service = .units(units)
+            let complaints = examination.complaints
+            #expect(complaints.first?.title == "/etc/larder/larder.json is invalid")
+            let starting = complaints.filter { $0.advice.contains { $0.contains("systemctl") } }
+            #expect(!starting.isEmpty)
+            #expect(starting.allSatisfy { $0.check == "service" && $0.advice.first == first }, "\(starting)")
+            let socket = try #require(complaints.first { $0.check == "socket" })
+            #expect(socket.advice == ["correct the service first (see above)"])
+        }
+        examination.service = .another
+        #expect(
+            examination.complaints.first { $0.check == "socket" }?.advice
+                == [first, "start the agent: larderd, or for the whole host: sudo larderd"])
+        examination.socket.file = .socket(.healthy)
+        examination.agent = .failed(AgentReply.Failure(kind: .refused, reason: "none"))
+        #expect(examination.complaints.first { $0.check == "connection" }?.advice.first == first)
+
+        // Errors in the files that the settings name do not prevent a start.
+        examination.settings?.state = .wrong(["/etc/larder/schema.json:1:1: expected a value"])
+        #expect(examination.complaints.first?.check == "settings")
+        #expect(examination.complaints.allSatisfy { !$0.advice.contains(first) })
+    }
+
+    @Test("after invalid settings were corrected, the service that failed because of them is restarted")
+    func correctedSettings() {
+        var examination = Examination.healthy
+        examination.agent = .failed(AgentReply.Failure(kind: .silent, reason: "none"))
+        examination.service = .units(
+            .down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "ExecMainStatus": "78"]))
+        #expect(examination.complaints.first?.advice.first == "the settings are valid now, so restart it")
+        #expect(examination.complaints.first?.title.hasPrefix("larder.service is failed") == true)
+        examination.settings?.state = .unreadable
+        #expect(examination.complaints.first?.advice.first == "correct the settings (see below)")
+        #expect(examination.complaints.last { $0.check == "settings" }?.level == .skipped)
+    }
+
+    @Test("problems of the settings, the disk and the service precede the problems that they explain")
+    func rootCausesFirst() {
+        var examination = Examination.healthy
+        examination.socket.file = .missing
+        examination.agent = .failed(AgentReply.Failure(kind: .noSocket, reason: "none"))
+        examination.service = .units(.down())
+        examination.settings?.state = .wrong(["/etc/larder/larder.json:1:3: expected a value"])
+        var full = VolumeFacts.Capacity.healthy
+        full.freeBytes = 0
+        examination.volumes = [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .capacity(full))]
+        #expect(
+            examination.complaints.map(\.check) == ["settings", "disk", "service", "service", "socket", "connection"])
+    }
+
+    @Test("the socket of a service that is running is started by a restart, because systemd refuses a start")
+    func socketOfRunningService() {
+        var units = ServiceFacts.Units.healthy
+        units.socket = ServiceFacts.Units.unit(["ActiveState": "inactive", "SubState": "dead"])
+        var examination = Examination.healthy
+        examination.service = .units(units)
+        #expect(
+            examination.complaints.map(\.advice) == [
+                ["sudo systemctl enable larder.socket", "sudo systemctl restart larder.socket larder.service"]
+            ])
     }
 
     @Test("the log excerpt omits systemd's generic failure lines if there are other lines")

@@ -5,7 +5,7 @@ enum ConnectionCheck {
     private static let name = "connection"
 
     static func findings(
-        _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, log: [String]
+        _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice, log: [String]
     ) -> [Finding] {
         switch agent {
         case .facts(let facts):
@@ -17,12 +17,13 @@ enum ConnectionCheck {
                     .ok, name,
                     "\(info.name) replied in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
             ]
-        case .failed(let failure): return [finding(failure, socket, service, log)]
+        case .failed(let failure): return [finding(failure, socket, service, advice, log)]
         }
     }
 
     private static func finding(
-        _ failure: AgentReply.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ log: [String]
+        _ failure: AgentReply.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice,
+        _ log: [String]
     ) -> Finding {
         let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent log:"] + log.map { "  \($0)" }
         switch failure.kind {
@@ -32,17 +33,17 @@ enum ConnectionCheck {
             return Finding(
                 .problem, name, "no process listens on \(socket.path)",
                 detail: ["the agent that created the socket was killed; the next agent replaces the socket"] + lines,
-                advice: service.startCommands(socket))
+                advice: advice.start)
         case .silent:
             let whom = failure.listener.map { " (\($0))" } ?? ""
             return Finding(
                 .problem, name, "a process is listening on \(socket.path)\(whom) but did not reply in time",
-                detail: [failure.reason] + lines, advice: service.restartCommands)
+                detail: [failure.reason] + lines, advice: advice.restart)
         case .closed:
             return Finding(
                 .problem, name, "the connection was closed before the agent replied",
                 detail: [failure.reason] + lines,
-                advice: ["retry, because the agent may just have been stopped"] + service.restartCommands)
+                advice: ["retry, because the agent may just have been stopped"] + advice.restart)
         case .foreign:
             return Finding(
                 .problem, name, "the process on \(socket.path) is not a Larder agent, or has an incompatible version",
@@ -51,7 +52,7 @@ enum ConnectionCheck {
             return Finding(
                 .skipped, name, "not checked, because the agent waits for valid settings (see above)", detail: lines)
         case .other:
-            return Finding(.problem, name, failure.reason, detail: lines, advice: service.startCommands(socket))
+            return Finding(.problem, name, failure.reason, detail: lines, advice: advice.start)
         }
     }
 

@@ -3,7 +3,7 @@ import LarderEncoding
 
 /// Checks that there is enough disk space for the agent, and that its writes succeed.
 enum DiskCheck {
-    private static let name = "disk"
+    static let name = "disk"
     /// The free space, in bytes, below which writes may fail at any time: 1 MiB, or 2 % of a small file system.
     private static func minFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(1 << 20, capacity.bytes / 50) }
     /// The free space, in bytes, below which an administrator should act: 64 MiB, or 10 % of a small file system.

@@ -2,9 +2,14 @@ import LarderClientCore
 
 /// Checks whether systemd manages the agent, and whether the service and its socket work.
 enum ServiceCheck {
-    private static let name = "service"
+    static let name = "service"
 
-    static func findings(_ facts: ServiceFacts, agent: AgentFacts?, log: [String]) -> [Finding] {
+    /// Checks the units.
+    /// - Parameter settings: the settings file; nil if it is unknown. If it prevents a start, the advice to start the
+    ///   agent refers to the finding about the settings.
+    static func findings(
+        _ facts: ServiceFacts, agent: AgentFacts?, settings: SettingsFacts?, log: [String]
+    ) -> [Finding] {
         let isReachable = agent != nil
         switch facts {
         case .absent: return [Finding(.skipped, name, "systemd is not running on this host")]
@@ -20,13 +25,18 @@ enum ServiceCheck {
             }
             // A failed unit is reported as failed even if an agent that systemd did not start is running.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
-            return socket(units, isReachable) + service(units, isReachable, log)
+            let first = StartAdvice.precondition(settings)
+            let socketFindings = socket(units, isReachable, first)
+            let serviceFindings = service(units, isReachable, first, settings, log)
+            // systemd closes the socket if the service fails repeatedly.
+            return facts.hasFailed ? serviceFindings + socketFindings : socketFindings + serviceFindings
         case .another:
             return [Finding(.skipped, name, "not checked, because larder.socket listens on another path")]
         }
     }
 
-    private static func socket(_ units: ServiceFacts.Units, _ isReachable: Bool) -> [Finding] {
+    /// - Parameter first: advice that precedes the commands that start the agent
+    private static func socket(_ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String]) -> [Finding] {
         let unit = units.socket
         guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isReachable) }
         switch unit.activeState {
@@ -39,7 +49,7 @@ enum ServiceCheck {
                         ? "larder.socket failed: systemd closed it, because larder.service failed repeatedly"
                         : "larder.socket failed (\(unit.result))",
                     detail: ["clients cannot connect, and systemd does not start the agent for them"],
-                    advice: [
+                    advice: first + [
                         "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
                         // Without reset-failed, systemd's start limit would refuse the next start immediately.
                         "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
@@ -60,7 +70,7 @@ enum ServiceCheck {
                 Finding(
                     isReachable ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
                     detail: isReachable ? ["without it, clients cannot connect while the agent restarts"] : [],
-                    advice: [units.systemctl("enable --now larder.socket")])
+                    advice: first + units.enableSocket)
             ]
         }
     }
@@ -115,7 +125,9 @@ enum ServiceCheck {
         ]
     }
 
-    private static func service(_ units: ServiceFacts.Units, _ isReachable: Bool, _ log: [String]) -> [Finding] {
+    private static func service(
+        _ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String], _ settings: SettingsFacts?, _ log: [String]
+    ) -> [Finding] {
         let unit = units.service
         guard unit.isLoaded else { return unusable(unit, "larder.service", units, isReachable) }
         let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
@@ -123,7 +135,7 @@ enum ServiceCheck {
             return [
                 Finding(
                     .problem, name, "\(state): \(reason(unit))", detail: quoted(log),
-                    advice: remedies(unit, units) + [
+                    advice: first + remedies(unit, units, settings) + [
                         "see the whole log: \(units.journalctl("larder.service"))",
                         units.systemctl("restart larder.service"),
                     ])
@@ -161,7 +173,7 @@ enum ServiceCheck {
             return [
                 Finding(
                     isReachable ? .warning : .problem, name, state,
-                    advice: [units.systemctl("start larder.service")])
+                    advice: first + [units.systemctl("start larder.service")])
             ]
         }
     }
@@ -183,9 +195,15 @@ enum ServiceCheck {
         }
     }
 
-    private static func remedies(_ unit: UnitFacts, _ units: ServiceFacts.Units) -> [String] {
+    private static func remedies(
+        _ unit: UnitFacts, _ units: ServiceFacts.Units, _ settings: SettingsFacts?
+    ) -> [String] {
         switch unit.result {
-        case "exit-code" where unit.exitStatus == 78: ["correct the settings (see below)"]
+        case "exit-code" where unit.exitStatus == 78 && settings?.preventsStart != true:
+            [
+                settings?.state == .right
+                    ? "the settings are valid now, so restart it" : "correct the settings (see below)"
+            ]
         case "start-limit-hit": [units.systemctl("reset-failed larder.service larder.socket")]
         case "oom-kill": ["check MemoryMax= of the unit, and find what uses the memory: systemd-cgtop -m"]
         default: []

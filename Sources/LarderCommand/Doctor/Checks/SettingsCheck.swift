@@ -3,7 +3,7 @@ import LarderEncoding
 
 /// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {
-    private static let name = "settings"
+    static let name = "settings"
 
     /// Checks the settings file.
     /// - Parameters:
@@ -43,7 +43,7 @@ enum SettingsCheck {
                     ])
             ]
         case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
-        case .wrong(let lines) where errors(facts)?.isInSettings == false:
+        case .wrong(let lines) where !facts.isInvalid:
             return [
                 Finding(
                     .problem, name, "the settings are valid, but files that they name are not", detail: lines,
@@ -88,11 +88,11 @@ enum SettingsCheck {
         _ problem: String, _ facts: SettingsFacts? = nil, _ service: ServiceFacts = .absent
     ) -> Finding {
         let errors = errors(facts)
-        let isCorrected = facts?.state == .right || errors.map { !$0.isInSettings } ?? false
+        let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
         return Finding(
             .problem, name,
             "the agent runs with the settings that it applied last, because it refused the settings file",
-            detail: [problem] + (errors?.lines.filter { $0 != problem } ?? []),
+            detail: [problem] + (errors?.filter { $0 != problem } ?? []),
             advice: [isCorrected ? "the file is valid now; reload it:" : "correct the file, then reload it:"]
                 + service.reloadCommands)
     }
@@ -101,15 +101,14 @@ enum SettingsCheck {
     private static func awaited(_ problem: String, _ facts: SettingsFacts?) -> Finding {
         Finding(
             .problem, name, "the agent has no valid settings, so it refuses all requests",
-            detail: [problem] + (errors(facts)?.lines.filter { !problem.hasSuffix($0) } ?? []),
+            detail: [problem] + (errors(facts)?.filter { !problem.hasSuffix($0) } ?? []),
             advice: ["correct the file; the agent starts with it within a second"])
     }
 
-    /// The errors that the check of the file has found, and whether one of them is in the file itself; nil without
-    /// errors.
-    private static func errors(_ facts: SettingsFacts?) -> (lines: [String], isInSettings: Bool)? {
+    /// The errors that the check of the file has found; nil without errors.
+    private static func errors(_ facts: SettingsFacts?) -> [String]? {
         guard let facts, case .wrong(let lines) = facts.state else { return nil }
-        return (lines, lines.contains { $0.hasPrefix("\(facts.path):") })
+        return lines
     }
 
     private static func right(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> Finding {

@@ -4,7 +4,7 @@ import LarderEncoding
 enum SocketCheck {
     private static let name = "socket"
 
-    static func findings(_ facts: SocketFacts, _ service: ServiceFacts) -> [Finding] {
+    static func findings(_ facts: SocketFacts, _ advice: StartAdvice) -> [Finding] {
         let path = facts.path
         switch facts.file {
         case .missing:
@@ -16,7 +16,7 @@ enum SocketCheck {
             return [
                 Finding(
                     .problem, name, "there is no socket at \(path)", detail: detail,
-                    advice: service.startCommands(facts))
+                    advice: advice.start)
             ]
         case .hidden(let reason):
             return [
@@ -35,7 +35,7 @@ enum SocketCheck {
                         facts.isNamed
                             ? "pass the agent's socket: larder doctor --socket PATH"
                             : "move it away, then start the agent again"
-                    ] + (facts.isNamed ? [] : service.startCommands(facts)))
+                    ] + (facts.isNamed ? [] : advice.start))
             ]
         case .socket(let owner): return [access(facts, owner)]
         case .abstract:

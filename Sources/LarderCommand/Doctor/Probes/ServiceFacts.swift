@@ -23,6 +23,13 @@ enum ServiceFacts: Sendable, Equatable {
             return masked.isEmpty ? [] : [systemctl("unmask \(masked.joined(separator: " "))")]
         }
 
+        /// The commands that make systemd listen on the socket, also after a boot. systemd refuses to start the socket
+        /// of a service that is running.
+        var enableSocket: [String] {
+            guard service.isUp else { return [systemctl("enable --now larder.socket")] }
+            return [systemctl("enable larder.socket"), systemctl("restart larder.socket larder.service")]
+        }
+
         /// The command that shows the log of a unit.
         func journalctl(_ unit: String) -> String {
             isUser ? "journalctl --user -u \(unit) -e" : "\(isRoot ? "" : "sudo ")journalctl -u \(unit) -e"
@@ -53,7 +60,7 @@ enum ServiceFacts: Sendable, Equatable {
             if units.socket.activeState == "active" {
                 return units.unmasking + [units.systemctl("restart larder.socket larder.service")]
             }
-            return units.unmasking + [units.systemctl("enable --now larder.socket")]
+            return units.unmasking + units.enableSocket
         case .units(let units) where (units.service.isLoaded || units.service.isMasked):
             return units.unmasking + [units.systemctl("start larder.service")]
         default:

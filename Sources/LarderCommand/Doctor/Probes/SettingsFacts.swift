@@ -24,6 +24,15 @@ struct SettingsFacts: Sendable, Equatable {
     /// The user that the agent runs as, if that user may not read the file.
     var deniedUser: DeniedUser?
 
+    /// Whether the check has found an error in the file itself, not only in the files that it names.
+    var isInvalid: Bool {
+        guard case .wrong(let lines) = state else { return false }
+        return lines.contains { $0.hasPrefix("\(path):") }
+    }
+
+    /// Whether an agent without earlier settings cannot start with the file.
+    var preventsStart: Bool { isInvalid || deniedUser != nil }
+
     /// A user who may not read the file.
     struct DeniedUser: Sendable, Equatable {
         var userName: String
