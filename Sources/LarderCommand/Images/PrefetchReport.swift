@@ -6,8 +6,10 @@ struct PrefetchReport {
     /// The counts of images. `total` and `failed` include the refused lines or elements of the list; `failures`
     /// contains only failures that the agent reported.
     private(set) var result: ImagePrefetch.Result
-    /// The number of images that did not fail and are not cached after the last request.
+    /// The number of images that did not fail and were evicted before the end.
     private(set) var evicted = 0
+    /// The number of images that did not fail and were not kept, although no image was evicted.
+    private(set) var unkept = 0
     private let unit: PrefetchList.Unit
     private let refusals: [PrefetchList.Refusal]
 
@@ -30,12 +32,24 @@ struct PrefetchReport {
     }
 
     /// Adds the number of images that are not cached after the last request, including those that failed.
-    mutating func add(uncached: Int) { evicted = max(0, uncached - (result.failed - refusals.count)) }
+    /// - Parameter hasEvictions: whether the agent may have evicted images during the prefetch.
+    mutating func add(uncached: Int, hasEvictions: Bool = true) {
+        let count = max(0, uncached - (result.failed - refusals.count))
+        (evicted, unkept) = hasEvictions ? (count, 0) : (0, count)
+    }
 
     /// The failure with which the command ends; nil if all images are cached.
     var failure: Failure? {
-        guard result.failed > 0 || evicted > 0 else { return nil }
+        guard result.failed > 0 || evicted > 0 || unkept > 0 else { return nil }
         let total = Human.count(result.total, "image", "images")
+        if unkept > 0 {
+            let failed = result.failed > 0 ? "\(result.failed) of \(total) failed, and " : ""
+            return Failure(
+                .failure,
+                "\(failed)\(unkept) of \(total) were not kept, because their origins forbid caching (Cache-Control: "
+                    + "no-store, or Vary: *), or because they were removed; allow caching at the origins, or shorten the list"
+            )
+        }
         guard evicted > 0 else {
             return Failure(isOnlyRoomMissing ? .noRoom : .failure, "\(result.failed) of \(total) failed")
         }
@@ -51,8 +65,8 @@ struct PrefetchReport {
         refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .noRoom }
     }
 
-    /// One line of JSON: the result as in the protocol, the number of evicted images as `evicted`, and the refused lines
-    /// or elements as `refused`.
+    /// One line of JSON: the result as in the protocol, the numbers of evicted images as `evicted` and of others that are
+    /// not cached as `notKept`, and the refused lines or elements as `refused`.
     var json: String {
         JSONValue.building { writer in
             writer.beginObject()
@@ -61,6 +75,7 @@ struct PrefetchReport {
                 writer.value(value)
             }
             writer.member("evicted", evicted)
+            writer.member("notKept", unkept)
             writer.name("refused")
             writer.beginArray()
             for refusal in refusals {
@@ -88,6 +103,7 @@ struct PrefetchReport {
             "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.held) already cached", failed,
         ]
         if evicted > 0 { parts.append("\(evicted) evicted again") }
+        if unkept > 0 { parts.append("\(unkept) not kept") }
         var lines = [
             "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")

@@ -49,6 +49,7 @@ actor PrefetchRun {
     }
 
     private func fetchPortions(over client: LarderClient) async throws -> PrefetchReport {
+        let evictions = await evictions(client)
         for portion in portions {
             do {
                 try await fetch(portion, over: client)
@@ -63,9 +64,14 @@ actor PrefetchRun {
                     ImagePrefetch.Result(total: 1, fetched: 0, held: 0, failed: 1, bytes: 0, failures: [failure]))
             }
         }
-        report.add(uncached: try await uncached(over: client))
+        let uncached = try await uncached(over: client)
+        let hasEvictions = await self.evictions(client) != evictions || evictions == nil
+        report.add(uncached: uncached, hasEvictions: hasEvictions)
         return report
     }
+
+    /// The number of images that the agent has evicted since its start; nil if this user may not see it.
+    private func evictions(_ client: LarderClient) async -> Int? { try? await client.agent.stats().images?.evictions }
 
     /// Counts the images of the list that are not cached, because they failed or were evicted for later ones.
     private func uncached(over client: LarderClient) async throws -> Int {

@@ -18,11 +18,12 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             Progress is shown on standard error: a bar on a terminal, otherwise a line every five seconds; with --json \
             only the bar. At the end, standard output has the counts and each failure, with equal reasons grouped; \
             with --json it is one object, whose member refused lists the refused lines, and whose member evicted is \
-            the number of images that were evicted for later ones. Ctrl-C stops the prefetch. Images that are complete \
+            the number of images that were evicted for later ones, and notKept of others that are not cached, because \
+            their origins forbid it. Ctrl-C stops the prefetch. Images that are complete \
             stay in the cache, and the same command resumes. --timeout limits the wait for the agent's first reply, \
             not the whole prefetch.
 
-            The exit status is 0 if every image is cached, 1 if an image failed or a line was refused, 2 if FILE \
+            The exit status is 0 if every image is cached, 1 if an image failed or was not kept, or a line was refused, 2 if FILE \
             contains no image or is malformed JSON, 11 if images are not cached at the end only because the cache has \
             no room for all of them, and otherwise as for every verb (larder --help).
 

@@ -63,6 +63,19 @@ extension Integration {
             }
         }
 
+        @Test("an image that its origin forbids to cache ends with status 1, and without advice about space")
+        func notKept() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                try origin.put(TestImage(seed: 1, size: 5000), "1.png")
+                let run = try larder(home, ["prefetch", "-"], input: origin.url("no-store", "1.png"))
+                #expect(run.end == .exit(1), "\(run)")
+                #expect(run.output.first?.hasSuffix(" 0 failed, 1 not kept") == true, "\(run.output)")
+                #expect(run.log.contains(" were not kept, because their origins forbid caching"), "\(run.log)")
+                #expect(!run.log.contains("images.maximumBytes"))
+            }
+        }
+
         @Test("an invalid line of the list is reported with its number and reason, and the other images are fetched")
         func invalidLines() throws {
             try AgentHome.withImages { home, origin in

@@ -39,6 +39,18 @@ struct PrefetchReportTests {
         #expect(try JSONValue(parsing: evicted.json)["evicted"] == 2)
     }
 
+    @Test("if nothing was evicted, images that are not cached are not blamed on missing space")
+    func uncacheable() throws {
+        var report = try report(list, held: 1, uncached: 0)
+        report.add(uncached: 2, hasEvictions: false)
+        #expect(report.failure?.status == .failure)
+        #expect(report.failure?.message.hasPrefix("2 of 3 images were not kept, because their origins forbid") == true)
+        #expect(report.failure?.message.contains("images.maximumBytes") == false)
+        #expect(report.text(milliseconds: 10).hasSuffix(", 0 failed, 2 not kept"))
+        #expect(try JSONValue(parsing: report.json)["evicted"] == 0)
+        #expect(try JSONValue(parsing: report.json)["notKept"] == 2)
+    }
+
     @Test(
         "images that failed or were refused do not count as evicted; missing space is the status if it is the only cause"
     )
