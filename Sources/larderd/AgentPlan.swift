@@ -12,7 +12,7 @@ import Glibc
 /// The effective configuration of the agent. The command line overrides the settings file, which overrides the default
 /// paths.
 struct AgentPlan: Sendable {
-    /// The settings file; nil if the agent runs without one.
+    /// The absolute path of the settings file, because it is shown to clients; nil if the agent runs without one.
     var settingsPath: String?
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
@@ -99,7 +99,7 @@ struct AgentPlan: Sendable {
     init(_ command: Larderd, _ settings: Settings, path: String?) throws {
         self.command = command
         self.settings = settings
-        settingsPath = path
+        settingsPath = path.map(Self.absolute)
         let paths = DefaultPaths(environment: Self.environment, userID: getuid())
         socketPath = Result { () throws(SettingsError) in
             if let path = command.socket.map(Self.absolute) ?? settings.socket.path { return path }

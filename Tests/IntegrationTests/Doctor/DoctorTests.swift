@@ -127,6 +127,19 @@ struct DoctorTests {
         }
     }
 
+    @Test("doctor in another directory finds settings that the agent was given with a relative path")
+    func relativeSettings() throws {
+        try AgentHome.with { home in
+            try home.write("own.json", "{}")
+            let agent = try home.start(wrapper: ["sh", "-c", #"exec "$0" "$@" --settings own.json"#])
+            let (_, findings) = try examine(home)
+            let title = try #require(findings["settings"]?.first?.title)
+            #expect(title.hasPrefix("/"))
+            #expect(title.hasSuffix("/own.json is valid, and the agent has read it"))
+            #expect(try agent.stop() == .exit(0))
+        }
+    }
+
     @Test("doctor run as root checks whether the agent's user can read the settings", .needsRoot)
     func hiddenSettings() async throws {
         try await AgentHome.with { home in
