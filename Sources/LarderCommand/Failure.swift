@@ -77,8 +77,8 @@ struct Failure: Error, Equatable {
         switch error.code {
         case .timeout:
             "increase --timeout, or check the agent with: \(hints.command("larder status"))"
-        case .remote where error.remoteError?.code == .forbiddenAddress:
-            "allow the address with images.allowNetworks in the settings"
+        case .remote where error.remoteError?.code == .methodNotFound:
+            "the agent may have an older version; list its methods with: \(hints.command("larder call rpc.discover"))"
         case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
             tooLongAdvice

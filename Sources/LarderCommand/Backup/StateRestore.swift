@@ -76,7 +76,8 @@ struct StateRestore {
                 throw Failure(
                     .failure,
                     "an agent\(holder.isEmpty ? "" : " (pid \(holder))") is using \(directory); stop it first: systemctl "
-                        + "\(isRoot ? "" : "--user ")stop larder.socket larder.service")
+                        + "\(isRoot ? "" : "--user ")stop larder.socket larder.service"
+                        + (holder.isEmpty ? "" : ", or if systemd did not start it: kill \(holder)"))
             }
         }
     }

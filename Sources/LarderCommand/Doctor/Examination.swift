@@ -33,7 +33,7 @@ struct Examination: Sendable {
             findings += DiskCheck.findings(facts)
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints)
-            findings += ImageCheck.findings(facts, socket.hints)
+            findings += ImageCheck.findings(facts, service, socket.hints)
             findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
         }
         let explanations = causes.flatMap { check in findings.filter { $0.check == check && $0.level == .problem } }

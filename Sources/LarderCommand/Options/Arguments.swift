@@ -70,8 +70,8 @@ enum Arguments {
         return literals.isEmpty ? arguments : arguments.filter { !isLiteral($0) } + ["--"] + literals
     }
 
-    /// Whether the arguments request results and errors in JSON. The words after `--exec` belong to a program. In `larder render`, `--json` means that the output
-    /// file contains the configuration as JSON.
+    /// Whether the arguments request results and errors in JSON. The words after `--exec` belong to a program. In
+    /// `larder render`, `--json` means that the output file contains the configuration as JSON.
     static func requestsJSON(_ arguments: [String]) -> Bool {
         arguments.first != "render" && arguments.prefix { $0 != "--" && $0 != "--exec" }.contains("--json")
     }

@@ -52,7 +52,7 @@ extension ConfigApply {
             if path.isRoot, operation != .test {
                 throw WireError(
                     .invalidParams,
-                    "\"path\" is empty; use config.set with \"replaceAll\" or config.unset with \"all\" to change the whole document"
+                    "\"path\" is empty; name a member, because a list of changes cannot replace the whole document"
                 )
             }
         }

@@ -134,8 +134,7 @@ struct RequestDispatcher {
         }
         guard let handler = loop.methods[request.method] else {
             let error = WireError(
-                .methodNotFound,
-                "unknown method \(request.method.compactText.excerpt); call rpc.discover for a list of the methods")
+                .methodNotFound, "unknown method \(request.method.compactText.excerpt)")
             return output.reply(id: request.id, error, in: slot)
         }
         if connection.state.phase == .closed, handler.lifetime == .connection { return }

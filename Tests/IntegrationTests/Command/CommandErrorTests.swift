@@ -58,6 +58,19 @@ extension Integration {
             }
         }
 
+        @Test("advice names commands of larder, with the socket, and repeats no advice of the agent")
+        func advice() {
+            let hints = Hints(socket: "/tmp/my socket")
+            #expect(
+                Failure(LarderClientError(remote: WireError(.methodNotFound, "unknown method \"x\"")), hints).message
+                    == "Method not found: unknown method \"x\"; the agent may have an older version; list its methods with: "
+                    + "larder call rpc.discover --socket '/tmp/my socket'")
+            let address = WireError(.forbiddenAddress, "not allowed; add it to images.allowNetworks")
+            #expect(
+                Failure(LarderClientError(remote: address), hints).message
+                    == "Address not allowed: not allowed; add it to images.allowNetworks")
+        }
+
         @Test("with --json, a denial names the missing right, and notes on standard error are JSON too")
         func jsonDetails() throws {
             let error = LarderClientError(remote: WireError(lacking: .write, in: "shop", "no"))

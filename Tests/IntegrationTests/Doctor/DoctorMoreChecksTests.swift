@@ -346,6 +346,9 @@ struct DoctorMoreChecksTests {
         let unusable = ImageCheck.findings(facts)
         #expect(unusable.map(\.level) == [.problem])
         #expect(unusable.first?.title == "the cache cannot be used: the disk of the cache is full")
+        #expect(unusable.first?.advice == ["correct the problem, then:", "restart the agent"])
+        #expect(
+            ImageCheck.findings(facts, .units(.healthy)).first?.advice.last == "sudo systemctl restart larder.service")
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
         #expect(

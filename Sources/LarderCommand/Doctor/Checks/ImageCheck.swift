@@ -4,8 +4,10 @@ import LarderClientCore
 enum ImageCheck {
     private static let name = "images"
 
-    static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
-        if let problem = facts.info.imageProblem { return [unusable(problem)] }
+    static func findings(
+        _ facts: AgentFacts, _ service: ServiceFacts = .another, _ hints: Hints = Hints()
+    ) -> [Finding] {
+        if let problem = facts.info.imageProblem { return [unusable(problem, service)] }
         guard facts.info.imageDirectory != nil else {
             return [Finding(.ok, name, "disabled in the settings (images.enabled)")]
         }
@@ -18,10 +20,10 @@ enum ImageCheck {
     }
 
     /// The finding that the agent has no usable image cache, with the reason.
-    static func unusable(_ problem: String) -> Finding {
+    static func unusable(_ problem: String, _ service: ServiceFacts = .another) -> Finding {
         Finding(
             .problem, name, "the cache cannot be used: \(problem)",
-            advice: ["correct the problem, then: sudo systemctl restart larder"])
+            advice: ["correct the problem, then:"] + service.restartCommands)
     }
 
     private static func finding(_ images: AgentStats.Images, _ hints: Hints) -> Finding {

@@ -28,8 +28,7 @@ extension ImageCancel: Method {
         return .task(
             TaskReply(size: .small) { () async throws(WireError) in
                 guard let requests = await images.cache.cancelDownload(id) else {
-                    throw WireError(
-                        .notFound, "no download has the ID \(id); it may have ended; list them with image.downloads")
+                    throw WireError(.notFound, "no download has the ID \(id); it may have ended")
                 }
                 return Result(requests: requests)
             })

@@ -157,6 +157,6 @@ extension ImageService {
     private static let notKept = ImageError(
         .notHeld,
         "the image was downloaded but cannot be pinned, because it is not in the cache: its origin forbids caching it "
-            + "(Cache-Control: no-store, or Vary: *), or it was removed again; allow caching at the origin, or call "
-            + "image.get for each use")
+            + "(Cache-Control: no-store, or Vary: *), or it was removed again; allow caching at the origin, or get "
+            + "the image for each use")
 }
