@@ -246,8 +246,10 @@ struct Agent {
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
     }
 
-    private static func directory(of path: String) -> String {
-        String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    /// The directory that contains a file with an absolute path.
+    static func directory(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
     }
 
     /// Whether the agent serves the whole host: root runs it, or the system's service manager passed a socket that is

@@ -25,6 +25,7 @@ struct LocalFileSystemTests {
         try with { files, root, _ in
             try files.createDirectory(root + "/a/b")
             try files.createDirectory(root + "/a/b")
+            try LocalFileSystem().createDirectory("/")
             #expect(try files.read(root + "/a/b/c") == nil)
             try files.replace(root + "/a/b/c", with: [1])
             try files.replace(root + "/a/b/c", with: [2, 3])

@@ -13,6 +13,7 @@ package struct LocalFileSystem: FileSystem {
     }
 
     package func createDirectory(_ path: String) throws(FileError) {
+        if path == "/" { return }
         if try makeDirectory(path) { return }
         guard let parent = Self.parent(path) else { throw FileError("create directory", path, errno: ENOENT) }
         try createDirectory(parent)
