@@ -355,6 +355,15 @@ struct DoctorMoreChecksTests {
             DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("more than 90 % are in use")
                 == true)
         #expect(DescriptorCheck.findings(.healthy, openFiles: 1024, .absent).map(\.level) == [.warning])
+        #expect(
+            DescriptorCheck.findings(.healthy, openFiles: 1024, .units(.healthy)).first?.advice == [
+                "set LimitNOFILE=65536 in the unit (sudo systemctl edit larder.service), or run: ulimit -n 65536",
+                "sudo systemctl restart larder.service",
+            ])
+        facts.info.threadProblem = "cannot start threads"
+        #expect(
+            ThreadCheck.findings(facts.info, .units(.healthy)).first?.advice.first
+                == "list the threads of its user: ps -L -u $(ps -o uid= -p 612)")
     }
 
     @Test("requests refused by the limits per user are reported with the command that lists the clients")

@@ -47,8 +47,8 @@ enum ThreadCheck {
             Finding(
                 .problem, "threads", "the agent \(problem)",
                 advice: [
-                    "list the processes of its user: ps -L -u USER",
-                    "set LimitNPROC= and TasksMax= in the unit (systemctl edit larder.service), or ulimit -u in a shell",
+                    "list the threads of its user: ps -L -u $(ps -o uid= -p \(info.pid))",
+                    "set LimitNPROC= and TasksMax= in the unit (\(service.editCommand)), or ulimit -u in a shell",
                 ] + service.restartCommands)
         ]
     }

@@ -24,7 +24,7 @@ enum DescriptorCheck {
         let title = "\(traffic.connectionsOpen) of \(limit) connections\(files)"
         let raise =
             "raise limits.connections in the settings, and LimitNOFILE= in the unit if it is the lower limit "
-            + "(systemctl edit larder.service)"
+            + "(\(service.editCommand))"
         if traffic.connectionsOpen * 10 > limit * 9 {
             return [
                 Finding(
@@ -52,7 +52,8 @@ enum DescriptorCheck {
             return [
                 Finding(
                     .warning, name, "\(title); the limit of open files is low",
-                    advice: ["set LimitNOFILE=65536 in the unit (systemctl edit larder.service), or: ulimit -n 65536"])
+                    advice: ["set LimitNOFILE=65536 in the unit (\(service.editCommand)), or run: ulimit -n 65536"]
+                        + service.restartCommands)
             ]
         }
         return [Finding(.ok, name, title)]

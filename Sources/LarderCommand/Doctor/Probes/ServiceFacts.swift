@@ -77,6 +77,12 @@ enum ServiceFacts: Sendable, Equatable {
         return ["restart the agent"]
     }
 
+    /// The command that opens the settings of the unit in an editor. They take effect at the next start.
+    var editCommand: String {
+        if case .units(let units) = self { return units.systemctl("edit larder.service") }
+        return "systemctl edit larder.service"
+    }
+
     /// The commands that make the agent reload its settings.
     var reloadCommands: [String] {
         if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
