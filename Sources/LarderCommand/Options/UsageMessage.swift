@@ -17,7 +17,10 @@ enum UsageMessage {
         let masked = masked(arguments, VerbOptions(of: [verb]))
         var message = "the command line is invalid"
         do { _ = try await Larder.asyncParseAsRoot(masked) } catch { message = Larder.message(for: error) }
-        return masked.contains("--\(mask)") ? "\(message); write -- before a value that begins with a dash" : message
+        guard masked.contains("--\(mask)") else { return message }
+        // The parser suggests the option that is most similar to the mask, not to the argument.
+        let problem = message.split(separator: ". Did you mean ", maxSplits: 1).first.map(String.init) ?? message
+        return "\(problem); write -- before a value that begins with a dash"
     }
 
     private static func masked(_ arguments: [String], _ options: VerbOptions) -> [String] {

@@ -41,6 +41,10 @@ struct UsageMessageTests {
             await message(["set", "a", "--x"])?.hasSuffix("; write -- before a value that begins with a dash") == true)
         #expect(
             await message(["set", "a", "1", "--ttl", "soon"])?.contains("'soon' is invalid for '--ttl <time>'") == true)
+        #expect(
+            await message(["wait", "a", "--equals"])
+                == "Unknown option '--…'; write -- before a value that begins with a dash",
+            "no option is suggested that is only similar to the mask")
         let surplus = try #require(await message(["set", "a", "1", "--ttl", "1m", "2"]))
         #expect(surplus == "Unexpected argument '…'", "\(surplus)")
         #expect(await message(["set"])?.contains("<path>") == true)
