@@ -71,7 +71,9 @@ enum SettingsFile {
             SettingsError(.fileUnreadable, "this is a directory; name the settings file in it")
         case EACCES, EPERM:
             SettingsError(
-                .fileUnreadable, "user \(geteuid()) cannot read the settings; change the mode or the owner of the file")
+                .fileUnreadable,
+                "user \(geteuid()) cannot read the settings; allow that user to read the file and to enter the "
+                    + "directories above it (namei -l shows their modes)")
         default:
             // glibc's strerror is thread-safe since 2.32.
             SettingsError(.fileUnreadable, "cannot read the settings: \(String(cString: strerror(number)))")

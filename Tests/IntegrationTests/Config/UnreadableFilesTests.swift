@@ -50,7 +50,8 @@ extension Integration {
         func settings() throws {
             try AgentHome.with(settings: "{}") { home in
                 chmod(home.settings, 0)
-                try expectFailure(home, ["larder.json", "cannot read the settings"], status: 78)
+                try expectFailure(
+                    home, ["larder.json", "cannot read the settings", "enter the directories above it"], status: 78)
             }
         }
 
