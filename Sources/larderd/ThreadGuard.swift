@@ -94,12 +94,12 @@ final class ThreadGuard: Sendable {
             return problem != new
         }
         guard isChanged else { return failure == 0 }
+        actions.threadProblem(new)
         if let new {
             logger.error("\(new)", metadata: ["error": "\(String(cString: strerror(failure)))"])
         } else {
             logger.notice("threads can be started again")
         }
-        actions.threadProblem(new)
         return failure == 0
     }
 

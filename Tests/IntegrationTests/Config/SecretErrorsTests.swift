@@ -30,7 +30,7 @@ extension Integration {
             ("config.none", ["value": long], "methodNotFound"),
             ("config.set", ["namespace": "none", "path": "a", "value": long], "unknownNamespace"),
             ("config.get", ["path": "db.password.none"], "notFound"),
-            ("agent.reload", [:], "denied"),
+            ("config.rollback", ["revision": 1], "denied"),
         ]
 
         @Test("no error, log line or status shows a secret to a user without the right `secrets`", .needsRoot)

@@ -67,8 +67,11 @@ struct ConnectionUsageTests {
     @Test("the replies of an incomplete batch count as queued bytes until the batch is answered")
     func batch() async throws {
         try await ConnectionFixture.with(limits: Self.limits) { client, _ in
-            try await client.send(Self.set(70_000, at: "a"))
-            _ = try await Self.reply("set", from: client)
+            // No line is long, because the batch would have the memory of that line.
+            for number in 0..<10 {
+                try await client.send(Self.set(7_000, at: "a.part\(number)"))
+                _ = try await Self.reply("set", from: client)
+            }
             let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
             let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
             try await client.send("[\(get),\(wait),\(get),\(get)]\n")
