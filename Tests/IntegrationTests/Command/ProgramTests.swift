@@ -24,7 +24,7 @@ extension Integration {
         func closedStreams(isThin: Bool) throws {
             try AgentHome.with(starting: true) { home in
                 // The shell may redirect its own output for a command, so the name is read before.
-                let list = #"for number in 0 1 2; do name=$(readlink /proc/$$/fd/$number); echo "$name" >>streams; done"#
+                let list = "for number in 0 1 2; do name=$(readlink /proc/$$/fd/$number); echo $name >>streams; done"
                 let program = try isThin ? Products.thinCommandLine : Products.commandLine
                 let script = #""$0" exec --socket "$SOCKET" -- sh -c "$1" <&- >&- 2>&-"#
                 let ended = try Command.run(
