@@ -177,6 +177,8 @@ extension Integration {
                 try home.write(settings: "{ images: { enabled: false } }")
                 try agent.waitForLog("the settings are valid now")
                 for client in idle { client.close() }
+                // The agent handles signals once it has started.
+                try agent.call("agent.ping")
                 #expect(try agent.stop() == .exit(0))
             }
         }
