@@ -77,6 +77,9 @@ package final class NamespaceStorage: Sendable {
     /// task writes it soon.
     package func writeInBackground(_ generation: Generation) { writer.note(generation) }
 
+    /// Writes a generation in the background until that succeeds, and then calls the observer of ``writeProblem``.
+    package func confirmInBackground(_ generation: Generation) { writer.confirm(with: generation) }
+
     /// Why generations cannot be written; nil if the last attempt succeeded.
     package var writeProblem: FileError? { writer.problem }
 

@@ -183,6 +183,8 @@ final class Committer {
                 .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
             report { $0.storageFailed(.commit, refusal, now: $1) }
             commit.refuse(refusal)
+            // The status has the error until a write succeeds, and there may be no other change for a long time.
+            storage.confirmInBackground(core.currentGeneration)
             return false
         }
     }
@@ -217,10 +219,14 @@ final class Committer {
         expiry.note(commit.batch, in: core.layers.override)
     }
 
-    /// Reports whether generations can be written in the background.
+    /// Reports whether generations can be written in the background. If so, changes can be written, too.
     func noteWriteProblem() {
         guard let problem = storage.writeProblem else {
-            return report { status, _ in status.storageWorked(.generations) }
+            if status.current.hasStorageProblem(.commit) { log.storageWorked() }
+            return report { status, _ in
+                status.storageWorked(.generations)
+                status.storageWorked(.commit)
+            }
         }
         let error = ConfigError(
             .storageFailed,

@@ -19,6 +19,8 @@ package final class GenerationWriter: Sendable {
         /// Why the last generation could not be written; nil if it was written.
         var problem: FileError?
         var problemChanged: @Sendable () -> Void = {}
+        /// Whether the next success calls ``problemChanged`` in any case.
+        var isConfirmationDue = false
     }
 
     /// The minimum pause before a write. Changes within this time are written together.
@@ -75,6 +77,13 @@ package final class GenerationWriter: Sendable {
             state.add(generation)
             if state.task == nil { state.task = Task { await self.writeUntilNothingIsPending() } }
         }
+    }
+
+    /// Writes a generation until that succeeds, and then calls the observer of ``problem``. Shows whether the disk accepts
+    /// writes again after another write has failed.
+    package func confirm(with generation: Generation) {
+        state.withLock { $0.isConfirmationDue = true }
+        note(generation)
     }
 
     /// Writes all pending generations and this newest one now, so that the journal can start over. ``note(_:)`` must
@@ -147,11 +156,14 @@ package final class GenerationWriter: Sendable {
         let generations = generations
         do throws(FileError) {
             try await blocking.run { () throws(FileError) in try generations.write(generation) }
-            state.withLock { state in
+            let confirmed = state.withLock { state in
                 state.contained = (generation.revision, generation.journalSequence, generation.released)
+                defer { state.isConfirmationDue = false }
+                return state.isConfirmationDue ? state.problemChanged : nil
             }
             problems.reset()
             note(problem: nil)
+            confirmed?()
             return true
         } catch {
             problems.add("\(error.operation) \(error.errno)") { $0 = error }

@@ -291,7 +291,8 @@ struct RequestDispatcher {
     /// - Parameter parameterBytes: the memory of the parameters
     /// - Throws: `limitExceeded`
     private func reserve(_ size: ReplySize, for parameterBytes: Int) throws(WireError) -> ReplyReservation? {
-        guard case .atMost(let bytes) = size else { return nil }
+        // A request of a closed connection has no reply, and must be executed.
+        guard case .atMost(let bytes) = size, connection.state.phase != .closed else { return nil }
         do throws(UsageRefusal) {
             return try connection.state.usage.reserveReply(bytes + parameterBytes)
         } catch {

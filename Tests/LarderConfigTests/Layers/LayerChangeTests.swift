@@ -244,6 +244,24 @@ struct LayerChangeTests {
         await store.stop()
     }
 
+    @Test("the status has no error of a full disk once the disk accepts writes, even without another change")
+    func storageWorksAgain() async throws {
+        let (files, clock) = (FaultyFileSystem(), ManualClock())
+        let fixture = StoreFixture.local(files: files, clock: clock)
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        files.failWrites(with: ENOSPC)
+        await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil) }
+        #expect(store.publication.status.writeError?.error.code == .storageFailed)
+        files.failWrites(with: nil)
+        while store.publication.status.writeError != nil {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        #expect(store.publication.status.lastError == nil)
+        await store.stop()
+    }
+
     @Test("the status has the error of a snapshot that cannot be saved until it is saved")
     func unsavedSnapshot() async throws {
         let (files, clock) = (FaultyFileSystem(), ManualClock())
