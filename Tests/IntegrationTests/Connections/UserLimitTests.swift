@@ -166,7 +166,8 @@ extension Integration {
                 """
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
-                let client = try agent.connect()
+                // The validation of recorded messages expects the default of lineBytes.
+                let client = try LineClient(path: home.socket, isRecorded: false)
                 let large = JSONValue.string(String(repeating: "x", count: 4 << 20))
                 let revision = try client.call("config.set", ["path": "large", "value": large])["revision"]
                 let parameters: [String: JSONValue] = [
