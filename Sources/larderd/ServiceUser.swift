@@ -24,9 +24,10 @@ struct ServiceUser {
 
     /// Restores the rights of root.
     func resign() {
-        seteuid(0)
-        setegid(rootGroup)
-        setgroups(rootGroups.count, rootGroups)
+        // The saved user ID is still 0, so these calls cannot fail.
+        guard seteuid(0) == 0, setegid(rootGroup) == 0, setgroups(rootGroups.count, rootGroups) == 0 else {
+            fatalError("cannot restore the rights of root: \(String(cString: strerror(errno)))")
+        }
     }
 
     /// Whether the user of this process may read a file.
