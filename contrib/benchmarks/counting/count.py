@@ -366,7 +366,7 @@ def ratios(counter, scale):
     set_many(counter.agent, range(10))
     few = {name: counter.measure(repeat, scale, line) for name, line in SMALL_REQUESTS.items()}
     set_many(counter.agent, range(10, 100_000))
-    return {name: counter.measure(repeat, scale, line) / few[name] for name, line in SMALL_REQUESTS.items()}
+    return {name: counter.measure(repeat, scale, line) / max(few[name], 1) for name, line in SMALL_REQUESTS.items()}
 
 
 class Allocations:
