@@ -54,6 +54,8 @@ extension Credential {
         case .systemd(let name):
             guard let directory = getenv("CREDENTIALS_DIRECTORY") else { return [] }
             path = String(cString: directory) + "/" + name
+            // Only the main process of a unit may read its credentials, and not the command of ExecReload=.
+            if isAccessDenied(path) { return [] }
         }
         return AccessProblem.found(at: path) { () throws(ConfigError) in
             if let read { try read() } else { _ = try self.read() }
