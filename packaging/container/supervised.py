@@ -223,7 +223,8 @@ def invalid_settings_at_startup_are_reported_and_the_saved_ones_are_used_until_a
     finally:
         write(SETTINGS, CONTENT)
     run("systemctl", "reload", "larder.service")
-    expect("settingsProblem" not in call("agent.info"), "the problem remains after a reload of valid settings")
+    # systemctl does not wait until the agent has applied the settings.
+    eventually(lambda: "settingsProblem" not in call("agent.info"), "the problem remains after a reload of valid settings")
 
 
 @check
