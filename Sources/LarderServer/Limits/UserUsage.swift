@@ -145,14 +145,20 @@ final class UserUsage: Sendable {
         descriptors.add(-1)
     }
 
+    /// Whether the limits of ``refusalOfFile(_:)`` permit another file. Each read of a connection asks this.
+    func hasRoomForFile(_ limits: ConnectionLimits) -> Bool {
+        isTrusted
+            || files.load(ordering: .relaxed) < limits.effectiveConnectionsPerUser
+                && descriptors.value < limits.connectionsOfOthers
+    }
+
     /// Returns an error if too many files are open for the connections of the user or of all users, in transit to a
     /// client or passed by one; otherwise nil. The limits are those of connections, because each file uses a descriptor
     /// of the agent, as a connection does.
     func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
-        if isTrusted { return nil }
+        if hasRoomForFile(limits) { return nil }
         let limit = limits.effectiveConnectionsPerUser
         if files.load(ordering: .relaxed) < limit {
-            guard descriptors.value >= limits.connectionsOfOthers else { return nil }
             return WireError(
                 .limitExceeded,
                 "the agent has \(limits.connectionsOfOthers) connections and files in transit, the maximum for users "
