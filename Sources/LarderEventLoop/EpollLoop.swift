@@ -269,7 +269,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     // MARK: EventLoop
 
-    /// The time of the loop's timers: the time since the system started, including suspensions (`CLOCK_BOOTTIME`).
+    /// The time since the system started, including suspensions (`CLOCK_BOOTTIME`). The timers of the loop use it.
     public var now: NIODeadline {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

@@ -65,7 +65,7 @@ struct AgentPlan: Sendable {
     }
 
     /// Saves the settings for a start at which the settings file is invalid. Blocks on disk I/O. Does nothing if these
-    /// are already saved settings.
+    /// settings were saved before.
     /// - Throws: ``FileError`` or ``UnsafeDirectory``
     func save() throws {
         if settingsProblem != nil { return }
@@ -89,7 +89,7 @@ struct AgentPlan: Sendable {
         command.settings ?? defaultSettingsPath
     }
 
-    /// The default path of the settings file; nil if there is none.
+    /// The default path of the settings file; nil if the environment does not determine one.
     static var defaultSettingsPath: String? {
         try? DefaultPaths(environment: environment, userID: getuid()).settingsFile
     }

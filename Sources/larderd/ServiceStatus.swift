@@ -19,7 +19,7 @@ final class ServiceStatus: Sendable {
         case status(String)
     }
 
-    /// What has happened since the last report.
+    /// Changes since the last report.
     private struct News {
         /// The last state other than `refreshing`, by namespace.
         var settled: [String: Freshness] = [:]

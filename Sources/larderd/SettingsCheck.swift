@@ -24,7 +24,7 @@ struct SettingsCheck {
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
     private let isForReload: Bool
-    /// Whether files are read with the rights of the agent's user. A file that this user cannot read is then an error.
+    /// Whether files are read with the rights of the user `larder`. A file that this user cannot read is then an error.
     private var isAgentUser = false
 
     init(_ command: Larderd) async {

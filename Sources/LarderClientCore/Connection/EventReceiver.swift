@@ -10,7 +10,7 @@ protocol EventReceiver: Sendable {
     /// Called when the subscription has ended with an error.
     func interrupt(_ error: LarderClientError)
 
-    /// Called when the agent has ended the subscription because of a change of the agent's settings.
+    /// Called when the agent has ended the subscription because the settings changed.
     func withdraw()
 }
 

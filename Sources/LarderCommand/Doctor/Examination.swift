@@ -43,7 +43,7 @@ struct Examination: Sendable {
 
     /// The checks whose problems explain those of other checks, in the order in which they are solved.
     private var causes: [String] {
-        // A file in the place of the socket is the reason why the service has a problem, not its result.
+        // If the path of the socket is a file of another type, the problem of the service is a result of that.
         if case .other = socket.file { return [SettingsCheck.name, DiskCheck.name] }
         return [SettingsCheck.name, DiskCheck.name, ServiceCheck.name]
     }

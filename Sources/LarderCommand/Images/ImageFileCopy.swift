@@ -43,7 +43,7 @@ struct ImageFileCopy {
         var file: AtomicReplace
         do throws(AtomicReplace.Failure) {
             // The mode of a new file is subject to the umask. The replacement of an existing file is private until it
-            // has the metadata of that file.
+            // gets the metadata of that file.
             file = try AtomicReplace(target, temporary: temporary, mode: exists ? 0o600 : 0o666)
         } catch {
             throw Self.failure("create a file next to", path, error.error.number)

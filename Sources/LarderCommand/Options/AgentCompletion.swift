@@ -93,7 +93,7 @@ enum AgentCompletion {
         return try? await LarderClient.withConnection(socket: socket, configuration: configuration, body)
     }
 
-    /// Returns the schema in force; nil if there is none or if it must be compiled and cannot be compiled here.
+    /// Returns the schema in force; nil without a schema, or if this process cannot compile it.
     private static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> CompletionSchema? {
         let parameters = ConfigSchema.Parameters(namespace: namespace)
         return (try? await client.call(ConfigSchema.self, parameters)).flatMap { CompletionSchema($0) }

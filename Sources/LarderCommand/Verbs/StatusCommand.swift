@@ -68,7 +68,7 @@ struct StatusCommand: AsyncParsableCommand {
 enum StatusCheck {
     /// - Parameters:
     ///   - info: the agent's data about itself; nil if unknown
-    ///   - volumes: the file systems of the agent's directories; one that this process cannot see is not checked
+    ///   - volumes: the file systems of the directories of the agent; one that this process cannot see is skipped
     static func status(
         _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = []
     ) -> ExitStatus {

@@ -1,7 +1,7 @@
 import LarderConfigModel
 import LarderHTTPSemantics
 
-/// What the sources and files of the namespace read from the store, and report to its status.
+/// The parts of the store that the namespace's sources and files use: state to read, and reports for the status.
 extension ConfigStore {
     /// The layers as they are resolved, with held documents instead of live ones.
     var shownLayers: Layers { core.layers.shown }

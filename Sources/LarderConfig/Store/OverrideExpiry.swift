@@ -67,7 +67,7 @@ struct OverrideExpiry {
     }
 
     /// The earliest time of day at which an override expires, in milliseconds since 1970; nil if none expires. Overrides
-    /// whose expiry the schema has refused do not count.
+    /// that the schema keeps after their expiry do not count.
     mutating func nextExpiry(in overrides: OverrideLayer) -> Int? {
         queue.dropStale(comparedTo: overrides)
         let failed = failed.lazy.filter { overrides.entry(at: $0.path)?.expiresAt == $0.expiresAt }.map(\.expiresAt)

@@ -85,7 +85,7 @@ struct SSEStreamState: Sendable {
     // MARK: The connection
 
     /// Adds a consumer. It replaces the previous one, whose connection then ends. If the previous one is a fetch, the
-    /// new one takes over its connection instead, because a source opens only one connection at its start.
+    /// new one keeps its connection instead, because a source opens only one connection at its start.
     /// - Parameters:
     ///   - isTemporary: whether the consumer is a fetch, which needs connections only if there is no other consumer
     ///   - follow: starts the task that makes the connections for the consumer with the given ID

@@ -15,7 +15,7 @@ struct ConnectionUsage {
     /// A subscription path that is longer than this number of bytes is charged to the user. The memory for shorter
     /// paths is bounded by the maximum number of subscriptions.
     private static let longPathBytes = 1024
-    /// A request that takes up to this number of bytes is admitted even if the user's buffered bytes exceed the limit,
+    /// A request of up to this number of bytes is admitted even if the user's buffered bytes exceed the limit,
     /// and no memory is reserved for a reply of up to this size. The maximum number of requests bounds their total.
     static let smallRequestBytes = 16 * 1024
 

@@ -88,7 +88,7 @@ private final class Listener: EpollTarget {
     private var target = 0
     private var isWatching = false
     /// Spare descriptors. When the agent has run out of descriptors, one is closed to accept a connection. Connections of
-    /// root and of the agent's own user are then served, down to the last spare descriptor; others are refused.
+    /// trusted users are then served while another spare descriptor remains; others are refused.
     private var spares: [CInt] = []
     /// The timer that ends a pause in accepting.
     private var retry: Scheduled<Void>?

@@ -7,7 +7,7 @@ import Testing
 struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: RawOrigin.Answer
-    /// A text that the `detail` of the agent's error must contain.
+    /// A text that the `detail` of the error must contain.
     let message: String
     var error = "upstreamFailed"
 

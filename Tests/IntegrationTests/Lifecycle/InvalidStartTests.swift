@@ -128,7 +128,7 @@ extension Integration {
         func waiting() throws {
             try AgentHome.with(settings: "{ bad") { home in
                 let listener = try home.listener()
-                // A client in the backlog would make systemd start an agent that exits again and again.
+                // A client in the backlog would make systemd start an agent that exits, over and over.
                 let early = try LineClient(path: home.socket)
                 let request = try early.request("agent.ping")
                 let agent = try home.start(listener: listener)

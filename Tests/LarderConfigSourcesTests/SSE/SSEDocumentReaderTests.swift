@@ -230,7 +230,7 @@ struct SSEStreamStateTests {
         #expect(state.withLock { $0.isEstablished })
     }
 
-    @Test("a consumer takes over the connections of a fetch, and the end of the fetch does not end them")
+    @Test("a consumer keeps the connections of a fetch, and the end of the fetch does not end them")
     func takeover() {
         var state = SSEStreamState()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)

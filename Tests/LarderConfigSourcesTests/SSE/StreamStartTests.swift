@@ -74,7 +74,7 @@ struct StreamStartTests {
         }
     }
 
-    @Test("a consumer takes over the connection of a fetch that began before it")
+    @Test("a consumer keeps the connection of a fetch that began before it")
     func takeover() async throws {
         try await withSource { source, origin, requests, _ in
             requests.answersStreams.withLock { $0 = false }

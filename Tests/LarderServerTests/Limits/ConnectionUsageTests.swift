@@ -16,7 +16,7 @@ struct ConnectionUsageTests {
         return limits
     }()
 
-    /// Rules for a user whose usage is limited, unlike that of the agent's own user.
+    /// Rules for a stranger with all rights. The usage of trusted users is not limited.
     private static let allRights: AccessRules = {
         var rules = AccessRules()
         rules.general.others = .all

@@ -464,8 +464,8 @@ def repeated(unit, measure, recorded):
     def figure(name, operation, *arguments):
         value = measure(operation, *arguments)
         for _ in range(2):
-            known = recorded.get(unit, {}).get(name)
-            if known is None or value - known <= tolerance(unit, name, known):
+            known = recorded.get(unit, {}).get(name, float("inf"))
+            if value - known <= tolerance(unit, name, known):
                 break
             value = min(value, measure(operation, *arguments))
         return value

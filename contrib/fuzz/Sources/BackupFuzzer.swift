@@ -4,7 +4,7 @@ import LarderJSON
 @testable import LarderCommand
 
 /// The input is a backup without its last line. The fuzzer adds that line with the correct digest, because the reader would
-/// reject almost every input without it. It checks that writing and reading preserve what was read.
+/// reject almost every input without it. It checks that a backup that was read and written again has the same content.
 @Sendable
 func fuzzBackup(_ input: UnsafeRawBufferPointer) {
     var bytes = [UInt8](input)

@@ -147,7 +147,7 @@ enum ServiceCheck {
             if let time = unit.activeTime {
                 restarts += ", the last time \(Human.ago(milliseconds: Int(time.components.seconds) * 1000))"
             }
-            // systemd counts until somebody starts the service, but a crash of long ago needs no attention.
+            // systemd resets the count only at a manual start, but an old crash needs no attention.
             if unit.activeTime ?? .zero < .seconds(86_400) {
                 return [
                     Finding(

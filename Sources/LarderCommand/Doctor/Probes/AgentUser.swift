@@ -31,8 +31,8 @@ struct AgentUser: Sendable, Equatable {
     ///   that is overloaded.
     func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? { await may("-r", path, limit) }
 
-    /// The first directory on the way to a file that the agent's user may not enter; nil if there is none, or if doctor
-    /// cannot determine it.
+    /// The first directory on the way to a file that the agent's user may not enter; nil if the user may
+    /// enter all of them, or if doctor cannot determine it.
     func closedDirectory(above path: String, limit: Duration = .seconds(20)) async -> String? {
         var directories = Self.directories(above: path)
         // If the path contains symbolic links, the directories of the file itself can be others.

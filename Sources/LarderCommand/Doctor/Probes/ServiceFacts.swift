@@ -5,7 +5,7 @@ import LarderEncoding
 enum ServiceFacts: Sendable, Equatable {
     /// The service unit, the socket unit, and the service manager that they belong to.
     struct Units: Sendable, Equatable {
-        /// Whether the units belong to the user's service manager instead of the system's.
+        /// Whether the units belong to the service manager of a user instead of the system.
         var isUser: Bool
         /// Whether this process runs as root.
         var isRoot: Bool
