@@ -144,10 +144,12 @@ struct StatusReport {
                 ])
         }
         if let schema = namespace.schema {
-            if let problem = schema.problem { lines += rows("schema", [style.problem(problem.printable)]) }
+            if let problem = schema.problem {
+                lines += rows("schema", [style.problem(problem.printable), schema.effectOfProblem])
+            }
             if !schema.errors.isEmpty {
-                lines += rows(
-                    "schema", ["the snapshot violates \(schema.path.printable)"] + schema.errors.map(violation))
+                let inForce = schema.problem == nil ? schema.path.printable : "the schema in force"
+                lines += rows("schema", ["the snapshot violates \(inForce)"] + schema.errors.map(violation))
             }
         }
         if let refusal = namespace.schemaRefusal {

@@ -186,12 +186,13 @@ package final class ConfigNamespace: Sendable {
     /// - Returns: the paths of the documents, including those that cannot be read
     @discardableResult
     private func readSchema(_ configuration: NamespaceConfiguration) async -> Set<ExactText> {
+        let saved = savedSchema
         guard let settings = configuration.schema else {
+            await environment.blocking.run { saved.remove() }
             await store.use(nil)
             return []
         }
         let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
-        let saved = savedSchema
         let reading = await environment.blocking.run {
             let reading = file.read()
             if case .success(let schema) = reading.schema { saved.save(schema) }
@@ -200,7 +201,8 @@ package final class ConfigNamespace: Sendable {
         switch reading.schema {
         case .success(let schema): await store.use(schema)
         case .failure(let error):
-            // The settings may have changed: then the previous documents are compiled with the new settings.
+            // The settings may have changed: then the previous documents are compiled with the new settings, except for
+            // the path.
             let previous = await environment.blocking.run { saved.load(for: file) }
             if let previous, await store.schema?.isSame(as: previous) != true { await store.use(previous) }
             await store.schemaFailed(error.description)

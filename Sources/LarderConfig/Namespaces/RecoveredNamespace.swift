@@ -48,7 +48,7 @@ struct RecoveredNamespace: Sendable {
     }
 
     private mutating func readSchema() {
-        guard let settings = configuration.schema else { return }
+        guard let settings = configuration.schema else { return savedSchema.remove() }
         let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
         do throws(SchemaFileError) {
             let schema = try file.read().schema.get()

@@ -3,8 +3,15 @@ import LarderJSON
 import Logging
 
 /// The file `schema.json` in the state directory of a namespace: the documents of the last usable schema. They stay in
-/// force after a restart if the schema file cannot be used then.
+/// force, also after a restart, until the file that the settings name can be used, even if the settings name another file
+/// than before.
+///
+/// The file is an object. Its member `schema` is the path of the schema, and each other member is a document with its
+/// absolute path as name. Earlier versions wrote only the documents.
 struct SavedSchema: Sendable {
+    /// The name of the member with the path of the schema. No path of a document has this name, because all are absolute.
+    private static let schemaMember = "schema"
+
     private let namespace: String
     private let path: String
     private let files: any FileSystem
@@ -20,9 +27,9 @@ struct SavedSchema: Sendable {
 
     /// Writes the documents of a schema, unless the file has them already. Blocks on disk I/O. A failure is logged.
     func save(_ schema: NamespaceSchema) {
+        let documents = schema.documents.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
         let text = JSONValue.object(
-            schema.documents.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
-                .map { ($0.key.text, $0.value) }
+            [(Self.schemaMember, .string(schema.settings.path))] + documents.map { ($0.key.text, $0.value) }
         ).compactText
         do throws(FileError) {
             let bytes = Array(text.utf8)
@@ -34,12 +41,24 @@ struct SavedSchema: Sendable {
         }
     }
 
-    /// Compiles the saved schema. Blocks on disk I/O.
-    /// - Parameter file: the settings of the schema that cannot be used
-    /// - Returns: nil if no schema of this path is saved
+    /// Removes the saved schema, because the settings name none. Blocks on disk I/O. A failure is logged.
+    func remove() {
+        do throws(FileError) {
+            if try files.head(of: path, bytes: 1) != nil { try files.remove(path) }
+        } catch {
+            logger.warning(
+                "namespace \(namespace): cannot remove the saved schema; it would take effect if the settings name a schema that cannot be used: \(error)",
+                metadata: ["namespace": "\(namespace)", "error": "\(error)"])
+        }
+    }
+
+    /// Compiles the saved schema with the current settings. Blocks on disk I/O.
+    /// - Parameter file: the schema of the settings, which cannot be used
+    /// - Returns: nil if no schema is saved, or if the schema was saved by an earlier version and the settings name
+    ///   another file now
     func load(for file: SchemaFile) -> NamespaceSchema? {
         guard let bytes = try? files.read(path), let saved = try? JSONValue(parsing: bytes) else { return nil }
         let documents = Dictionary(saved.members.map { (ExactText($0.name), $0.value) }) { first, _ in first }
-        return try? file.compile(documents).schema.get()
+        return try? file.compile(documents, schemaAt: saved[Self.schemaMember]?.string).schema.get()
     }
 }

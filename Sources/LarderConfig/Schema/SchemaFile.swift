@@ -13,7 +13,7 @@ package struct SchemaFile: Sendable {
         let paths: Set<ExactText>
     }
 
-    private let settings: SchemaSettings
+    private var settings: SchemaSettings
     private let secrets: SecretPatterns
     /// The maximum size of a document in bytes.
     private let maximumBytes: Int
@@ -49,9 +49,13 @@ package struct SchemaFile: Sendable {
     }
 
     /// Compiles a schema from documents that have been read before.
-    /// - Parameter documents: the documents by path, including the schema
-    func compile(_ documents: [ExactText: JSONValue]) -> Reading {
-        compile { path throws(SchemaFileError) in
+    /// - Parameters:
+    ///   - documents: the documents by path, including the schema
+    ///   - path: the path of the schema; nil for the path in the settings
+    func compile(_ documents: [ExactText: JSONValue], schemaAt path: String?) -> Reading {
+        var file = self
+        if let path { file.settings.path = path }
+        return file.compile { path throws(SchemaFileError) in
             guard let document = documents[ExactText(path)] else { throw SchemaFileError("no such document: \(path)") }
             return document
         }

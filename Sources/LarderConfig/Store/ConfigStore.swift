@@ -95,7 +95,9 @@ package actor ConfigStore {
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
-        if let problem = committer.status.current.schemaFileProblem { log.schemaUnusable(problem) }
+        if let problem = committer.status.current.schemaFileProblem {
+            log.schemaUnusable(problem, previous: schema?.settings.path)
+        }
         for generation in opening.onlyInJournal {
             storage.writeInBackground(core.history[generation.revision] ?? generation)
         }
@@ -211,7 +213,7 @@ package actor ConfigStore {
     func schemaFailed(_ problem: String?) {
         guard committer.status.current.schemaFileProblem != problem else { return }
         report { status, _ in status.schemaFileProblem = problem }
-        if let problem { log.schemaUnusable(problem) }
+        if let problem { log.schemaUnusable(problem, previous: schema?.settings.path) }
     }
 
     /// Commits a change, and logs a failure. The committer logs refusals by the schema.

@@ -67,9 +67,13 @@ final class StoreLog {
             metadata: ["namespace": "\(namespace)"])
     }
 
-    func schemaUnusable(_ problem: String) {
+    /// Logs that the schema file cannot be used.
+    /// - Parameter previous: the path of the schema in force; nil for none
+    func schemaUnusable(_ problem: String, previous: String?) {
+        let effect =
+            previous.map { "; the schema that was last read from \($0) stays in force" } ?? ", so nothing is validated"
         logger.error(
-            "namespace \(namespace): cannot use the schema; the previous schema, if any, stays in force: \(problem)",
+            "namespace \(namespace): cannot use the schema\(effect): \(problem)",
             metadata: ["namespace": "\(namespace)"])
     }
 

@@ -114,6 +114,36 @@ extension Integration {
             }
         }
 
+        @Test("if the settings name a file that does not exist, the last schema stays in force, also after a restart")
+        func missingFile() throws {
+            try withAgent("{\"limit\": 10}") { home, agent in
+                try home.write(
+                    settings: """
+                        { namespaces: { default: {
+                            host: { directory: "\(home.directory)/host" },
+                            schema: { path: "\(home.directory)/other.json", maximumErrors: 1 },
+                        } } }
+                        """)
+                try agent.reload()
+                try agent.waitForLog("the schema that was last read from \(home.directory)/schema.json stays in force")
+                #expect(try agent.connect().refusal("config.set", ["limit", 1000]).name == "schemaViolation")
+                agent.kill()
+                let next = try home.start()
+                let client = try next.connect()
+                #expect(try client.refusal("config.set", ["limit", 1000]).name == "schemaViolation")
+                let schema = try next.call("config.schema")
+                #expect(schema["path"]?.string == "\(home.directory)/schema.json")
+                #expect(try home.larder("status", "--check").status == 1)
+                #expect(try home.larder("status").text.contains("the schema that could be used last stays in force"))
+                let doctor = try home.larder("doctor")
+                #expect(doctor.text.contains("so the schema that could be used last stays in force"), "\(doctor.text)")
+                // The new file takes effect once it exists.
+                try home.write("other.json", #"{"properties": {"limit": {"maximum": 2000}}}"#)
+                try client.call("config.schema") { $0["path"]?.string == "\(home.directory)/other.json" }
+                try next.call("config.set", ["limit", 1000])
+            }
+        }
+
         @Test("reads are unavailable as long as nothing valid was published; a restart enforces the schema again")
         func restart() throws {
             try withAgent("{\"limit\": 1000}") { home, agent in

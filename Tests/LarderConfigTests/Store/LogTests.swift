@@ -187,12 +187,19 @@ struct LogTests {
         let change = RefusedChange(subject: .files(.host), change: .recheck, problems: [problem], at: 0)
         log.refusedBySchema(change)
         log.violatesSchema([problem])
-        log.schemaUnusable("schema.json: line 3")
+        log.schemaUnusable("schema.json: line 3", previous: nil)
+        log.schemaUnusable("schema.json: line 3", previous: "/etc/old.json")
         log.experimentsLeftOut("no name")
         log.failed("cannot apply the schema", ConfigError(.storageFailed, "no space"))
         let messages = lines.take().map(\.message)
-        #expect(messages.count == 5)
+        #expect(messages.count == 6)
         #expect(messages.allSatisfy { $0.hasPrefix("namespace shop: ") }, "\(messages)")
+        #expect(
+            messages.filter { $0.contains("line 3") } == [
+                "namespace shop: cannot use the schema, so nothing is validated: schema.json: line 3",
+                "namespace shop: cannot use the schema; the schema that was last read from /etc/old.json stays in "
+                    + "force: schema.json: line 3",
+            ])
         #expect(messages.last == "namespace shop: cannot apply the schema: no space")
     }
 

@@ -19,10 +19,10 @@ enum SchemaCheck {
         let name = namespace.namespace
         var findings: [Finding] = []
         if let schema = namespace.schema, let problem = schema.problem {
-            let effect = schema.digest == nil ? "nothing is validated" : "the previous schema stays in force"
             findings.append(
                 Finding(
-                    .problem, Self.name, "\(name): the schema cannot be used, so \(effect)", detail: [problem],
+                    .problem, Self.name, "\(name): the schema cannot be used, so \(schema.effectOfProblem)",
+                    detail: [problem],
                     advice: ["correct \(schema.path); the agent reads the file again when it changes"]))
         }
         if let schema = namespace.schema, !schema.errors.isEmpty {
@@ -43,5 +43,12 @@ enum SchemaCheck {
                     advice: ["correct the values at their source; the agent then accepts the content"]))
         }
         return findings
+    }
+}
+
+extension ConfigStatus.SchemaState {
+    /// The consequence of ``problem``.
+    var effectOfProblem: String {
+        digest == nil ? "nothing is validated" : "the schema that could be used last stays in force"
     }
 }

@@ -39,7 +39,7 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
         public var schema: JSONValue
         /// SHA-256 of the compact text of the schema.
         public var digest: String
-        /// The file of the schema.
+        /// The file from which the schema was read. It is not that of the settings if the latter cannot be used.
         public var path: String
         /// Whether changes that violate the schema are refused, or published and reported.
         public var enforce: String
