@@ -170,6 +170,20 @@ class Real(float):
     """A number with fraction or exponent that keeps its original text."""
 
 
+class Repetitive(dict):
+    """An object in which names occur more than once. The last value counts."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.repeated = {name for name in names if names.count(name) > 1}
+
+
+def members(pairs):
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else Repetitive(pairs)
+
+
 def number(kind):
     def parse(text):
         value = kind(text)
@@ -192,7 +206,7 @@ def parse(data):
         deepest = max(deepest, depth)
     if deepest > NESTING + 3:
         raise ValueError("nested too deeply")
-    value = json.loads(text, parse_int=number(Integer), parse_float=number(Real), parse_constant=reject)
+    value = json.loads(text, parse_int=number(Integer), parse_float=number(Real), parse_constant=reject, object_pairs_hook=members)
     json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")  # rejects lone surrogates
     return value, deepest
 
@@ -269,6 +283,11 @@ class Connection:
 
     def _request(self, line, value):
         """Records the expected reply. Returns the key of the id, or None for a notification."""
+        if isinstance(value, Repetitive):
+            identifier = None if "id" in value.repeated else value.get("id")
+            if isinstance(identifier, (bool, list, dict)):
+                identifier = None
+            return self._expect(identifier, Pending(line, must_fail="it has a member twice"))
         if self.schemas.problems("request.json", "/$defs/Request", value, from_agent=False):
             identifier = value.get("id") if isinstance(value, dict) else None
             if isinstance(identifier, (bool, list, dict)):

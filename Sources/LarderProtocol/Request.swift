@@ -1,3 +1,4 @@
+import LarderEncoding
 public import LarderJSON
 
 /// A request or notification with a valid envelope. Its parameters are not typed yet.
@@ -22,6 +23,11 @@ public struct Request: Sendable {
         if let rawID {
             id = RequestID(rawID)
             if id == nil { throw Invalid(id: .null, "\"id\" must be a string, a number or null") }
+        }
+        let duplicates = value.duplicateNames
+        if let name = duplicates.first {
+            if duplicates.contains(where: { $0.isSpelled(as: "id") }) { id = nil }
+            throw Invalid(id: id, "\"\(name.excerpt)\" occurs more than once in the request; send each member once")
         }
         if let version, !version.isString("2.0") {
             throw Invalid(id: id, "\"jsonrpc\" must be \"2.0\" or be left out")

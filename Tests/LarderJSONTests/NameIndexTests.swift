@@ -75,6 +75,18 @@ struct MembersTests {
         }
     }
 
+    @Test("names that occur more than once in an object are found, also among many names and with escapes")
+    func duplicateNames() throws {
+        let many = (0..<40).map { "\"n\($0)\":\($0)" }.joined(separator: ",")
+        for (text, names) in [
+            ("1", []), (#"[{"a":1,"a":2}]"#, []), (#"{"a":1,"b":{"a":1,"a":2}}"#, []), (#"{ "a" : 1 , "b" : 2 }"#, []),
+            (#"{"a":1,"b":2,"\u0061":3,"b":4,"a":5}"#, ["a", "b", "a"]), ("{\(many)}", []),
+            ("{\(many),\"n7\":1,\"x\":1}", ["n7"]), ("{\"n1\":0,\(many)}", ["n1"]),
+        ] as [(String, [String])] {
+            #expect(try JSONValue(parsing: text).duplicateNames == names, "\(text)")
+        }
+    }
+
     @Test("nameLengths of an object includes the length of each of its names")
     func lengths() throws {
         for seed in 0..<200 as Range<UInt64> {

@@ -27,6 +27,11 @@ struct RequestTests {
         #expect(try request(#"{"id":\#(text),"method":"m"}"#).id?.text == text)
     }
 
+    @Test("names that occur twice within the parameters do not make a request invalid")
+    func duplicateParameters() throws {
+        #expect(try request(#"{"id":1,"method":"m","params":{"a":1,"a":2}}"#).params?["a"] == 2)
+    }
+
     @Test("a request without id is a notification")
     func notification() throws {
         #expect(try request(#"{"method":"m"}"#).id == nil)
@@ -42,6 +47,10 @@ struct RequestTests {
             (#"{"id":7,"method":"m","params":"x"}"#, "7", "\"params\" must be"),
             (#"{"jsonrpc":"1.0","id":7,"method":"m"}"#, "7", "must be \"2.0\""),
             (#"{"jsonrpc":2.0,"id":7,"method":"m"}"#, "7", "must be \"2.0\""),
+            (#"{"id":1,"id":2,"method":"m"}"#, "null", "\"id\" occurs more than once"),
+            (#"{"method":"m","method":"m", "id":1,"\u0069d":2}"#, "null", "\"method\" occurs more than once"),
+            (#"{"id":7,"method":"a","method":"b"}"#, "7", "\"method\" occurs more than once"),
+            (#"{"id":7,"method":"m","x":1,"x":1}"#, "7", "\"x\" occurs more than once"),
         ])
     func refusals(text: String, id: String, reason: String) throws {
         let invalid = try #require(throws: Request.Invalid.self) { try request(text) }

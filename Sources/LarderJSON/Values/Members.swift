@@ -6,6 +6,22 @@ extension JSONValue {
     /// occurs once, with its last value.
     public var members: Members { Members(value: self) }
 
+    /// The names that occur more than once in this object, once for each further occurrence; empty for other values. In
+    /// a compact text, which has no such names, this takes constant time.
+    package var duplicateNames: [String] {
+        let entry = entry
+        guard entry.kind == Node.Kind.object, !entry.has(Node.Flag.clean) else { return [] }
+        let nodes = document.nodes
+        var names: [String] = []
+        var name = node + 1
+        let end = node &+ Int(entry.span) &- (entry.has(Node.Flag.indexed) ? 1 : 0)
+        while name < end {
+            if nodes[name].has(Node.Flag.later) { names.append(text(of: name)) }
+            name &+= 1 &+ Int(nodes[name &+ 1].span)
+        }
+        return names
+    }
+
     public struct Elements: Sequence, Sendable {
         fileprivate let value: JSONValue
 
