@@ -106,7 +106,9 @@ struct Agent {
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all)
-        if let problem = plan.settingsProblem { status.note(settingsProblem: problem) }
+        if let problem = plan.settingsProblem {
+            status.note(.init(problem: problem, readAt: plan.settingsReadAt))
+        }
         // Services stop in the reverse order of this list. The service that writes the plain copies stops last, so that
         // the copies contain the final snapshots. The image cache stops after the server, because clients hold leases
         // on images until the server has stopped.

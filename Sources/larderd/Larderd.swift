@@ -101,7 +101,10 @@ struct Larderd: AsyncParsableCommand {
         Process.startLogging(level: plan.logLevel)
         if let problem = plan.settingsProblem {
             Logger(label: "larderd").error(
-                "the settings are invalid, so the agent runs with those that it applied last: \(problem)",
+                """
+                the settings are invalid, so the agent runs with those that it applied last, read at \
+                \(plan.settingsReadAt): \(problem)
+                """,
                 metadata: ["error": "\(problem)"])
         }
         do {

@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderPlatform
+import LarderProtocol
 import LarderServer
 import LarderSettings
 import LarderUpstream
@@ -19,17 +20,24 @@ final class ServiceStatus: Sendable {
         case status(String)
     }
 
+    /// The settings file was refused, so that earlier settings are in effect.
+    struct RefusedSettings: Equatable, Sendable {
+        var problem: String
+        /// When the agent read the settings in effect, which are those of the last successful start or reload.
+        var readAt: Timestamp
+    }
+
     /// Changes since the last report.
     private struct News {
         /// The last state other than `refreshing`, by namespace.
         var settled: [String: Freshness] = [:]
-        var settingsProblem: String?
+        var refusedSettings: RefusedSettings?
         var isReadyDue = false
         /// Whether the last message could not be sent.
         var isRepeatDue = false
 
         mutating func take() -> News {
-            defer { self = News(settingsProblem: settingsProblem) }
+            defer { self = News(refusedSettings: refusedSettings) }
             return self
         }
     }
@@ -100,9 +108,9 @@ final class ServiceStatus: Sendable {
         changes.raise()
     }
 
-    /// Records why the start or the last reload rejected the settings; nil if the settings are in effect.
-    func note(settingsProblem problem: String?) {
-        news.withLock { $0.settingsProblem = problem }
+    /// Records that the start or the last reload refused the settings file; nil if its settings are in effect.
+    func note(_ refused: RefusedSettings?) {
+        news.withLock { $0.refusedSettings = refused }
         changes.raise()
     }
 
@@ -125,7 +133,7 @@ final class ServiceStatus: Sendable {
                 state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
                 refusals: records.compactMap { name, record in record.refusal.map { (name, $0) } },
                 unwritable: records.filter(\.record.isUnwritable).map(\.name),
-                settingsProblem: news.settingsProblem)
+                refusedSettings: news.refusedSettings)
             if !state.isReadyDue, line == state.reported { return true }
             let message = state.isReadyDue ? Message.ready(line) : .status(line)
             do {
@@ -157,7 +165,7 @@ final class ServiceStatus: Sendable {
         _ namespaces: [(name: String, freshness: Freshness)], clients: Int,
         refusals: [(name: String, reason: String)] = [],
         unwritable: [String] = [],
-        settingsProblem: String?
+        refusedSettings: RefusedSettings?
     ) -> String {
         var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
         let worst = namespaces.max { rank($0.freshness) < rank($1.freshness) }?.freshness ?? .fresh
@@ -171,8 +179,10 @@ final class ServiceStatus: Sendable {
         if !refusals.isEmpty {
             line += "; refused new content: \(list(refusals.map { "\($0.name) (\($0.reason))" }))"
         }
-        if let settingsProblem {
-            line += "; the new settings are invalid, so the previous ones stay in effect: \(settingsProblem)"
+        if let refusedSettings {
+            line +=
+                "; the settings file is refused, so the settings of the last successful start or reload are in effect"
+            line += " (read at \(refusedSettings.readAt)): \(refusedSettings.problem)"
         }
         return line
     }

@@ -101,14 +101,14 @@ struct ReloadService: AgentService {
                 inForce = next
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all)
-                status.note(settingsProblem: nil)
+                status.note(nil)
                 await save(next)
             } catch {
                 logger.error(
                     "the new settings are invalid, so the previous ones stay in effect: \(error)",
                     metadata: ["error": "\(error)"])
                 context.settings.problem = "\(error)"
-                status.note(settingsProblem: "\(error)")
+                status.note(.init(problem: "\(error)", readAt: inForce.settingsReadAt))
             }
             status.becomeReady()
         }

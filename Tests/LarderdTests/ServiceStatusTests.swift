@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderProtocol
 import Synchronization
 import TestSupport
 import Testing
@@ -9,7 +10,10 @@ import Testing
 struct ServiceStatusTests {
     private func line(_ states: Freshness..., clients: Int = 2, problem: String? = nil) -> String {
         let namespaces = states.enumerated().map { ("n\($0.offset)", $0.element) }
-        return ServiceStatus.line(namespaces, clients: clients, settingsProblem: problem)
+        let refused = problem.map {
+            ServiceStatus.RefusedSettings(problem: $0, readAt: Timestamp(milliseconds: 1_700_000_000_000))
+        }
+        return ServiceStatus.line(namespaces, clients: clients, refusedSettings: refused)
     }
 
     @Test("the status line counts namespaces and clients, and names the namespaces in the worst state")
@@ -28,19 +32,20 @@ struct ServiceStatusTests {
         let line = ServiceStatus.line(
             [("a", .fresh), ("b", .fresh)], clients: 1,
             refusals: [("b", "layer host: search.limit: expected an integer"), ("c", "too old")],
-            unwritable: ["a", "b"], settingsProblem: nil)
+            unwritable: ["a", "b"], refusedSettings: nil)
         #expect(
             line
                 == "2 namespaces, fresh; 1 client; cannot write to disk: a, b; refused new content: "
                 + "b (layer host: search.limit: expected an integer), c (too old)")
     }
 
-    @Test("the status line has the error if the settings were rejected")
+    @Test("the status line says which settings are in effect, and the error, if the settings file was refused")
     func settings() {
         let refused = line(.fresh, problem: "line 3")
         #expect(
             refused
-                == "1 namespace, fresh; 2 clients; the new settings are invalid, so the previous ones stay in effect: line 3"
+                == "1 namespace, fresh; 2 clients; the settings file is refused, so the settings of the last successful "
+                + "start or reload are in effect (read at 2023-11-14T22:13:20.000Z): line 3"
         )
     }
 

@@ -49,9 +49,11 @@ struct StatusCommand: AsyncParsableCommand {
             if let problem = info?.threadProblem {
                 try Output.line("\nthreads  \(Style.standardOutput.problem(problem.printable))")
             }
-            if let problem = info?.settingsProblem {
+            if let info, let problem = info.settingsProblem {
                 let text = "refused, so the agent runs with earlier ones: \(problem.printable)"
+                let age = Human.ago(milliseconds: Timestamp.now.milliseconds - info.settingsReadAt.milliseconds)
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
+                try Output.line("          those in effect were read \(age)")
             }
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
