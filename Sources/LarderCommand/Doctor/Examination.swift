@@ -19,8 +19,15 @@ struct Examination: Sendable {
         let serviceFindings = ServiceCheck.findings(
             service, agent: agent.facts, settings: settings, log: log)
         let advice = StartAdvice(service, socket, settings: settings, serviceFindings: serviceFindings)
-        var findings = SocketCheck.findings(socket, advice) + serviceFindings
-        findings += ConnectionCheck.findings(agent, socket, service, advice, log: log)
+        var socketFindings = SocketCheck.findings(socket, advice)
+        let isSocketUsable = !socketFindings.contains { $0.level == .problem }
+        if case .failed(let failure) = agent, [.denied, .noSocket].contains(failure.kind) {
+            // The failed connection shows more than the permissions of the socket.
+            socketFindings.removeAll { $0.level == .ok }
+        }
+        var findings = socketFindings + serviceFindings
+        findings += ConnectionCheck.findings(
+            agent, socket, service, advice, isSocketUsable: isSocketUsable, log: log)
         if let facts = agent.facts {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
@@ -28,11 +35,10 @@ struct Examination: Sendable {
         }
         findings += settingsFindings
         findings += ClockCheck.findings(clock, agent.facts, service)
-        findings += DiskCheck.findings(volumes)
+        findings += DiskCheck.findings(volumes, agent.facts)
         if let facts = agent.facts {
-            findings += DiskCheck.findings(facts)
             findings += UpstreamCheck.findings(facts, socket.hints)
-            findings += SchemaCheck.findings(facts, socket.hints)
+            findings += SchemaCheck.findings(facts, socket.hints, settings: settings)
             findings += ImageCheck.findings(facts, service, socket.hints)
             findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
         }

@@ -18,7 +18,7 @@ struct DoctorChecksTests {
         #expect(report.findings.map(\.check) == checks)
         let text = report.text(style: Style(isTerminal: false, noColor: "", terminal: ""), hasSymbols: true)
         #expect(
-            text.hasPrefix("✓ socket      /run/larder/larder.sock, root:larder 0660; you can connect as a member of"))
+            text.hasPrefix("✓ socket      /run/larder/larder.sock, root:larder 0660; you may connect as a member of"))
         #expect(text.hasSuffix("\n\nNo problems found."))
     }
 
@@ -145,7 +145,8 @@ struct DoctorChecksTests {
         #expect(silent.advice == ["sudo systemctl restart larder.service"])
         #expect(try complaint(.foreign).advice == ["pass the agent's socket: larder doctor --socket PATH"])
         #expect(try complaint(.closed).level == .problem)
-        #expect(try complaint(.denied).level == .skipped)
+        let denied = try complaint(.denied)
+        #expect(denied.level == .problem && denied.detail == ["reason"])
     }
 
     @Test("a reply that cannot be decoded is reported with the decoding error")

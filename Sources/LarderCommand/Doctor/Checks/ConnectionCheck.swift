@@ -4,8 +4,10 @@ import LarderClientCore
 enum ConnectionCheck {
     private static let name = "connection"
 
+    /// - Parameter isSocketUsable: whether the check of the socket has found no problem
     static func findings(
-        _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice, log: [String]
+        _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice,
+        isSocketUsable: Bool, log: [String]
     ) -> [Finding] {
         switch agent {
         case .facts(let facts):
@@ -17,16 +19,24 @@ enum ConnectionCheck {
                     .ok, name,
                     "\(info.name) replied in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
             ]
-        case .failed(let failure): return [finding(failure, socket, service, advice, log)]
+        case .failed(let failure):
+            return [finding(failure, socket, service, advice, isSocketUsable: isSocketUsable, log)]
         }
     }
 
     private static func finding(
         _ failure: AgentReply.Failure, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice,
-        _ log: [String]
+        isSocketUsable: Bool, _ log: [String]
     ) -> Finding {
         let lines = log.isEmpty || service.hasFailed ? [] : ["last lines of the agent log:"] + log.map { "  \($0)" }
         switch failure.kind {
+        case .denied where isSocketUsable:
+            return Finding(
+                .problem, name, "cannot connect to \(socket.path), although its permissions allow it",
+                detail: [failure.reason] + lines,
+                advice: ["find the security module, such as SELinux or AppArmor, that denies it: sudo dmesg | tail"])
+        case .noSocket where isSocketUsable:
+            return Finding(.problem, name, failure.reason, detail: lines, advice: advice.start)
         case .noSocket, .denied:
             return Finding(.skipped, name, "not checked, because the socket cannot be used (see above)", detail: lines)
         case .refused:

@@ -11,10 +11,18 @@ enum DiskCheck {
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }
 
-    static func findings(_ facts: AgentFacts) -> [Finding] {
+    /// The findings about the file systems, and about namespaces that cannot write their state. A file system with
+    /// enough space on which the agent cannot write is not called ok.
+    /// - Parameter facts: what the agent reports; nil if it did not reply
+    static func findings(_ volumes: [VolumeFacts], _ facts: AgentFacts?) -> [Finding] {
         // Another check reports an agent without a status.
-        guard case .success(let status) = facts.status else { return [] }
-        return status.namespaces.flatMap { findings($0) }
+        let namespaces = (try? facts?.status.get())?.namespaces ?? []
+        let failures = namespaces.flatMap { findings($0) }
+        let usable = volumes.filter { volume in
+            let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
+            return !isFailing || finding(volume).level != .ok
+        }
+        return findings(usable) + failures
     }
 
     /// The finding that a namespace cannot write its state; empty if it can.

@@ -4,14 +4,17 @@ import LarderClientCore
 enum SchemaCheck {
     private static let name = "schema"
 
-    static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
+    /// - Parameter settings: the settings file. A schema that its check reports is not called valid here.
+    static func findings(
+        _ facts: AgentFacts, _ hints: Hints = Hints(), settings: SettingsFacts? = nil
+    ) -> [Finding] {
         // Another check reports an agent without a status.
         guard case .success(let status) = facts.status else { return [] }
         let namespaces = status.namespaces.filter { $0.schema != nil }
         let found = namespaces.flatMap { findings($0, hints) }
-        if !found.isEmpty || namespaces.isEmpty { return found }
-        let names = namespaces.map(\.namespace).joined(separator: ", ")
-        return [Finding(.ok, name, "\(names): valid, and nothing was refused")]
+        let names = namespaces.filter { settings?.reports($0.schema?.path) != true }.map(\.namespace)
+        if !found.isEmpty || names.isEmpty { return found }
+        return [Finding(.ok, name, "\(names.joined(separator: ", ")): in force, and nothing was refused")]
     }
 
     /// The findings about one namespace; empty if there is no problem, or no schema.

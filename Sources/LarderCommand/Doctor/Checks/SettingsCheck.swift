@@ -14,7 +14,7 @@ enum SettingsCheck {
         problem: String? = nil
     ) -> [Finding] {
         if let problem, facts?.deniedUser == nil {
-            return [agent == nil ? awaited(problem, facts) : refused(problem, facts, service)]
+            return [agent == nil ? awaited(problem, facts) : refused(problem, facts, agent, service)]
         }
         guard let facts else {
             return agent == nil
@@ -46,8 +46,12 @@ enum SettingsCheck {
         case .wrong(let lines) where !facts.isInvalid:
             return [
                 Finding(
-                    .problem, name, "the settings are valid, but files that they name are not", detail: lines,
-                    advice: ["correct them; until then the agent keeps what it has read from these files before"])
+                    .problem, name, "files that the settings name are missing or invalid", detail: lines,
+                    advice: [
+                        agent == nil
+                            ? "correct them"
+                            : "correct them; the agent uses what it has read from these files before, if anything"
+                    ])
             ]
         case .wrong(let lines):
             return [
@@ -57,7 +61,7 @@ enum SettingsCheck {
                         agent == nil
                             ? "correct the file, then start the agent"
                             : "correct the file; the agent keeps the settings that it applied last, also after a restart"
-                    ] + (agent == nil ? [] : service.reloadCommands))
+                    ] + (agent == nil ? [] : service.reloadCommands(of: agent)))
             ]
         case .right: return [right(facts, agent, service)]
         }
@@ -85,16 +89,18 @@ enum SettingsCheck {
 
     /// The finding that the agent runs with earlier settings, because it refused those of the file.
     static func refused(
-        _ problem: String, _ facts: SettingsFacts? = nil, _ service: ServiceFacts = .absent
+        _ problem: String, _ facts: SettingsFacts? = nil, _ agent: AgentFacts? = nil, _ service: ServiceFacts = .absent
     ) -> Finding {
         let errors = errors(facts)
+        let age = agent.map { Human.ago(milliseconds: $0.now.milliseconds - $0.info.settingsReadAt.milliseconds) }
         let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
         return Finding(
             .problem, name,
-            "the agent runs with the settings that it applied last, because it refused the settings file",
+            "the agent runs with the settings that it applied last\(age.map { " (read \($0))" } ?? ""), "
+                + "because it refused the settings file",
             detail: [problem] + (errors?.filter { $0 != problem } ?? []),
             advice: [isCorrected ? "the file is valid now; reload it:" : "correct the file, then reload it:"]
-                + service.reloadCommands)
+                + service.reloadCommands(of: agent))
     }
 
     /// The finding that the agent waits for valid settings.
@@ -131,6 +137,6 @@ enum SettingsCheck {
             detail: [
                 "changes of socket, state, cache, log, service, current and images.enabled need a restart, others a reload"
             ],
-            advice: service.reloadCommands)
+            advice: service.reloadCommands(of: agent))
     }
 }

@@ -56,7 +56,7 @@ enum SocketCheck {
                         + "socket.group in the settings"
                 ])
         }
-        return Finding(.ok, name, "\(title); you can connect\(why(facts.caller, owner))")
+        return Finding(.ok, name, "\(title); you may connect\(why(facts.caller, owner))")
     }
 
     private static func denied(_ facts: SocketFacts, _ owner: SocketFacts.Owner, _ title: String) -> Finding {

@@ -8,8 +8,11 @@ enum UpstreamCheck {
         switch facts.status {
         case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
         case .success(let status):
-            let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now, hints)) }
-            let upToDate = found.filter { $0.findings.isEmpty }.map { $0.name }
+            let found = status.namespaces.map { ($0, findings: findings($0, facts.now, hints)) }
+            // A namespace whose new content was refused, or whose state cannot be written, is not called up to date.
+            let upToDate = found.filter { namespace, findings in
+                findings.isEmpty && SchemaCheck.findings(namespace, hints).isEmpty && namespace.writeError == nil
+            }.map { $0.0.namespace }
             return (upToDate.isEmpty ? [] : [Finding(.ok, name, summary(upToDate))]) + found.flatMap { $0.findings }
         }
     }

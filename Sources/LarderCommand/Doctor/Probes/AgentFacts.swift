@@ -9,6 +9,9 @@ struct AgentFacts: Sendable {
     var now: Timestamp
     var status: Result<ConfigStatus.Result, Failure>
     var stats: Result<AgentStats.Result, Failure>
+    /// The process of the agent, for commands; nil if this process does not see a larderd with the ID that the agent
+    /// reports, because the agent runs in another container.
+    var visiblePID: Int?
 }
 
 /// The result of the requests to the agent.

@@ -46,7 +46,14 @@ enum AgentProbe {
         return AgentFacts(
             roundTrip: roundTrip, info: info, now: now,
             status: await result(ConfigStatus.self, ConfigStatus.Parameters(namespace: nil), client),
-            stats: await result(AgentStats.self, NoParameters(), client))
+            stats: await result(AgentStats.self, NoParameters(), client),
+            visiblePID: command(of: info.pid) == "larderd" ? info.pid : nil)
+    }
+
+    /// The command name of a process (`/proc/PID/comm`, proc(5)); nil if it cannot be read.
+    private static func command(of pid: Int) -> String? {
+        let comm = try? Input.contents(of: "/proc/\(pid)/comm")
+        return comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
     }
 
     private static func result<Method: WireMethod>(
@@ -101,8 +108,6 @@ enum AgentProbe {
         var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
         guard larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
         if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which is waiting for the agent to start" }
-        let comm = try? Input.contents(of: "/proc/\(pid)/comm")
-        let command = comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
-        return "\(command ?? "a process") (process \(pid), \(Accounts.name(ofUser: uid)))"
+        return "\(command(of: Int(pid)) ?? "a process") (process \(pid), \(Accounts.name(ofUser: uid)))"
     }
 }

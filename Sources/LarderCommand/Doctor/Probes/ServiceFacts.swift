@@ -84,9 +84,16 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// The commands that make the agent reload its settings.
-    var reloadCommands: [String] {
-        if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
-        return ["send the agent SIGHUP"]
+    /// - Parameter agent: the running agent; nil if none replied
+    func reloadCommands(of agent: AgentFacts?) -> [String] {
+        if case .units(let units) = self, units.service.isLoaded,
+            agent == nil || units.service.isUp || units.socket.isUp
+        {
+            return [units.systemctl("reload larder.service")]
+        }
+        return [
+            agent?.visiblePID.map { "as the user of the agent or root: kill -HUP \($0)" } ?? "send the agent SIGHUP"
+        ]
     }
 }
 

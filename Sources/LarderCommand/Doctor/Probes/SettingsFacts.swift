@@ -30,6 +30,12 @@ struct SettingsFacts: Sendable, Equatable {
         return lines.contains { $0.hasPrefix("\(path):") }
     }
 
+    /// Whether the check has found an error in a file that the settings name.
+    func reports(_ file: String?) -> Bool {
+        guard let file, case .wrong(let lines) = state else { return false }
+        return lines.contains { $0.hasPrefix("\(file):") || $0.hasPrefix("\(file)#") }
+    }
+
     /// Whether an agent without earlier settings cannot start with the file.
     var preventsStart: Bool { isInvalid || deniedUser != nil }
 
