@@ -30,12 +30,14 @@ struct AgentPlan: Sendable {
     var logLevel: Logger.Level
     var namespaces: [NamespaceConfiguration]
     private let command: Larderd
+    /// The line of each path in the settings file.
+    private let pathLines: [ExactText: Int]
 
     /// Reads the settings and combines them with the command line.
     /// - Throws: an error whose text is one line that says what to do
     init(_ command: Larderd) throws {
         let path = Self.settingsPath(command)
-        let found: (settings: Settings, text: [UInt8])?
+        let found: Settings.File?
         do throws(SettingsError) {
             found = if let path { try Settings.load(from: path) } else { nil }
         } catch {
@@ -43,7 +45,8 @@ struct AgentPlan: Sendable {
             guard command.settings == nil, error.code == .fileNotFound else { throw error }
             found = nil
         }
-        try self.init(command, found?.settings ?? Settings(), path: found == nil ? nil : path)
+        try self.init(
+            command, found?.settings ?? Settings(), path: found == nil ? nil : path, pathLines: found?.pathLines ?? [:])
         if let found { settingsText = found.text }
     }
 
@@ -95,8 +98,10 @@ struct AgentPlan: Sendable {
     }
 
     /// Combines settings with the command line.
-    /// - Parameter path: the file of the settings; nil for default settings
-    init(_ command: Larderd, _ settings: Settings, path: String?) throws {
+    /// - Parameters:
+    ///   - path: the file of the settings; nil for default settings
+    ///   - pathLines: the lines of the paths in that file, for messages
+    init(_ command: Larderd, _ settings: Settings, path: String?, pathLines: [ExactText: Int] = [:]) throws {
         self.command = command
         self.settings = settings
         settingsPath = path.map(Self.absolute)
@@ -113,7 +118,13 @@ struct AgentPlan: Sendable {
         }
         logLevel = command.logLevel ?? settings.logLevel
         let hostDirectory = command.settings.map(Self.directoryBeside) ?? (try? paths.hostLayerDirectory)
+        self.pathLines = pathLines
         namespaces = Self.namespaces(settings, settingsPath, hostDirectory: hostDirectory)
+        for index in namespaces.indices {
+            guard let path = namespaces[index].schema?.path else { continue }
+            let line = place(ofPath: path)
+            namespaces[index].schema?.place = line
+        }
     }
 
     var settingsSource: ServerContext.SettingsSource {
@@ -199,6 +210,12 @@ struct AgentPlan: Sendable {
             namespace.settingsPath = settingsPath
             return namespace
         }
+    }
+
+    /// The place of a path in the settings, as `FILE:LINE`; nil if the file does not contain the path.
+    func place(ofPath path: String) -> String? {
+        guard let settingsPath, let line = pathLines[ExactText(path)] else { return nil }
+        return "\(settingsPath):\(line)"
     }
 
     /// The default directory of the `host` layer if the command line names the settings file: `config.d` next to that

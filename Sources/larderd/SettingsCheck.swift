@@ -2,6 +2,7 @@ import LarderClientCore
 import LarderCommand
 import LarderConfig
 import LarderConfigSources
+import LarderJSON
 import LarderServer
 import LarderSettings
 import Logging
@@ -23,6 +24,8 @@ struct SettingsCheck {
     /// running agent applies the settings and keeps what it has read from these files.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
+    /// The line of each path in the settings file.
+    private var pathLines: [ExactText: Int] = [:]
     private let isForReload: Bool
     /// Whether files are read with the rights of the user `larder`. A file that this user cannot read is then an error.
     private var isAgentUser = false
@@ -45,7 +48,7 @@ struct SettingsCheck {
         isAgentUser = user != nil
         guard let settings = readSettings(command) else { return }
         do {
-            plan = try AgentPlan(command, settings, path: path)
+            plan = try AgentPlan(command, settings, path: path, pathLines: pathLines)
         } catch {
             errors.append("\(error)")
         }
@@ -63,6 +66,7 @@ struct SettingsCheck {
         do throws(SettingsError) {
             let examination = try Settings.examine(file: path)
             errors = examination.errors.map(\.description)
+            pathLines = examination.pathLines
             return examination.settings
         } catch {
             // The settings file need not exist at the default path.
@@ -78,10 +82,11 @@ struct SettingsCheck {
     private mutating func checkFiles(of namespace: NamespaceConfiguration) {
         for problem in namespace.examineFiles() {
             let isDenied = problem.error.code == .permissionDenied
+            let text = problem.error.description + (problem.error.line == nil ? place(ofPath: problem.error.path) : "")
             if isDenied ? !isAgentUser : problem.isCircumstance {
-                warnings.append("not checked: \(problem.error)")
+                warnings.append("not checked: \(text)")
             } else {
-                add(problem.error.description)
+                add(text)
             }
         }
         for finding in namespace.examineSchema() {
@@ -95,11 +100,17 @@ struct SettingsCheck {
     }
 
     private mutating func add(_ problem: AccessProblem) {
+        let text = problem.description + place(ofPath: problem.path)
         if problem.isDenied, !isAgentUser {
-            warnings.append("not checked: \(problem)")
+            warnings.append("not checked: \(text)")
         } else {
-            add(problem.description)
+            add(text)
         }
+    }
+
+    /// Where the settings name a file, for an error; empty if they do not contain its path.
+    private func place(ofPath path: String) -> String {
+        plan?.place(ofPath: path).map { " (named in \($0))" } ?? ""
     }
 
     /// Adds an error of a file that the settings name.

@@ -48,6 +48,7 @@ struct AccessProblemTests {
         #expect(problems.count == 4)
         for (problem, name) in zip(problems, names) {
             #expect(problem.description.hasPrefix(scratch.at(name) + ": "), "\(problem)")
+            #expect(problem.path == scratch.at(name))
         }
         let sse = SSESourceSettings(url: "https://127.0.0.1", access: HTTPAccess(tls: tls))
         #expect(RemoteSourceSettings.sse(sse).accessProblems().count == 3)

@@ -261,13 +261,34 @@ struct SettingsTests {
         try withTemporaryDirectory { directory in
             let path = "\(directory)/larder.json"
             try Data("{log: {level: 'error'}}".utf8).write(to: URL(fileURLWithPath: path))
-            let (settings, text) = try Settings.load(from: path)
-            #expect(settings.logLevel == .error)
-            #expect(String(decoding: text, as: UTF8.self) == "{log: {level: 'error'}}")
+            let file = try Settings.load(from: path)
+            #expect(file.settings.logLevel == .error)
+            #expect(String(decoding: file.text, as: UTF8.self) == "{log: {level: 'error'}}")
             try Data("{\n  log: {level: 'errror'}\n}".utf8).write(to: URL(fileURLWithPath: path))
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.file == path)
             #expect(error?.description.hasPrefix("\(path):2:16: log.level must be one of ") == true)
+        }
+    }
+
+    @Test("the line of each path in a file is known, for errors of the files that the settings name")
+    func pathLines() throws {
+        try withTemporaryDirectory { directory in
+            let path = "\(directory)/larder.json"
+            let text = """
+                {
+                  state: { directory: '/var/lib/larder' }, // é\r
+                  namespaces: { a: { schema: { path: '/etc/a.json' } },\r
+                    b: { schema: { enforce: 'warn',
+                      path: '/etc/b.json' } }, c: { schema: { path: '/etc/a.json' } } },
+                }
+                """
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            let lines = try Settings.load(from: path).pathLines
+            #expect(lines.count == 3)
+            #expect(lines[ExactText("/var/lib/larder")] == 2)
+            #expect(lines[ExactText("/etc/a.json")] == 3, "the first occurrence")
+            #expect(lines[ExactText("/etc/b.json")] == 5)
         }
     }
 

@@ -19,6 +19,8 @@ package struct SchemaSettings: Sendable, Hashable {
     package var maximumErrors: Int
     /// Whether `format` is asserted; nil to follow the dialect of the schema.
     package var assertsFormats: Bool?
+    /// The place of ``path`` in the settings, as `FILE:LINE`, for messages; nil if unknown.
+    @Uncompared package var place: String?
 
     package init(
         path: String, enforcement: Enforcement = .refuse, maximumErrors: Int = 20, assertsFormats: Bool? = nil
@@ -27,7 +29,20 @@ package struct SchemaSettings: Sendable, Hashable {
         self.enforcement = enforcement
         self.maximumErrors = maximumErrors
         self.assertsFormats = assertsFormats
+        place = nil
     }
+}
+
+/// A property that `==` of its type ignores.
+@propertyWrapper
+package struct Uncompared<Value: Sendable>: Hashable, Sendable {
+    package var wrappedValue: Value
+
+    package init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
+
+    package static func == (left: Self, right: Self) -> Bool { true }
+
+    package func hash(into hasher: inout Hasher) {}
 }
 
 /// A compiled schema of a namespace.

@@ -42,10 +42,16 @@ package struct SchemaFile: Sendable {
                     return try DocumentFiles.value(of: file)
                 }
             } catch {
-                throw SchemaFileError(error.description)
+                throw SchemaFileError(error.description + (error.line == nil ? place(of: path) : ""))
             }
-            throw SchemaFileError("\(path) is a directory; name the file of the schema")
+            throw SchemaFileError("\(path) is a directory; name the file of the schema\(place(of: path))")
         }
+    }
+
+    /// Where the settings name a path, for an error; empty for a document to which the schema refers.
+    private func place(of path: String) -> String {
+        guard path.isSpelled(as: settings.path), let place = settings.place else { return "" }
+        return " (named in \(place))"
     }
 
     /// Compiles a schema from documents that have been read before.

@@ -5,6 +5,8 @@ import LarderConfigModel
 package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
     /// One line that names the file and the reason.
     package let description: String
+    /// The path of the file.
+    package let path: String
     /// Whether this user is not allowed to read the file. The agent's user may be.
     package let isDenied: Bool
 
@@ -14,7 +16,7 @@ package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
             try read()
             return []
         } catch {
-            return [AccessProblem(description: error.message, isDenied: isAccessDenied(path))]
+            return [AccessProblem(description: error.message, path: path, isDenied: isAccessDenied(path))]
         }
     }
 }

@@ -1,3 +1,4 @@
+package import LarderJSON
 internal import LarderJSON5
 
 /// The result of reading a whole settings file, including its errors.
@@ -6,6 +7,9 @@ package struct SettingsExamination: Sendable {
     package let settings: Settings?
     /// The errors, each with its line and column; empty if the settings are valid.
     package internal(set) var errors: [SettingsError]
+    /// The line of each absolute path in the settings, at its first occurrence. It shows an administrator where the
+    /// settings name a file that cannot be used.
+    package internal(set) var pathLines: [ExactText: Int] = [:]
 }
 
 extension Settings {
@@ -40,7 +44,8 @@ extension Settings {
                 let (settings, errors) = examine(document, maxErrors: maxErrors - duplicates.count)
                 return SettingsExamination(
                     settings: settings,
-                    errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) })
+                    errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) },
+                    pathLines: document.pathLines(in: scalars))
             } catch {
                 throw error.placed(in: scalars)
             }
@@ -79,6 +84,28 @@ extension Settings {
 }
 
 extension SettingsValue {
+    /// See ``SettingsExamination/pathLines``.
+    fileprivate func pathLines(in scalars: [Unicode.Scalar]) -> [ExactText: Int] {
+        var lines: [ExactText: Int] = [:]
+        var (line, start) = (1, 0)
+        for (path, offset) in absolutePaths.sorted(by: { $0.offset < $1.offset }) {
+            line += JSON5Text.place(of: offset - start, in: Array(scalars[start..<offset])).line - 1
+            start = offset
+            if lines[ExactText(path)] == nil { lines[ExactText(path)] = line }
+        }
+        return lines
+    }
+
+    /// The texts that begin with a slash, with their offsets.
+    private var absolutePaths: [(path: String, offset: Int)] {
+        switch content {
+        case .object(let members): members.flatMap { $0.value.absolutePaths }
+        case .array(let elements): elements.flatMap { $0.absolutePaths }
+        case .string(let text): text.hasPrefix("/") ? [(text, offset)] : []
+        default: []
+        }
+    }
+
     /// The offset of the object or array whose member or element is at the offset `place`; nil if no member or element
     /// is there.
     fileprivate func objectOffset(around place: Int) -> Int? {

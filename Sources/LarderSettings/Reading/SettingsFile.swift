@@ -1,4 +1,5 @@
 import Glibc
+package import LarderJSON
 import LarderPlatform
 internal import LarderUpstream
 
@@ -6,13 +7,24 @@ extension Settings {
     /// The maximum size of a settings file: 1 MiB.
     package static let maxFileBytes = 1 << 20
 
-    /// Reads the settings, and returns them with the text of the file.
+    /// The settings of a file, and its text.
+    package struct File: Sendable {
+        package let settings: Settings
+        package let text: [UInt8]
+        /// See ``SettingsExamination/pathLines``.
+        package let pathLines: [ExactText: Int]
+    }
+
+    /// Reads a settings file.
     ///
     /// - Throws: ``SettingsError``; `fileNotFound` if the file does not exist
-    package static func load(from path: String) throws(SettingsError) -> (settings: Settings, text: [UInt8]) {
-        do {
+    package static func load(from path: String) throws(SettingsError) -> File {
+        do throws(SettingsError) {
             let text = try SettingsFile.read(path)
-            return (try Settings(parsing: text), text)
+            let examination = Settings.examine(text, maxErrors: 1)
+            if let error = examination.errors.first { throw error }
+            return File(
+                settings: examination.settings ?? Settings(), text: text, pathLines: examination.pathLines)
         } catch {
             var error = error
             error.file = path

@@ -40,6 +40,7 @@ extension Integration {
                 #expect(found.end == .exit(0))
                 #expect(
                     found.log.contains("larderd: warning: not checked: \(home.directory)/none.json: "), "\(found.log)")
+                #expect(found.log.contains(" (named in \(home.settings):1)"), "\(found.log)")
             }
         }
 
@@ -70,6 +71,13 @@ extension Integration {
                     #expect(
                         lines.contains { $0.hasPrefix("larderd: \(home.directory)/\(name)") }, "\(name) in \(found.log)"
                     )
+                }
+                // A file that cannot be read is reported with its place in the settings.
+                for (name, line) in [
+                    ("image.token", 1), ("missing.json", 3), ("token", 4), ("ca", 4), ("pw", 5),
+                ] {
+                    let report = lines.first { $0.hasPrefix("larderd: \(home.directory)/\(name): ") }
+                    #expect(report?.hasSuffix(" (named in \(home.settings):\(line))") == true, "\(found.log)")
                 }
                 let reload = try Command.run(
                     Products.agent, ["--check-settings", "--for-reload", "--settings", home.settings],

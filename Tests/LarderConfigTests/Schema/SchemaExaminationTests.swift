@@ -35,10 +35,29 @@ struct SchemaExaminationTests {
         let missing = try examine()
         #expect(missing.map(\.kind) == [.error])
         #expect(missing.first?.text.hasPrefix(scratch.at("schema.json") + ": ") == true)
+        #expect(missing.first?.text.contains("named in") == false, "the place in the settings is not known")
         #expect(try examine("{ bad").first?.text.hasPrefix(scratch.at("schema.json") + ":1:3: ") == true)
         #expect(try examine(#"{"type": "colour"}"#).map(\.kind) == [.error])
         #expect(try examine(#"{"$ref": "none.json"}"#).first?.text.contains("none.json") == true)
         #expect(try examine("{}") == [])
+    }
+
+    @Test("if a schema cannot be read, the error has its place in the settings, which no comparison considers")
+    func place() throws {
+        var settings = SchemaSettings(path: scratch.at("schema.json"))
+        let unplaced = settings
+        settings.place = "/etc/larder/larder.json:3"
+        #expect(settings == unplaced)
+        func text() -> String? {
+            NamespaceConfiguration(name: "default", schema: settings).examineSchema().first?.text
+        }
+        let suffix = " (named in /etc/larder/larder.json:3)"
+        #expect(text()?.hasSuffix(suffix) == true)
+        try scratch.makeDirectory("schema.json")
+        #expect(text()?.hasSuffix(suffix) == true)
+        try scratch.remove("schema.json")
+        try scratch.write("{ bad", to: "schema.json")
+        #expect(text()?.contains("named in") == false, "the error has the line in the schema")
     }
 
     @Test("a value that the schema refuses is reported with its file and line, and without a secret")
