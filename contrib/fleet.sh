@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Simulates, with the agent's polling code, a fleet of hosts that poll one source, and prints the table of guides/fleets.md.
+# Simulates, with the agent's polling code, a fleet of hosts that poll one source, and prints the whole table of benchmarks/README.md.
 #
 #   contrib/fleet.sh [number of hosts, default 1000000] [seed, default random]
 #

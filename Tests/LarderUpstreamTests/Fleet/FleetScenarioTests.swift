@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderUpstream
 
-/// Runs the scenarios of the table in `contrib/guides/fleets.md` with fewer hosts, and checks their limits.
+/// Runs the scenarios of the table in `contrib/benchmarks/README.md` with fewer hosts, and checks their limits.
 @Suite("Fleet of 4,000 hosts")
 struct FleetScenarioTests {
     @Test("the busiest second in each part of a scenario stays within its limit", arguments: FleetScenario.all)
