@@ -38,9 +38,10 @@ package protocol ConfigSource: Sendable {
     /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signalled.
     var watchProblem: String? { get }
 
-    /// Why the source keeps no connection although a fetch succeeded, so that later changes are not signalled. Nil if it
-    /// keeps or opens one, or needs none.
-    var followFailure: ConfigError? { get }
+    /// Whether the source keeps a connection on which it signals later changes. A fetch may succeed without one. The
+    /// value is up to date whenever a change is signalled, and the source also signals a change when the value becomes
+    /// `working`.
+    var following: SourceFollowing { get }
 
     /// The key of the value at a path, for a key-value store; nil if it is unknown.
     func key(of path: [String]) -> String?
@@ -50,8 +51,27 @@ extension ConfigSource {
     package var reconnects: Bool { false }
     package var longPollWait: Duration? { nil }
     package var watchProblem: String? { nil }
-    package var followFailure: ConfigError? { nil }
+    package var following: SourceFollowing { .working }
     package func key(of path: [String]) -> String? { nil }
+}
+
+/// Whether a source signals later changes over its connection.
+package enum SourceFollowing: Sendable {
+    /// It does, it needs no connection, or its connection ended without a failure and will be opened again.
+    case working
+    /// Its first connection is being opened.
+    case connecting
+    /// Its last connection failed, and no other one has been established since.
+    case failing(ConfigError)
+
+    package var isConnecting: Bool {
+        if case .connecting = self { true } else { false }
+    }
+
+    /// Why the last connection failed; nil if it did not.
+    package var failure: ConfigError? {
+        if case .failing(let error) = self { error } else { nil }
+    }
 }
 
 /// The reason for a fetch.

@@ -1,4 +1,5 @@
 import LarderConfigModel
+import LarderConfigSources
 import Logging
 
 /// Logs when a source or the files of a layer become unusable, when the reason changes, and when they are usable again.
@@ -104,7 +105,8 @@ struct SourceLog: Sendable {
                     state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
                     code: problem.error.code, reason: problem.error.message.filter { !$0.isNumber }))
         }
-        return status.refreshes.lastSuccessAt != nil && status.followFailure == nil ? .answering : nil
+        guard status.refreshes.lastSuccessAt != nil, case .working = status.following else { return nil }
+        return .answering
     }
 
     private static func consequence(of failure: Failure) -> String {

@@ -218,7 +218,7 @@ package actor ConfigRefreshService {
             // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
             // when the service stops. The response is then discarded.
             if Task.isCancelled { throw Self.cancelled }
-            if source.reconnects { await store.follows(failure: source.followFailure) }
+            if source.reconnects { await store.follows(source.following) }
             switch answer {
             case .notModified:
                 await store.refreshConfirmed()
@@ -239,6 +239,7 @@ package actor ConfigRefreshService {
                 await store.refreshCancelled()
                 throw Self.cancelled
             }
+            if source.reconnects { await store.follows(source.following) }
             await store.refreshFailed(error)
             throw error
         }

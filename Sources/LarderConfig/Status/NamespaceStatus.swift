@@ -1,4 +1,5 @@
 import LarderConfigModel
+import LarderConfigSources
 import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
@@ -56,10 +57,10 @@ struct NamespaceStatus: Sendable {
     private(set) var settled: Freshness
     private var isRefreshing = false
     /// Whether the remote document is from before the start, or from another source, and the first attempt to confirm it
-    /// has not ended. Nothing has failed yet.
+    /// has not ended; or the first connection of the source has not been opened yet. Nothing has failed yet.
     private var isDue = false
-    /// Why the source sends no changes although its last refresh succeeded; nil if it does.
-    private(set) var followFailure: ConfigError?
+    /// Whether the source sends changes, as of the last refresh.
+    private(set) var following = SourceFollowing.working
     /// When ``freshnessAtRest`` last changed. A repeated failure does not change this time.
     private var settledSince = 0
     /// When the last refresh began.
@@ -111,7 +112,7 @@ struct NamespaceStatus: Sendable {
         status.nextAttemptAt = nil
         if source?.identity != previous.source?.identity {
             status.isRefreshing = false
-            status.followFailure = nil
+            status.following = .working
             status.refreshes.sourceChanged()
             status.settled = hasRemote ? .initializing : .fresh
             status.expectConfirmation(of: layers)
@@ -129,25 +130,26 @@ struct NamespaceStatus: Sendable {
 
     mutating func refreshCancelled() { isRefreshing = false }
 
-    /// Records whether the source keeps a connection. Must be called before the result of a refresh is recorded.
-    /// - Parameter failure: why the source sends no changes; nil if it does
-    mutating func follows(failure: ConfigError?) { followFailure = failure }
+    /// Records whether the source sends changes. Must be called before the result of a refresh is recorded.
+    mutating func follows(_ following: SourceFollowing) { self.following = following }
 
     mutating func remoteAnswered(changed: Bool, now: Int) {
-        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, followFailure: followFailure, now: now)
+        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, followFailure: following.failure, now: now)
         change(now) {
             $0.isRefreshing = false
-            $0.isDue = false
-            $0.settled = $0.followFailure == nil ? .fresh : .stale
+            $0.confirmed()
         }
     }
 
     mutating func remotePushed(now: Int) {
         refreshes.accepted()
-        change(now) {
-            $0.isDue = false
-            $0.settled = .fresh
-        }
+        change(now) { $0.confirmed() }
+    }
+
+    /// The remote document is the current one. The source may nevertheless send no changes.
+    private mutating func confirmed() {
+        isDue = following.isConnecting
+        settled = following.failure == nil ? .fresh : .stale
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {

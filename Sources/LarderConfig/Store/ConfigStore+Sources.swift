@@ -1,4 +1,5 @@
 import LarderConfigModel
+import LarderConfigSources
 import LarderHTTPSemantics
 
 /// The parts of the store that the namespace's sources and files use: state to read, and reports for the status.
@@ -17,8 +18,8 @@ extension ConfigStore {
     /// - Parameter isLongPoll: whether the request is a long poll, which does not make the namespace `refreshing`
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
-    /// Records, before the result of a refresh, why the source sends no changes; nil if it does.
-    func follows(failure: ConfigError?) { report { status, _ in status.follows(failure: failure) } }
+    /// Records, before the result of a refresh, whether the source sends changes.
+    func follows(_ following: SourceFollowing) { report { status, _ in status.follows(following) } }
 
     /// Records that the source has confirmed the current document.
     func refreshConfirmed() {

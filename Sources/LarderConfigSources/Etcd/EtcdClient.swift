@@ -157,11 +157,13 @@ final class EtcdClient: Sendable {
             return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
                 guard head.status == 200 else { return try await self.gateway.complaint(head, &body, from: endpoint) }
                 var framer = EtcdFramer(maximumBytes: self.configuration.maximumAnswerBytes)
+                // etcd confirms a watch at once. A proxy that buffers the response would hide that no change arrives.
+                body.allow(self.configuration.timeout)
                 while let piece = try await body.next() {
                     framer.append(piece)
                     do throws(EtcdError) {
                         while let message = try self.message(&framer, from: endpoint) {
-                            hasResponse.store(true, ordering: .relaxed)
+                            if !hasResponse.exchange(true, ordering: .relaxed) { body.allow(nil) }
                             try hear(message)
                         }
                     } catch {
@@ -175,8 +177,12 @@ final class EtcdClient: Sendable {
                 return nil
             }
         } catch {
-            if error.code == .timeout, hasResponse.load(ordering: .relaxed) { return nil }
-            throw EtcdError(error)
+            guard error.code == .timeout else { throw EtcdError(error) }
+            if hasResponse.load(ordering: .relaxed) { return nil }
+            throw EtcdError(
+                .unavailable,
+                "etcd at \(endpoint) confirmed no watch within \(configuration.timeout); a proxy in between must forward "
+                    + "responses to /v3/watch without buffering them")
         }
     }
 

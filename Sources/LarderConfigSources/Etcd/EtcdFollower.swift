@@ -47,6 +47,12 @@ struct EtcdFollower: Sendable {
     private(set) var known: EtcdKeyspace?
     /// The failure of the watch, or of the read before it; nil while both work.
     private(set) var failure: EtcdError?
+    /// Why the last watch failed; nil once another one has begun. A read does not clear it, unlike ``failure``.
+    private(set) var watchFailure: EtcdError?
+    /// Whether a watch has begun or failed.
+    private(set) var hasWatched = false
+    /// Whether the last watch ended before it had begun, without a failure.
+    private var hasEndedEarly = false
     /// Whether the watch is suspected to be dead.
     private(set) var isSuspect = false
     /// Whether the current watch has begun.
@@ -158,13 +164,12 @@ struct EtcdFollower: Sendable {
             guard message.header.revision >= after else {
                 throw EtcdError(.compacted, "the watch begins at a revision before \(after)")
             }
-            hasBegun = true
-            return []
+            return watchBegan()
         }
         isSuspect = false
-        hasBegun = true
+        let began = watchBegan()
         fragments += message.events
-        if message.isFragment { return [] }
+        if message.isFragment { return began }
         let events = fragments
         fragments = []
         if known?.exceeds(maximumBytes, after: events) == true {
@@ -173,20 +178,36 @@ struct EtcdFollower: Sendable {
         // The events are applied in place, so that the keys are not copied for each event.
         let hasChanged = known?.apply(events) ?? false
         if message.isProgress { known?.advance(to: message.header.revision) }
-        return hasChanged ? .signal : []
+        return hasChanged ? .signal : began
+    }
+
+    private mutating func watchBegan() -> Effects {
+        let isNews = watchFailure != nil || !hasWatched
+        (hasBegun, hasWatched, hasEndedEarly, watchFailure) = (true, true, false, nil)
+        return isNews ? .signal : []
     }
 
     /// Called when the watch has ended. If the watch had begun, the next attempt is delayed as after a success and not
     /// as after a failure, because a complete read preceded the watch.
-    /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long, which are
-    ///   not failures
+    /// - Parameter error: why it ended; nil if the endpoint closed it properly or was silent for too long. Neither these
+    ///   ends nor a compaction are failures, unless two watches in a row end before they have begun.
     mutating func watchEnded(
         _ error: EtcdError?, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
-        let pause = go(to: .pause(plan.delay(after: hasBegun ? .delivered : .failed, using: &generator)))
-        // After a compaction, all keys are read again. This is not a failure.
-        guard let error, error.kind != .compacted else { return pause }
-        return fail(error).union(pause)
+        let hadBegun = hasBegun
+        let pause = go(to: .pause(plan.delay(after: hadBegun ? .delivered : .failed, using: &generator)))
+        var failure = error
+        // After a compaction, all keys are read again.
+        if error == nil || error?.kind == .compacted {
+            failure = nil
+            if !hadBegun, hasEndedEarly {
+                failure = error ?? EtcdError(.unavailable, "etcd ended two watches in a row before they began")
+            }
+            hasEndedEarly = !hadBegun
+        }
+        guard let failure else { return pause }
+        (watchFailure, hasWatched) = (failure, true)
+        return fail(failure).union(pause)
     }
 }

@@ -147,6 +147,14 @@ final class EtcdSource: ConfigSource {
 
     // MARK: Following
 
+    var following: SourceFollowing {
+        state.withLock { state in
+            guard state.changes != nil else { return .working }
+            if let failure = state.follower.watchFailure { return .failing(failure.configError) }
+            return state.follower.hasWatched ? .working : .connecting
+        }
+    }
+
     func changes(after delay: Duration) -> AsyncStream<Void>? {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         state.withLock { $0.changes = continuation }

@@ -57,7 +57,7 @@ final class SSESource: ConfigSource {
                     return .document(try await readWhole())
                 } catch {
                     if error.code == .cancelled { throw error }
-                    // Without the stream, a poll still returns the document. ``followFailure`` has the error.
+                    // Without the stream, a poll still returns the document. ``following`` has the error.
                 }
             }
             let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
@@ -70,7 +70,10 @@ final class SSESource: ConfigSource {
         }
     }
 
-    var followFailure: ConfigError? { state.withLock { $0.hasConsumer ? $0.failure : nil } }
+    var following: SourceFollowing {
+        // Without a failure, a fetch returns only after the connection has been established.
+        state.withLock { state in state.hasConsumer ? state.failure.map { .failing($0) } ?? .working : .working }
+    }
 
     /// Polls the whole document; nil if it has not changed.
     func poll(

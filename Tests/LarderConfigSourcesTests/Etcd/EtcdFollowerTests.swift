@@ -169,6 +169,47 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 9))
     }
 
+    @Test("a failed watch is reported until another one begins, although reads succeed")
+    mutating func failedWatch() throws {
+        _ = begin()
+        for _ in 0..<3 {
+            _ = read(Self.keyspace(5))
+            #expect(endWatch(Self.broken) == [.signal, .newStep])
+            #expect(follower.watchFailure == Self.broken)
+            #expect(read(Self.keyspace(5)) == [.signal, .newStep])
+            #expect(follower.failure == nil)
+            #expect(follower.watchFailure == Self.broken)
+        }
+        var created = Self.message(5)
+        created.isCreated = true
+        #expect(try receive(created) == .signal)
+        #expect(follower.watchFailure == nil)
+        #expect(try receive(Self.message(6)) == [])
+    }
+
+    @Test("the begin of the first watch is signalled")
+    mutating func firstWatch() throws {
+        _ = begin()
+        _ = read(Self.keyspace(5))
+        #expect(!follower.hasWatched)
+        #expect(try receive(Self.message(5)) == .signal)
+        #expect(follower.hasWatched)
+    }
+
+    @Test("two watches in a row that end before they begin are a failure, whatever ended them")
+    mutating func endlessReads() throws {
+        for error in [nil, EtcdError(.compacted, "compacted")] {
+            try startWatching()
+            _ = endWatch(nil)
+            _ = read(Self.keyspace(5))
+            #expect(endWatch(error) == .newStep)
+            #expect(follower.watchFailure == nil)
+            _ = read(Self.keyspace(5))
+            #expect(endWatch(error) == [.signal, .newStep])
+            #expect(follower.watchFailure != nil)
+        }
+    }
+
     @Test("after the end of a watch that had begun, the pause is the splay of the host, whatever ended the watch")
     mutating func splay() throws {
         for error in [Self.broken, nil, EtcdError(.compacted, "compacted")] {

@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderPlatform
 import LarderUpstream
 import Logging
@@ -10,17 +11,56 @@ import Testing
 
 @Suite("etcd source")
 struct EtcdSourceTests {
-    @Test("the wait before the first watch begins before a fetch can end it")
-    func wait() async throws {
-        let settings = EtcdSourceSettings(endpoints: ["http://127.0.0.1:1"], keys: .prefix("/a/"))
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+    private func source(_ endpoint: String, _ fetcher: HTTPFetcher) -> EtcdSource {
+        let settings = EtcdSourceSettings(endpoints: [endpoint], keys: .prefix("/a/"))
         let clock = ManualClock()
         let client = EtcdClient(
             settings, fetcher: fetcher, blocking: BlockingWork(.singleton), startingAt: 0, clock: clock)
-        let source = EtcdSource(
+        return EtcdSource(
             settings, client: client,
             plan: ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a"), clock: clock,
             generator: SeededGenerator(seed: 1), logger: Logger(label: "test"))
+    }
+
+    private static func response(_ status: String, _ body: String) -> RawOrigin.Answer {
+        [.send("HTTP/1.1 \(status)\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"), .close]
+    }
+
+    @Test("while no watch can be opened, reads succeed, and the source reports that it does not follow the keys")
+    func watchFails() async throws {
+        let header = #""header":{"cluster_id":"1","member_id":"1","revision":"5","raft_term":"1"}"#
+        // The key is /a/b, and its value 1.
+        let page = "{\(header)," + #""kvs":[{"key":"L2EvYg==","mod_revision":"5","value":"MQ=="}],"count":"1"}"#
+        let watch = Mutex(Self.response("503 Busy", ""))
+        let script: RawOrigin.Script = { _, text in
+            text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", page)
+        }
+        try await RawOrigin.serve(script) { origin in
+            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let source = source(origin.url, fetcher)
+            let changes = try #require(source.changes(after: .seconds(60)))
+            #expect(source.following.isConnecting)
+            _ = try await source.fetch(ifChangedFrom: nil, on: .asked)
+            for await _ in changes where source.following.failure != nil { break }
+            // The next read opens another watch, to which the origin does not respond yet.
+            watch.withLock { $0 = .hang }
+            _ = try await source.fetch(ifChangedFrom: nil, on: .asked)
+            _ = try await source.fetch(ifChangedFrom: nil, on: .signalled)
+            #expect(source.following.failure?.message.contains("503") == true)
+            watch.withLock { $0 = [.send("HTTP/1.1 200 OK\r\n\r\n{\"result\":{\(header),\"created\":true}}\n")] }
+            // Setting the answer to any path makes the origin respond to the requests that wait.
+            origin.answer(.hang, to: "/other")
+            for await _ in changes where source.following.failure == nil { break }
+            #expect(!source.following.isConnecting)
+            withExtendedLifetime(changes) {}
+            await fetcher.shutdown()
+        }
+    }
+
+    @Test("the wait before the first watch begins before a fetch can end it")
+    func wait() async throws {
+        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let source = source("http://127.0.0.1:1", fetcher)
         let changes = source.changes(after: .seconds(60))
         guard case .pause(let time) = source.state.withLock({ $0.follower.step.task }) else {
             Issue.record("the source does not wait")

@@ -132,11 +132,11 @@ struct StreamStartTests {
             requests.answersStreams.withLock { $0 = false }
             let changes = try #require(source.changes(after: .zero))
             #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
-            #expect(source.followFailure?.message.contains("503") == true)
+            #expect(source.following.failure?.message.contains("503") == true)
             requests.answersStreams.withLock { $0 = true }
             // This fetch ends the pause after the failure.
             #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
-            #expect(source.followFailure == nil)
+            #expect(source.following.failure == nil)
             try await expectSignal(changes, source, origin)
         }
     }

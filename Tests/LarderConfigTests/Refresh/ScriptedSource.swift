@@ -49,8 +49,8 @@ final class ScriptedSource: ConfigSource {
     let identity: String
     let longPollWait: Duration?
     let reconnects: Bool
-    /// The value of ``followFailure``.
-    let connectionFailure = Mutex<ConfigError?>(nil)
+    /// The value of ``following``.
+    let connection = Mutex(SourceFollowing.working)
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
     private let counts = Mutex((requests: 0, cancelled: 0))
@@ -62,7 +62,7 @@ final class ScriptedSource: ConfigSource {
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }
 
-    var followFailure: ConfigError? { connectionFailure.withLock { $0 } }
+    var following: SourceFollowing { connection.withLock { $0 } }
 
     /// The number of requests so far.
     var requestCount: Int { counts.withLock { $0.requests } }

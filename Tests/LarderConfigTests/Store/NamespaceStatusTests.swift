@@ -1,3 +1,4 @@
+import LarderConfigSources
 import LarderJSON
 import LarderPlatform
 import Synchronization
@@ -117,17 +118,46 @@ struct NamespaceStatusTests {
     @Test("a source that returns documents but cannot keep its connection leaves the namespace stale, with the reason")
     func unconnected() async throws {
         try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
-            source.connectionFailure.withLock { $0 = ConfigError(.upstreamFailed, "the stream is down") }
+            source.connection.withLock { $0 = .failing(ConfigError(.upstreamFailed, "the stream is down")) }
             async let first = refresher.refreshIfNeeded()
             await source.nextRequest().answer(["v": 1])
             #expect(try await first.freshness == .stale)
             #expect(store.value == ["v": 1])
             #expect(store.publication.status.lastError?.error.message == "the stream is down")
-            source.connectionFailure.withLock { $0 = nil }
+            source.connection.withLock { $0 = .working }
             async let second = refresher.refreshIfNeeded()
             await source.nextRequest().answerNotModified()
             #expect(try await second.freshness == .fresh)
             #expect(store.publication.status.lastError == nil)
+        }
+    }
+
+    @Test("while the first connection of a source is being opened, its namespace is refreshing, also after a push")
+    func connecting() async throws {
+        try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
+            source.connection.withLock { $0 = .connecting }
+            async let first = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(["v": 1])
+            #expect(try await first.freshness == .refreshing)
+            #expect(store.value == ["v": 1])
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
+            #expect(store.publication.current.freshness == .refreshing)
+            source.connection.withLock { $0 = .working }
+            async let second = refresher.refreshAfterChange()
+            await source.nextRequest().answerNotModified()
+            #expect(try await second.freshness == .fresh)
+        }
+    }
+
+    @Test("a push does not make a namespace fresh whose source cannot keep its connection")
+    func unconnectedPush() async throws {
+        try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
+            source.connection.withLock { $0 = .failing(ConfigError(.upstreamFailed, "the stream is down")) }
+            let refresh = Task { try await refresher.refreshAfterChange() }
+            await source.nextRequest().fail("the stream is down")
+            _ = try? await refresh.value
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
+            #expect(store.publication.current.freshness == .stale)
         }
     }
 
