@@ -278,12 +278,15 @@ struct DoctorMoreChecksTests {
         #expect(silent?.level == .warning)
         #expect(
             silent?.title == "default waits for the first response of its source; revision 41 is still served")
-        // After a start with a document, the first poll is due, and nothing has failed.
+        // After a start with a document, the first poll is due. This is no alarm, but the document is not confirmed.
         let due = finding {
             $0.upstream?.lastSuccessAt = nil
             $0.layers = [Self.remoteLayer]
         }
-        #expect(due == nil)
+        #expect(due?.level == .ok)
+        #expect(
+            due?.title == "default awaits the first poll since the agent started; revision 41 is still served")
+        #expect(due?.detail.last?.contains("rejected before the start") == true)
         let failing = finding { $0.upstream?.consecutiveFailures = 1 }
         #expect(failing?.level == .problem)
         #expect(

@@ -14,7 +14,7 @@ enum SchemaCheck {
         let found = namespaces.flatMap { findings($0, hints) }
         let names = namespaces.filter { settings?.reports($0.schema?.path) != true }.map(\.namespace)
         if !found.isEmpty || names.isEmpty { return found }
-        return [Finding(.ok, name, "\(names.joined(separator: ", ")): in force, and nothing was refused")]
+        return [Finding(.ok, name, "\(names.joined(separator: ", ")): in force, and nothing was refused since the agent started")]
     }
 
     /// The findings about one namespace; empty if there is no problem, or no schema.

@@ -104,8 +104,15 @@ enum UpstreamCheck {
                     "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
                     advice: [refresh])
             }
-            // With a document from before the start, nothing has failed yet.
-            guard upstream.lastSuccessAt == nil, !hasDocument else { return nil }
+            if upstream.lastSuccessAt != nil { return nil }
+            if hasDocument {
+                // Nothing has failed yet.
+                return Finding(
+                    .ok, Self.name, "\(name) awaits the first poll since the agent started; \(served(namespace))",
+                    detail: detail + [
+                        "if a document was rejected before the start, it is reported again after this poll"
+                    ])
+            }
             return Finding(
                 .warning, Self.name, "\(name) waits for the first response of its source; \(served(namespace))",
                 detail: detail, advice: [refresh])
