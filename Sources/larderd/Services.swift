@@ -119,6 +119,7 @@ struct ReloadService: AgentService {
         do {
             try await blocking.run { try plan.save() }
         } catch {
+            context.settings.savingProblem = "\(error)"
             logger.warning(
                 """
                 cannot save the settings, so a restart with an invalid settings file would fail; name a state directory \

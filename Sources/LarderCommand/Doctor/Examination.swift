@@ -32,6 +32,7 @@ struct Examination: Sendable {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
             findings += ThreadCheck.findings(facts.info, service)
+            findings += AgentProblemCheck.findings(facts.info, service)
         }
         findings += settingsFindings
         findings += ClockCheck.findings(clock, agent.facts, service)

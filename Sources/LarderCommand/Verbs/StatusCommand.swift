@@ -55,6 +55,9 @@ struct StatusCommand: AsyncParsableCommand {
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
                 try Output.line("          those in effect were read \(age)")
             }
+            for problem in info?.problems ?? [] {
+                try Output.line("\nproblem  \(Style.standardOutput.problem(problem.message.printable))")
+            }
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
             }
@@ -77,7 +80,7 @@ enum StatusCheck {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
         }
-        if let info { findings += ThreadCheck.findings(info, .absent) }
+        if let info { findings += ThreadCheck.findings(info, .absent) + AgentProblemCheck.findings(info) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += DiskCheck.findings(volumes.filter { $0.state != .missing })

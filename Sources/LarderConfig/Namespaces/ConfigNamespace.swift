@@ -160,6 +160,9 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
+    /// The time after which the copy of the schema is written again if that failed.
+    private static let schemaSavePause = Duration.seconds(5)
+
     /// Reads the schema after each change of its file or of a document to which it refers.
     private func followSchema(_ configuration: NamespaceConfiguration) async {
         guard let schema = configuration.schema else { return }
@@ -175,6 +178,11 @@ package final class ConfigNamespace: Sendable {
                 for await _ in changes {
                     let paths = await self.readSchema(configuration)
                     if paths != watched { return paths }
+                    if !self.publication.statusRecord.lacksSchemaCopy { continue }
+                    group.addTask {
+                        try? await self.environment.clock.sleep(for: Self.schemaSavePause)
+                        if !Task.isCancelled { signal.yield() }
+                    }
                 }
                 return watched
             }
@@ -190,14 +198,16 @@ package final class ConfigNamespace: Sendable {
         guard let settings = configuration.schema else {
             await environment.blocking.run { saved.remove() }
             await store.use(nil)
+            _ = await store.schemaSaved(problem: nil)
             return []
         }
         let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
-        let reading = await environment.blocking.run {
+        let (reading, problem) = await environment.blocking.run {
             let reading = file.read()
-            if case .success(let schema) = reading.schema { saved.save(schema) }
-            return reading
+            let schema = try? reading.schema.get()
+            return (reading, schema.flatMap { saved.save($0) })
         }
+        if await store.schemaSaved(problem: problem), let problem { saved.log(problem) }
         switch reading.schema {
         case .success(let schema): await store.use(schema)
         case .failure(let error):

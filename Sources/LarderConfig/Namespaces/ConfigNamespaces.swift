@@ -13,6 +13,7 @@ package final class ConfigNamespaces: Sendable {
     /// Yields an element when the signal ``NamespaceEnvironment/changes`` is raised.
     private let wakeUps: AsyncStream<Void>
     private let namespaces: Mutex<NamedNamespaces>
+    private let unopened = Mutex<[UnopenedNamespace]>([])
     /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
 
@@ -84,6 +85,9 @@ package final class ConfigNamespaces: Sendable {
     /// The namespace with a name; nil if the settings do not declare it.
     package subscript(name: String) -> ConfigNamespace? { namespaces.withLock { $0[name] } }
 
+    /// The namespaces of the settings that the last ``apply(_:)`` could not open.
+    package var openingProblems: [UnopenedNamespace] { unopened.withLock { $0 } }
+
     /// All namespaces, sorted by name.
     package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
 
@@ -111,7 +115,7 @@ package final class ConfigNamespaces: Sendable {
     }
 
     /// Applies new settings. New namespaces start, removed ones end, and changed ones keep their snapshots. A namespace
-    /// that cannot be opened is logged and left out.
+    /// that cannot be opened is logged, left out, and listed in ``openingProblems``.
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
@@ -120,6 +124,7 @@ package final class ConfigNamespaces: Sendable {
             await namespace.stop()
             namespace.publication.end()
         }
+        var problems: [UnopenedNamespace] = []
         for configuration in configurations {
             if let namespace = self[configuration.name] {
                 if namespace.configuration != configuration { await namespace.apply(configuration) }
@@ -131,11 +136,13 @@ package final class ConfigNamespaces: Sendable {
                     namespace.start()
                 }
             } catch {
+                problems.append(UnopenedNamespace(name: configuration.name, problem: "\(error)"))
                 environment.logger.error(
                     "namespace \(configuration.name): cannot open the new namespace; it is skipped until the next reload: \(error)",
                     metadata: ["namespace": "\(configuration.name)", "error": "\(error)"])
             }
         }
+        unopened.withLock { $0 = problems }
     }
 
     /// Stops all namespaces. When this returns, everything is on disk, and another agent can use the state directory.
@@ -146,6 +153,13 @@ package final class ConfigNamespaces: Sendable {
         await environment.watcher.stop()
         stateDirectory.unlock()
     }
+}
+
+/// A namespace of the settings that could not be opened.
+package struct UnopenedNamespace: Sendable, Hashable {
+    package let name: String
+    /// Why it could not be opened.
+    package let problem: String
 }
 
 /// Namespaces with distinct names.

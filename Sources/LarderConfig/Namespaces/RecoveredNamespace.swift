@@ -40,19 +40,22 @@ struct RecoveredNamespace: Sendable {
         lastGood = state.layers
         savedSchema = SavedSchema(
             namespace: configuration.name, directory: directory, files: environment.files, logger: environment.logger)
-        readSchema()
+        readSchema(now: environment.wallClock.now)
         for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {
             self.state.layers.dropRemote()
         }
     }
 
-    private mutating func readSchema() {
+    private mutating func readSchema(now: Int) {
         guard let settings = configuration.schema else { return savedSchema.remove() }
         let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
         do throws(SchemaFileError) {
             let schema = try file.read().schema.get()
-            savedSchema.save(schema)
+            if let problem = savedSchema.save(schema) {
+                status.storageFailed(.schema, problem, now: now)
+                savedSchema.log(problem)
+            }
             self.schema = schema
         } catch {
             status.schemaFileProblem = error.description

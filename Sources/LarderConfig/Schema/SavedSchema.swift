@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderConfigStorage
 import LarderJSON
 import Logging
@@ -25,8 +26,9 @@ struct SavedSchema: Sendable {
         self.logger = logger
     }
 
-    /// Writes the documents of a schema, unless the file has them already. Blocks on disk I/O. A failure is logged.
-    func save(_ schema: NamespaceSchema) {
+    /// Writes the documents of a schema, unless the file has them already. Blocks on disk I/O.
+    /// - Returns: why they could not be written; nil if the file has them
+    func save(_ schema: NamespaceSchema) -> ConfigError? {
         let documents = schema.documents.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
         let text = JSONValue.object(
             [(Self.schemaMember, .string(schema.settings.path))] + documents.map { ($0.key.text, $0.value) }
@@ -34,10 +36,12 @@ struct SavedSchema: Sendable {
         do throws(FileError) {
             let bytes = Array(text.utf8)
             if try files.read(path) != bytes { try files.replace(path, with: bytes) }
+            return nil
         } catch {
-            logger.warning(
-                "namespace \(namespace): cannot save the schema; if its file is broken at the next start, nothing is validated: \(error)",
-                metadata: ["namespace": "\(namespace)", "error": "\(error)"])
+            return ConfigError(
+                .storageFailed,
+                "\(error); if the schema file is broken at the next start, nothing is validated; free space or repair the disk"
+            )
         }
     }
 
@@ -50,6 +54,13 @@ struct SavedSchema: Sendable {
                 "namespace \(namespace): cannot remove the saved schema; it would take effect if the settings name a schema that cannot be used: \(error)",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
+    }
+
+    /// Logs that the documents could not be written.
+    func log(_ problem: ConfigError) {
+        logger.warning(
+            "namespace \(namespace): cannot save the schema: \(problem.message)",
+            metadata: ["namespace": "\(namespace)", "error": "\(problem.message)"])
     }
 
     /// Compiles the saved schema with the current settings. Blocks on disk I/O.

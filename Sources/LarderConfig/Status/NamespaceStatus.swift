@@ -41,6 +41,8 @@ struct NamespaceStatus: Sendable {
         case generations
         /// The epoch, in which revisions are reserved at the start.
         case epoch
+        /// The copy of the schema.
+        case schema
     }
 
     /// Why the last write of a part of the state failed; no entry if it succeeded.
@@ -345,6 +347,8 @@ package struct StatusRecord: Sendable {
     package var refusal: String? { status.current.refusal }
     /// Whether the state of the namespace cannot be written to disk.
     package var isUnwritable: Bool { status.current.isUnwritable }
+    /// Whether the copy of the schema could not be written.
+    var lacksSchemaCopy: Bool { status.current.hasStorageProblem(.schema) }
     package var confirmedAt: Int? { status.current.confirmedAt(holding: layers) }
     package var counters: ConfigStatusReport.Counters { status.current.counters(publishes: status.publishes) }
     var upstreamVersion: String? { layers.remote?.version?.text }

@@ -48,6 +48,18 @@ extension ConfigStore {
         report { status, _ in status.watchProblems[layer] = problem }
     }
 
+    /// Records why the copy of the schema could not be written; nil if it was written, or if there is none to write.
+    /// - Returns: whether the last attempt had another result
+    func schemaSaved(problem: ConfigError?) -> Bool {
+        let failed = committer.status.current.hasStorageProblem(.schema)
+        if let problem {
+            report { $0.storageFailed(.schema, problem, now: $1) }
+        } else if failed {
+            report { status, _ in status.storageWorked(.schema) }
+        }
+        return failed == (problem == nil)
+    }
+
     /// Changes the status of the namespace.
     func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) { committer.report(change) }
 }

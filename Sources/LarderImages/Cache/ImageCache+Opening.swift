@@ -76,6 +76,10 @@ extension ImageCache {
         disk.openingFailure.flatMap { blobs.isInterrupted ? nil : $0 }
     }
 
+    /// Why the last change of the index could not be written; nil if it was written. Such a change is undone, so that an
+    /// image may be fetched again.
+    package nonisolated var writeProblem: ImageError? { disk.writeProblem }
+
     /// Waits until the index has been read.
     ///
     /// - Throws: the error if it cannot be read

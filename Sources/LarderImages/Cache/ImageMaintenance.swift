@@ -23,6 +23,7 @@ final class ImageMaintenance {
         while !Task.isCancelled {
             if plan.needsCredentialCheck { await removeUnreachable() }
             await disk.keepReserve()
+            await disk.retryWriting()
             await enforceLimits(on: cache)
             await expire()
             await writeTouches()

@@ -16,6 +16,7 @@ final class ImageDiskCache: Sendable {
     private let hasLeftovers = Atomic(false)
 
     private let opening = Mutex(Opening.pending)
+    private let changeFailure = Mutex<ImageError?>(nil)
 
     private enum Opening {
         case pending
@@ -58,11 +59,33 @@ final class ImageDiskCache: Sendable {
         }
     }
 
+    /// Submits a change of the index.
+    private func change(_ body: @escaping @Sendable (ImageIndex) throws(ImageError) -> Void) -> DiskFuture<Void> {
+        use { [self] index throws(ImageError) in
+            do throws(ImageError) {
+                try body(index)
+            } catch {
+                changeFailure.withLock { $0 = error }
+                throw error
+            }
+            changeFailure.withLock { $0 = nil }
+        }
+    }
+
+    /// Why the last change of the index could not be written; nil if it was written.
+    var writeProblem: ImageError? { changeFailure.withLock { $0 } }
+
+    /// Tries to write to the index if its last change could not be written.
+    func retryWriting() async {
+        if writeProblem == nil { return }
+        try? await change { index throws(ImageError) in try index.tryWriting() }.value()
+    }
+
     // MARK: Rows
 
     /// Adds a row, or replaces the row with the same key.
     func store(_ row: ImageRow) -> DiskFuture<Void> {
-        use { index throws(ImageError) in try index.put([row]) }
+        change { index throws(ImageError) in try index.put([row]) }
     }
 
     /// Removes rows.
@@ -70,16 +93,16 @@ final class ImageDiskCache: Sendable {
     /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
     ///   copied within a minute
     func removeRows(_ keys: [ImageKey], hasPins: Bool) -> DiskFuture<Void> {
-        use { index throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
+        change { index throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
 
     func pin(_ key: ImageKey, _ isPinned: Bool) -> DiskFuture<Void> {
-        use { index throws(ImageError) in try index.pin(key, isPinned) }
+        change { index throws(ImageError) in try index.pin(key, isPinned) }
     }
 
     /// Records when images were last used.
     func touch(_ uses: [(key: ImageKey, time: Int)]) -> DiskFuture<Void> {
-        use { index throws(ImageError) in try index.touch(uses) }
+        change { index throws(ImageError) in try index.touch(uses) }
     }
 
     /// Returns the row of an image; nil if it does not exist or is damaged.

@@ -209,6 +209,14 @@ package final class ImageIndex: Sendable {
         }
     }
 
+    /// Writes to the database without changing its contents.
+    /// - Throws: the error of a change that cannot be written
+    func tryWriting() throws(ImageError) {
+        try use { database throws(ImageError) in
+            do throws(SQLiteError) { try database.rewriteVersion() } catch { throw error.asImageError }
+        }
+    }
+
     /// Records when images were last used. The times need not be exact: they only determine the order of eviction after
     /// a restart.
     package func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {

@@ -98,6 +98,9 @@ final class IndexDatabase {
         return found
     }
 
+    /// Writes the version again, to find out whether the database can be written.
+    func rewriteVersion() throws(SQLiteError) { try database.run("PRAGMA user_version = \(Self.version)") }
+
     /// Copies the next pages, at most `pages`, to the file at `path`. The first call begins the copy. Rows that are
     /// written between two calls are copied too.
     ///

@@ -47,6 +47,9 @@ package final class ImageService: Sendable {
     /// Why the index of the cache cannot be read; nil if it was read or is being read.
     var problem: String? { cache.problem?.description }
 
+    /// Why the index of the cache cannot be written; nil if it can.
+    var writeProblem: String? { cache.writeProblem?.description }
+
     /// The origin of a URL, if the agent sends that origin a credential, so that only certain users may have its
     /// images; otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {

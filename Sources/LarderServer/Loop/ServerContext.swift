@@ -31,6 +31,8 @@ package final class ServerContext: Sendable {
         /// Why the start or the last reload refused the settings file, so that earlier settings are in effect; nil if
         /// it did not.
         package var problem: String?
+        /// Why the settings could not be saved for a start at which the file is invalid; nil if they were.
+        package var savingProblem: String?
 
         package init(path: String?, readAt: Timestamp, problem: String? = nil) {
             self.path = path

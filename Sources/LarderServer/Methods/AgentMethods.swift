@@ -95,11 +95,24 @@ extension RequestContext {
             activated: server.identity.isActivated, stateDirectory: server.identity.stateDirectory,
             imageDirectory: server.imageProblem == nil ? server.images?.directory : nil,
             threadProblem: server.threadProblem, settings: source.path, settingsReadAt: source.readAt,
-            settingsProblem: source.problem, namespaces: readableNamespaces.map(\.name),
+            settingsProblem: source.problem, problems: problems, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: server.namespaces.all),
             imageProblem: server.imageProblem)
+    }
+
+    /// What does not work and has no other member. Namespaces in which the caller has no right are left out.
+    private var problems: [AgentInfo.Problem] {
+        var problems = server.namespaces.openingProblems.filter { rights.mayKnow(of: $0.name) }
+            .map { AgentInfo.Problem(name: "namespace", message: "namespace \($0.name): \($0.problem)") }
+        if let problem = server.images?.writeProblem {
+            problems.append(AgentInfo.Problem(name: "imageIndex", message: problem))
+        }
+        if let problem = server.settings.savingProblem {
+            problems.append(AgentInfo.Problem(name: "settingsCopy", message: problem))
+        }
+        return problems
     }
 
     fileprivate func stats() async -> AgentStats.Result {

@@ -70,9 +70,9 @@ struct DoctorContradictionTests {
                 $0.settings?.state = state
             }
         }
-        #expect(titles(.right) == ["default: in force, and nothing was refused"])
+        #expect(titles(.right) == ["default: in force, and nothing was refused since the agent started"])
         for place in [":", ":1:2:", "#/type:"] { #expect(titles(.wrong(["/etc/s.json\(place) broken"])) == []) }
-        #expect(titles(.wrong(["/etc/s.json5: broken"])) == ["default: in force, and nothing was refused"])
+        #expect(titles(.wrong(["/etc/s.json5: broken"])) == ["default: in force, and nothing was refused since the agent started"])
     }
 
     @Test("a file system on which the agent cannot write is not called ok")

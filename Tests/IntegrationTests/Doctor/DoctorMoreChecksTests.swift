@@ -369,6 +369,24 @@ struct DoctorMoreChecksTests {
                 == "list the threads of its user: ps -L -u $(ps -o uid= -p 612)")
     }
 
+    @Test("problems that the agent lists are reported with advice, and make `status --check` fail")
+    func agentProblems() {
+        var facts = AgentFacts.healthy
+        #expect(AgentProblemCheck.findings(facts.info).isEmpty)
+        for (name, check) in [
+            ("namespace", "settings"), ("imageIndex", "images"), ("settingsCopy", "settings"), ("later", "agent"),
+        ] {
+            facts.info.problems = [AgentInfo.Problem(name: name, message: "cannot write /x")]
+            #expect(StatusCheck.status([.healthy], facts.info) == .failure)
+            var examination = Examination.healthy
+            examination.agent = .facts(facts)
+            #expect(examination.complaints.map(\.check) == [check])
+            let finding = examination.complaints.first
+            #expect(([finding?.title] + (finding?.detail ?? [])).contains { $0?.contains("cannot write /x") == true })
+            if name != "later" { #expect(finding?.advice.isEmpty == false) }
+        }
+    }
+
     @Test("requests refused by the limits per user are reported with the command that lists the clients")
     func limitsPerUser() {
         var facts = AgentFacts.healthy

@@ -58,6 +58,31 @@ extension Integration {
             }
         }
 
+        @Test("a new namespace that cannot be opened is a problem in `agent.info` and `larder status`, not in others")
+        func unopened() throws {
+            try AgentHome.with(settings: "{}") { home in
+                let agent = try home.start()
+                #expect(try agent.call("agent.info")["problems"] == [])
+                #expect(try home.larder("status").text.contains("namespace new:") == false)
+                // A file in place of the directory of the namespace.
+                try Command.run("touch", [home.state + "/config/new"])
+                try home.write(settings: "{ namespaces: { new: {} } }")
+                try agent.reload()
+                let problems = try Array(#require(agent.call("agent.info")["problems"]).elements)
+                #expect(problems.map { $0["name"]?.string } == ["namespace"])
+                #expect(problems.first?["message"]?.string?.hasPrefix("namespace new: ") == true, "\(problems)")
+                let check = try home.larder("status", "--check")
+                #expect(check.end == .exit(1), "\(check.text)")
+                #expect(check.text.contains("namespace new: "), "\(check.text)")
+                let doctor = try home.larder("doctor")
+                #expect(doctor.text.contains("a namespace of the settings could not be opened"), "\(doctor.text)")
+                try Command.run("rm", [home.state + "/config/new"])
+                try agent.reload()
+                #expect(try agent.call("agent.info")["problems"] == [])
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "new"])
+            }
+        }
+
         @Test("invalid settings are rejected with an error in the log, and the current settings stay in effect")
         func wrongSettings() throws {
             try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in

@@ -146,6 +146,7 @@ extension ImageCache {
     func writeTouches() async { await maintenance.writeTouches() }
     func copyIndexIfDue() async { await maintenance.copyIndexIfDue() }
     func removeOutdated() async { await maintenance.removeOutdated() }
+    func retryWriting() async { await disk.retryWriting() }
 }
 
 /// Runs a body with a cache in an empty directory.

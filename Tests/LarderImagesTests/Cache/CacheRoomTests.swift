@@ -53,6 +53,26 @@ struct CacheRoomTests {
         }
     }
 
+    @Test("a failed write to the index is a problem of the cache until a write succeeds")
+    func writeProblem() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            try await fixture.get(url(1))
+            try await fixture.settle()
+            #expect(fixture.cache.writeProblem == nil)
+            try await withReadOnlyIndex(fixture) {
+                // The image is returned, but its row cannot be stored.
+                _ = await fixture.code(url(2))
+                try await fixture.settle()
+                #expect(fixture.cache.writeProblem?.code == .storageFailed)
+                await fixture.cache.retryWriting()
+                #expect(fixture.cache.writeProblem?.code == .storageFailed)
+            }
+            await fixture.cache.retryWriting()
+            #expect(fixture.cache.writeProblem == nil)
+        }
+    }
+
     @Test("if the index is read-only, remove, clear and pin fail and change nothing")
     func noFalseSuccess() async throws {
         try await withCache { fixture in

@@ -39,6 +39,37 @@ enum RightsCheck {
     }
 }
 
+/// Reports what the agent has listed as problems in `agent.info`.
+enum AgentProblemCheck {
+    static func findings(_ info: AgentInfo.Result, _ service: ServiceFacts = .another) -> [Finding] {
+        info.problems.map { finding($0, service) }
+    }
+
+    private static func finding(_ problem: AgentInfo.Problem, _ service: ServiceFacts) -> Finding {
+        switch problem.name {
+        case "namespace":
+            Finding(
+                .problem, SettingsCheck.name, "a namespace of the settings could not be opened, so it is not served",
+                detail: [problem.message],
+                advice: ["correct the cause, then reload the settings:"] + service.reloadCommands)
+        case "imageIndex":
+            Finding(
+                .problem, ImageCheck.name, "the image cache cannot write its index to disk, so it keeps no new images",
+                detail: [problem.message],
+                advice: ["free space or repair the disk; the agent tries again every ten seconds"])
+        case "settingsCopy":
+            Finding(
+                .problem, SettingsCheck.name,
+                "the settings cannot be saved, so the agent would not start with an invalid settings file",
+                detail: [problem.message],
+                advice: [
+                    "let the agent write to that directory, or name another one with --state-directory; then reload:"
+                ] + service.reloadCommands)
+        default: Finding(.problem, "agent", "\(problem.name): \(problem.message)")
+        }
+    }
+}
+
 /// Reports that the agent cannot start threads.
 enum ThreadCheck {
     static func findings(_ info: AgentInfo.Result, _ service: ServiceFacts) -> [Finding] {

@@ -2,7 +2,7 @@ import LarderClientCore
 
 /// Checks that the image cache has space and that requests for images succeed.
 enum ImageCheck {
-    private static let name = "images"
+    static let name = "images"
 
     static func findings(
         _ facts: AgentFacts, _ service: ServiceFacts = .another, _ hints: Hints = Hints()

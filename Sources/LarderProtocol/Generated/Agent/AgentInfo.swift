@@ -43,6 +43,32 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         }
     }
 
+    /// A problem of the agent.
+    public struct Problem: Sendable, Equatable {
+        /// `namespace`: a namespace of the settings was not opened; `imageIndex`: changes of the image cache cannot be
+        /// written to disk; `settingsCopy`: the settings cannot be saved. Later versions may add names.
+        public var name: String
+        /// Description of the problem, for people.
+        public var message: String
+
+        public init(name: String, message: String) {
+            self.name = name
+            self.message = message
+        }
+
+        init(from reader: MemberReader) throws(WireError) {
+            name = try reader.requiredString("name")
+            message = try reader.requiredString("message")
+        }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("name", name)
+            writer.member("message", message)
+            writer.endObject()
+        }
+    }
+
     /// The limits of the agent.
     public struct Limits: Sendable, Equatable {
         /// Maximum length of a line from a client, in bytes.
@@ -139,6 +165,9 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         /// Why the settings file was refused at the start or by the last reload, so that the settings applied before it
         /// are in force; nil otherwise.
         public var settingsProblem: String?
+        /// What does not work now and is neither in another member nor in `config.status`. Absent in agents before this
+        /// member was added.
+        public var problems: [Problem]
         /// The namespaces that the caller may read, in ascending order.
         public var namespaces: [String]
         /// The limits in force.
@@ -155,8 +184,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
             imageDirectory: String? = nil, threadProblem: String? = nil, settings: String?, settingsReadAt: Timestamp,
-            settingsProblem: String? = nil, namespaces: [String], limits: Limits, peer: Peer, rights: [Right],
-            namespaceRights: [String: [Right]], imageProblem: String? = nil
+            settingsProblem: String? = nil, problems: [Problem] = [], namespaces: [String], limits: Limits, peer: Peer,
+            rights: [Right], namespaceRights: [String: [Right]], imageProblem: String? = nil
         ) {
             self.name = name
             self.version = version
@@ -174,6 +203,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             self.settings = settings
             self.settingsReadAt = settingsReadAt
             self.settingsProblem = settingsProblem
+            self.problems = problems
             self.namespaces = namespaces
             self.limits = limits
             self.peer = peer
@@ -199,6 +229,10 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             settings = try reader.string("settings")
             settingsReadAt = try reader.requiredTimestamp("settingsReadAt")
             settingsProblem = try reader.string("settingsProblem")
+            problems = []
+            for problem in (reader.value("problems") ?? .array([])).elements {
+                problems.append(try Problem(from: MemberReader(object: problem)))
+            }
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             limits = try Limits(from: MemberReader(object: reader.requiredValue("limits")))
             peer = try Peer(from: MemberReader(object: reader.requiredValue("peer")))
@@ -227,6 +261,10 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.nullableMember("settings", settings)
             writer.member("settingsReadAt", settingsReadAt.description)
             writer.member("settingsProblem", settingsProblem)
+            writer.name("problems")
+            writer.beginArray()
+            for problem in problems { problem.write(to: &writer) }
+            writer.endArray()
             writer.name("namespaces")
             writer.beginArray()
             for namespace in namespaces { writer.string(namespace) }
