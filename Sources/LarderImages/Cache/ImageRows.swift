@@ -20,7 +20,7 @@ final class ImageRows {
     private let disk: ImageDiskCache
     private let reclaimer: SpaceReclaimer
     private let log: ImageCacheLog
-    private var pins = PinAttempts()
+    private var pins = PinWrites()
     /// The removals of all images that are in progress, by number.
     private var clearings: [Int: Clearing] = [:]
     private var lastClearing = 0
@@ -79,15 +79,18 @@ final class ImageRows {
             for number in clearings.keys { clearings[number]?.stored(row.key, credential, catalog.keys) }
         }
         let old = catalog.put(row.entry, details)
+        let write = pins.join(row.key, row.isPinned)
         let written = disk.store(row)
-        Task { await finishPut(row, replacing: old, written, on: cache) }
+        Task { await finishPut(row, replacing: old, write, written, on: cache) }
     }
 
     private func finishPut(
-        _ row: ImageRow, replacing old: ImageEntry?, _ written: DiskFuture<Void>, on cache: isolated ImageCache
+        _ row: ImageRow, replacing old: ImageEntry?, _ write: PinWrites.Write?, _ written: DiskFuture<Void>,
+        on cache: isolated ImageCache
     ) async {
         do throws(ImageError) {
             try await written.value()
+            end(write, hasSucceeded: true)
             // The row of the old blob is no longer on disk, so the reference of that row is released.
             if let old { await releaseRows(of: [old.digest]) }
         } catch {
@@ -95,6 +98,7 @@ final class ImageRows {
             // The old row may still be on disk, so its blob must stay until that row is removed. If the catalog has a
             // newer row, the blob stays until the next start.
             if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
+            end(write, hasSucceeded: false)
         }
     }
 
@@ -151,7 +155,7 @@ final class ImageRows {
     }
 
     private func finishDropSoon(
-        _ entries: [ImageEntry], _ removal: DiskFuture<Void>, isEviction: Bool, on cache: isolated ImageCache
+        _ entries: [ImageEntry], _ removal: Removal, isEviction: Bool, on cache: isolated ImageCache
     ) async {
         do throws(ImageError) {
             try await finishDrop(entries, removal)
@@ -163,21 +167,23 @@ final class ImageRows {
 
     /// - Parameter isExplicit: whether a client requested the removal. The index is then copied within a minute, so
     ///   that the removed rows do not return if the index is restored from its copy
-    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskFuture<Void> {
-        disk.removeRows(entries.map(\.key), hasPins: isExplicit || entries.contains(where: \.isPinned))
+    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> Removal {
+        let hasPins = isExplicit || entries.contains(where: \.isPinned)
+        let writes = pins.isEmpty ? [] : entries.compactMap { pins.join($0.key, nil) }
+        return Removal(written: disk.removeRows(entries.map(\.key), hasPins: hasPins), writes: writes)
     }
 
     @discardableResult
-    private func finishDrop(
-        _ entries: [ImageEntry], _ removal: DiskFuture<Void>
-    ) async throws(ImageError) -> RemovedFiles {
+    private func finishDrop(_ entries: [ImageEntry], _ removal: Removal) async throws(ImageError) -> RemovedFiles {
         do throws(ImageError) {
-            try await removal.value()
+            try await removal.written.value()
         } catch {
             // The rows are still on disk, so their files must stay too.
             for entry in entries { _ = catalog.restore(entry) }
+            for write in removal.writes { end(write, hasSucceeded: false) }
             throw error
         }
+        for write in removal.writes { end(write, hasSucceeded: true) }
         return await releaseRows(of: entries.map(\.digest))
     }
 
@@ -286,18 +292,22 @@ final class ImageRows {
             )
         }
         guard catalog.pin(key, isPinned) else { return false }
-        let attempt = pins.begin(key, before: entry.isPinned)
-        defer { pins.end(attempt) }
+        let write = pins.begin(key, isPinned, before: entry.isPinned)
         do throws(ImageError) {
             try await disk.pin(key, isPinned).value()
-            pins.succeeded(attempt, isPinned)
         } catch {
-            // Revert the catalog to the state on disk, unless a later call has changed the pin in the meantime.
-            if let stored = pins.stored(ifLatest: attempt) { _ = catalog.pin(key, stored) }
+            end(write, hasSucceeded: false)
             throw error
         }
+        end(write, hasSucceeded: true)
         if !isPinned { reclaimer.imagesBecameRemovable() }
         return true
+    }
+
+    /// Handles the result of a write to the row of an image. After the last one, the catalog has the state on disk.
+    private func end(_ write: PinWrites.Write?, hasSucceeded: Bool) {
+        guard let write, let isPinned = pins.end(write, hasSucceeded: hasSucceeded) else { return }
+        _ = catalog.pin(write.key, isPinned)
     }
 
     /// The limit on pinned bytes. It reserves a quarter of the cache for images that are not pinned.
@@ -347,34 +357,8 @@ private struct Clearing {
     }
 }
 
-/// Identifies the latest of several concurrent calls that pin or unpin the same image, and the state of the pin on disk.
-struct PinAttempts: Sendable {
-    struct Attempt: Sendable, Hashable {
-        fileprivate let key: ImageKey
-        fileprivate let number: Int
-    }
-
-    private var latest: [ImageKey: (number: Int, stored: Bool)] = [:]
-    private var count = 0
-
-    var isEmpty: Bool { latest.isEmpty }
-
-    /// - Parameter isPinned: the state before the attempt. It is on disk unless another attempt is in progress.
-    mutating func begin(_ key: ImageKey, before isPinned: Bool) -> Attempt {
-        count += 1
-        latest[key] = (count, latest[key]?.stored ?? isPinned)
-        return Attempt(key: key, number: count)
-    }
-
-    /// Records that an attempt has changed the state on disk.
-    mutating func succeeded(_ attempt: Attempt, _ isPinned: Bool) { latest[attempt.key]?.stored = isPinned }
-
-    /// The state on disk; nil if the attempt is not the latest one.
-    func stored(ifLatest attempt: Attempt) -> Bool? {
-        latest[attempt.key].flatMap { $0.number == attempt.number ? $0.stored : nil }
-    }
-
-    mutating func end(_ attempt: Attempt) {
-        if latest[attempt.key]?.number == attempt.number { latest[attempt.key] = nil }
-    }
+/// The submitted removal of rows, and its entries in the ``PinWrites``.
+private struct Removal {
+    let written: DiskFuture<Void>
+    let writes: [PinWrites.Write]
 }

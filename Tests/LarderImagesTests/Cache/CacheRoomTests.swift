@@ -95,22 +95,37 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("after concurrent changes of a pin that all fail, the state on disk is in effect")
-    func concurrentPins() throws {
+    @Test(
+        "the state of a pin on disk is that of the last write that succeeds, in whatever order results are handled",
+        arguments: [false, true], 0..<8)
+    func concurrentPins(wasPinned: Bool, outcomes: Int) throws {
         let key = try #require(ImageKey(hex: String(repeating: "0a", count: 16)))
-        var pins = PinAttempts()
-        let first = pins.begin(key, before: false)
-        // The first attempt has changed the catalog, but not the disk.
-        let second = pins.begin(key, before: true)
-        #expect(pins.stored(ifLatest: first) == nil)
-        pins.end(first)
-        #expect(pins.stored(ifLatest: second) == false)
-        pins.end(second)
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            var pins = PinWrites()
+            #expect(pins.join(key, true) == nil)
+            // A pin, the replacement of the row, and an unpin.
+            let pin = pins.begin(key, true, before: wasPinned)
+            let replacement = pins.join(key, true)
+            let unpin = pins.begin(key, false, before: true)
+            let writes = [pin, try #require(replacement), unpin]
+            let hasSucceeded = (0..<3).map { outcomes >> $0 & 1 == 1 }
+            let stored = hasSucceeded[2] ? false : hasSucceeded[0] || hasSucceeded[1] ? true : wasPinned
+            for index in order.dropLast() { #expect(pins.end(writes[index], hasSucceeded: hasSucceeded[index]) == nil) }
+            let last = order[2]
+            #expect(pins.end(writes[last], hasSucceeded: hasSucceeded[last]) == stored, "\(order)")
+            #expect(pins.isEmpty)
+        }
+    }
+
+    @Test("a removal that fails leaves the state of the pin on disk")
+    func pinBeforeRemoval() throws {
+        let key = try #require(ImageKey(hex: String(repeating: "0a", count: 16)))
+        var pins = PinWrites()
+        let pin = pins.begin(key, true, before: false)
+        let removal = pins.join(key, nil)
+        #expect(pins.end(try #require(removal), hasSucceeded: false) == nil)
+        #expect(pins.end(pin, hasSucceeded: false) == false)
         #expect(pins.isEmpty)
-        let third = pins.begin(key, before: false)
-        let fourth = pins.begin(key, before: true)
-        pins.succeeded(third, true)
-        #expect(pins.stored(ifLatest: fourth) == true)
     }
 
     @Test("a request fails if its file is missing and the row cannot be removed")
