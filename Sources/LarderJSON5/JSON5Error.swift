@@ -5,6 +5,8 @@ package struct JSON5Error: Error, Sendable {
         case syntax
         /// An object has two members with the same name.
         case duplicateMember
+        /// The result of the parse is not needed any more.
+        case cancelled
     }
 
     package let code: Code

@@ -10,6 +10,7 @@ extension JSON5Text {
         var content = String.UnicodeScalarView()
         advance()
         while let scalar = peek, scalar != quote, scalar != "\n", scalar != "\r" {
+            try checkCancellation()
             advance()
             content.append(scalar == "\\" ? try escape() : scalar)
         }
@@ -71,7 +72,10 @@ extension JSON5Text {
     /// and `5s` are errors.
     mutating func number() throws(JSON5Error) -> JSON5Value.Content {
         let start = offset
-        while let scalar = peek, Self.continuesNumber(scalar) { advance() }
+        while let scalar = peek, Self.continuesNumber(scalar) {
+            try checkCancellation()
+            advance()
+        }
         let text = slice(start)
         guard (try? JSONValue(parsing: text))?.kind == .number, let value = Double(text) else {
             let shown = JSON5Shown.quoted(text)

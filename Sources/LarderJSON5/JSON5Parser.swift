@@ -21,27 +21,31 @@ package struct JSON5Parser {
     /// An error for each of the first ``maxDuplicates`` members whose names occur earlier in the same object.
     private var duplicates: [JSON5Error] = []
 
-    private init(_ scalars: [Unicode.Scalar]) {
-        text = JSON5Text(scalars)
+    private init(_ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool) {
+        text = JSON5Text(scalars, unless: isCancelled)
     }
 
     /// Parses a text that contains one value.
     ///
+    /// - Parameter isCancelled: returns whether the result is not needed any more; called every 65,536 characters
     /// - Throws: ``JSON5Error`` with the offset of the error. The code is `duplicateMember` if an object has two
-    ///   members with the same name.
-    package static func parse(_ scalars: [Unicode.Scalar]) throws(JSON5Error) -> JSON5Value {
-        let (value, duplicates) = try parseAll(scalars)
+    ///   members with the same name, and `cancelled` if `isCancelled` has returned true.
+    package static func parse(
+        _ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool = { false }
+    ) throws(JSON5Error) -> JSON5Value {
+        let (value, duplicates) = try parseAll(scalars, unless: isCancelled)
         if let duplicate = duplicates.first { throw duplicate }
         return value
     }
 
     /// Parses a text that contains one value. Returns the value, and errors for the first duplicate members.
     ///
-    /// - Throws: ``JSON5Error`` with the code `syntax` and the offset of the error
+    /// - Parameter isCancelled: see ``parse(_:unless:)``
+    /// - Throws: ``JSON5Error`` with the code `syntax` or `cancelled` and the offset of the error
     package static func parseAll(
-        _ scalars: [Unicode.Scalar]
+        _ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool = { false }
     ) throws(JSON5Error) -> (value: JSON5Value, duplicates: [JSON5Error]) {
-        var parser = JSON5Parser(scalars)
+        var parser = JSON5Parser(scalars, unless: isCancelled)
         try parser.text.skipSpace()
         let value = try parser.value(depth: 0)
         try parser.text.skipSpace()
@@ -55,9 +59,22 @@ package struct JSON5Parser {
 
     /// Decodes UTF-8.
     ///
-    /// - Throws: ``JSON5Error`` with the offset, in Unicode scalars, of the first invalid byte
-    package static func scalars(of bytes: [UInt8]) throws(JSON5Error) -> [Unicode.Scalar] {
-        if let text = String(validating: bytes, as: UTF8.self) { return Array(text.unicodeScalars) }
+    /// - Parameter isCancelled: see ``parse(_:unless:)``
+    /// - Throws: ``JSON5Error`` with the offset, in Unicode scalars, of the first invalid byte, or with the code
+    ///   `cancelled`
+    package static func scalars(
+        of bytes: [UInt8], unless isCancelled: @escaping () -> Bool = { false }
+    ) throws(JSON5Error) -> [Unicode.Scalar] {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            var cancellation = JSON5Cancellation(isCancelled)
+            var scalars: [Unicode.Scalar] = []
+            scalars.reserveCapacity(bytes.count)
+            for scalar in text.unicodeScalars {
+                try cancellation.check(at: scalars.count)
+                scalars.append(scalar)
+            }
+            return scalars
+        }
         var decoder = UTF8()
         var rest = bytes.makeIterator()
         var valid: [Unicode.Scalar] = []

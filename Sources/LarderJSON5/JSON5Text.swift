@@ -3,10 +3,17 @@ package struct JSON5Text {
     private let scalars: [Unicode.Scalar]
     /// The read position, in Unicode scalars.
     private(set) var offset = 0
+    private var cancellation: JSON5Cancellation
 
-    init(_ scalars: [Unicode.Scalar]) {
+    init(_ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool) {
         self.scalars = scalars
+        cancellation = JSON5Cancellation(isCancelled)
     }
+
+    /// Every loop over characters or values calls this method.
+    ///
+    /// - Throws: ``JSON5Error`` with the code `cancelled`
+    mutating func checkCancellation() throws(JSON5Error) { try cancellation.check(at: offset) }
 
     /// The character at the position; nil at the end.
     var peek: Unicode.Scalar? { scalar(0) }
@@ -59,14 +66,19 @@ package struct JSON5Text {
     /// Moves past white space and comments.
     mutating func skipSpace() throws(JSON5Error) {
         while let scalar = peek {
+            try checkCancellation()
             if Self.isSpace(scalar) {
                 offset += 1
             } else if scalar == "/", self.scalar(1) == "/" {
-                while let inside = peek, !Self.isLineBreak(inside) { offset += 1 }
+                while let inside = peek, !Self.isLineBreak(inside) {
+                    try checkCancellation()
+                    offset += 1
+                }
             } else if scalar == "/", self.scalar(1) == "*" {
                 let start = offset
                 offset += 2
                 while peek != "*" || self.scalar(1) != "/" {
+                    try checkCancellation()
                     guard peek != nil else {
                         throw failure("the comment that begins here is never closed; add \"*/\"", at: start)
                     }
@@ -111,6 +123,7 @@ package struct JSON5Text {
     mutating func name() throws(JSON5Error) -> String {
         var name = String.UnicodeScalarView()
         while let scalar = peek, Self.continuesName(scalar) {
+            try checkCancellation()
             let start = offset
             offset += 1
             guard scalar == "\\" else {
@@ -133,5 +146,29 @@ package struct JSON5Text {
         var text = String.UnicodeScalarView()
         text.append(contentsOf: scalars[start..<offset])
         return String(text)
+    }
+}
+
+/// Checks at intervals whether a parse is cancelled.
+struct JSON5Cancellation {
+    /// The number of Unicode scalars between two checks. To parse them takes less than 10 ms.
+    private static let interval = 1 << 16
+
+    private let isCancelled: () -> Bool
+    private var next = interval
+
+    init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
+
+    /// - Parameter offset: the number of Unicode scalars that were parsed so far
+    /// - Throws: ``JSON5Error`` with the code `cancelled`
+    @inline(__always)
+    mutating func check(at offset: Int) throws(JSON5Error) {
+        if offset >= next { try checkNow(offset) }
+    }
+
+    @inline(never)
+    private mutating func checkNow(_ offset: Int) throws(JSON5Error) {
+        next = offset + Self.interval
+        if isCancelled() { throw JSON5Error(.cancelled, "the parse was cancelled", offset: offset) }
     }
 }

@@ -12,7 +12,7 @@ package struct JSON5Value {
         case object([Member])
     }
 
-    /// A member of an object. Names are unique within an object, except in a result of ``JSON5Parser/parseAll(_:)``.
+    /// A member of an object. Names are unique within an object, except in a result of ``JSON5Parser/parseAll(_:unless:)``.
     package struct Member {
         package let name: String
         /// The position of the name in the text, in Unicode scalars.
@@ -89,9 +89,19 @@ extension JSON5Value {
 
 extension JSON5Value {
     /// The value as JSON; nil if it contains a number that JSON cannot represent.
-    package var json: JSONValue? {
+    package var json: JSONValue? { try? json(unless: { false }) }
+
+    /// Returns ``json``.
+    ///
+    /// - Parameter isCancelled: see ``JSON5Parser/parse(_:unless:)``
+    /// - Throws: ``JSON5Error`` with the code `cancelled`
+    package func json(unless isCancelled: @escaping () -> Bool) throws(JSON5Error) -> JSONValue? {
         guard isFinite else { return nil }
-        return JSONValue.building { write(to: &$0) }
+        var cancellation = JSON5Cancellation(isCancelled)
+        var failure: JSON5Error?
+        let value = JSONValue.building { write(to: &$0, &cancellation, &failure) }
+        if let failure { throw failure }
+        return value
     }
 
     private var isFinite: Bool {
@@ -103,7 +113,11 @@ extension JSON5Value {
         }
     }
 
-    private func write(to writer: inout JSONWriter) {
+    /// - Parameter failure: set if the conversion is cancelled. The rest of the value is then omitted.
+    private func write(
+        to writer: inout JSONWriter, _ cancellation: inout JSON5Cancellation, _ failure: inout JSON5Error?
+    ) {
+        do throws(JSON5Error) { try cancellation.check(at: offset) } catch { failure = error }
         switch content {
         case .null: writer.null()
         case .bool(let truth): writer.bool(truth)
@@ -114,13 +128,13 @@ extension JSON5Value {
             writer.value(Int(exactly: number).map(JSONValue.int) ?? .double(number))
         case .array(let elements):
             writer.beginArray()
-            for element in elements { element.write(to: &writer) }
+            for element in elements where failure == nil { element.write(to: &writer, &cancellation, &failure) }
             writer.endArray()
         case .object(let members):
             writer.beginObject()
-            for member in members {
+            for member in members where failure == nil {
                 writer.name(member.name)
-                member.value.write(to: &writer)
+                member.value.write(to: &writer, &cancellation, &failure)
             }
             writer.endObject()
         }

@@ -43,15 +43,15 @@ extension NamespaceConfiguration {
         switch layer {
         case .defaults:
             let (path, maximumBytes) = (defaultsPath, maximumBytes)
-            return FileLayerReader(layer: layer, path: path) { () throws(FileReadError) in
+            return FileLayerReader(layer: layer, path: path) { isCancelled throws(FileReadError) in
                 guard let path else { return .empty }
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
-                return FileLayerReader.merge(try files.documents(), keepsNulls: false)
+                return FileLayerReader.merge(try files.documents(unless: isCancelled), keepsNulls: false)
             }
         case .host:
             let (directory, keepsNulls) = (hostReader(lastContent: lastContent), keepsNulls(layer))
-            return FileLayerReader(layer: layer, path: hostDirectory) { () throws(FileReadError) in
-                try directory?.read(keepsNulls: keepsNulls) ?? .empty
+            return FileLayerReader(layer: layer, path: hostDirectory) { isCancelled throws(FileReadError) in
+                try directory?.read(keepsNulls: keepsNulls, unless: isCancelled) ?? .empty
             }
         }
     }

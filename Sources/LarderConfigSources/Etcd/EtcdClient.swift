@@ -192,11 +192,13 @@ final class EtcdClient: Sendable {
     ) throws(EtcdError) -> EtcdWatchMessage? {
         do {
             guard let text = try framer.next() else { return nil }
-            let value = try JSONValue(parsing: text)
+            let value = try JSONValue(parsing: text) { Task.isCancelled }
             if let message = EtcdWatchMessage(value) { return message }
             if let complaint = EtcdComplaint(value) { throw complaint.error(from: endpoint) }
         } catch let error as EtcdError {
             throw error
+        } catch is CancellationError {
+            throw EtcdError.parseCancelled
         } catch EtcdFramer.Failure.tooLarge {
             throw gateway.tooLarge
         } catch {

@@ -19,7 +19,7 @@ struct EtcdDocument: Sendable {
 
     /// Builds the document.
     /// - Parameter mayBeEmpty: whether an empty configuration is accepted if there are no keys
-    /// - Throws: `rejected`, naming the key that cannot be used
+    /// - Throws: `rejected`, naming the key that cannot be used; `cancelled` if the task is cancelled
     func value(of entries: [[UInt8]: [UInt8]], mayBeEmpty: Bool) throws(ConfigError) -> JSONValue {
         switch keys {
         case .key(let key):
@@ -70,7 +70,9 @@ struct EtcdDocument: Sendable {
         try checkSize(bytes.count)
         let value: JSONValue
         do {
-            value = try JSONValue(parsing: bytes)
+            value = try JSONValue(parsing: bytes) { Task.isCancelled }
+        } catch is CancellationError {
+            throw Self.cancelled
         } catch {
             throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(error)")
         }
@@ -115,13 +117,17 @@ struct EtcdDocument: Sendable {
         }
     }
 
+    /// The number of leaves between two checks whether the task is cancelled.
+    private static let leavesPerCheck = 256
+
     private func nested(_ leaves: [Leaf], under prefix: String) throws(ConfigError) -> JSONValue {
         try checkSize(leaves.reduce(0) { $0 + $1.value.count })
         var writer = JSONWriter()
         var parser = JSONParser()
         var open: [ArraySlice<UInt8>] = []
         writer.beginObject()
-        for leaf in leaves {
+        for (index, leaf) in leaves.enumerated() {
+            if index % Self.leavesPerCheck == 0, Task.isCancelled { throw Self.cancelled }
             let segments = leaf.key.dropFirst(prefix.utf8.count)
                 .split(separator: Self.slash, omittingEmptySubsequences: false)
             let parents = segments.dropLast()
@@ -142,7 +148,9 @@ struct EtcdDocument: Sendable {
         writer.endObject()
         try checkSize(writer.bytes.count)
         do {
-            return try JSONValue(parsing: writer.bytes)
+            return try JSONValue(parsing: writer.bytes) { Task.isCancelled }
+        } catch is CancellationError {
+            throw Self.cancelled
         } catch {
             throw Self.rejected("the keys do not form a document: \(error)")
         }
@@ -192,6 +200,8 @@ struct EtcdDocument: Sendable {
     }
 
     // MARK: Errors
+
+    private static let cancelled = ConfigError(.cancelled, "the keys were not read; the request was cancelled")
 
     /// The error for keys and values that are too large for a document of the maximum size.
     static func tooLarge(_ maximumBytes: Int) -> ConfigError {

@@ -27,6 +27,9 @@ struct EtcdError: Error, Sendable, Equatable {
         self.message = message
     }
 
+    /// The error of a response that was not parsed completely.
+    static let parseCancelled = EtcdError(.cancelled, "the response was not parsed; the request was cancelled")
+
     /// The ``ConfigError`` that a fetch throws for this error.
     var configError: ConfigError {
         switch kind {

@@ -50,8 +50,11 @@ final class EtcdGateway: Sendable {
                 guard let bytes = try await self.collect(&body, atMost: self.configuration.maximumAnswerBytes) else {
                     return .failure(self.tooLarge)
                 }
-                guard let value = try? JSONValue(parsing: bytes) else { return .failure(self.notEtcd(endpoint)) }
-                return .success(value)
+                do {
+                    return .success(try JSONValue(parsing: bytes) { Task.isCancelled })
+                } catch {
+                    return .failure(error is CancellationError ? .parseCancelled : self.notEtcd(endpoint))
+                }
             }
         } catch {
             throw EtcdError(error)

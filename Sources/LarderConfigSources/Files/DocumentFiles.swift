@@ -35,16 +35,20 @@ package struct DocumentFiles: Sendable {
 
     /// Parses each file as an object.
     ///
-    /// - Throws: ``FileReadError``, naming the file that is not an object
-    package func documents() throws(FileReadError) -> [JSONValue] {
+    /// - Parameter isCancelled: returns whether the documents are not needed any more
+    /// - Throws: ``FileReadError``, naming the file that is not an object; with the code `cancelled` if `isCancelled`
+    ///   has returned true
+    package func documents(unless isCancelled: @escaping () -> Bool = { false }) throws(FileReadError) -> [JSONValue] {
         var documents: [JSONValue] = []
-        for file in files { documents.append(try Self.parse(file)) }
+        for file in files { documents.append(try Self.parse(file, unless: isCancelled)) }
         return documents
     }
 
     /// Parses a file as an object.
-    package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
-        let document = try value(of: file)
+    package static func parse(
+        _ file: File, unless isCancelled: @escaping () -> Bool = { false }
+    ) throws(FileReadError) -> JSONValue {
+        let document = try value(of: file, unless: isCancelled)
         guard document.kind == .object else {
             throw FileReadError(
                 .notAnObject, file.path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
@@ -53,18 +57,27 @@ package struct DocumentFiles: Sendable {
     }
 
     /// Parses a file as a value of any kind.
-    package static func value(of file: File) throws(FileReadError) -> JSONValue {
+    package static func value(
+        of file: File, unless isCancelled: @escaping () -> Bool = { false }
+    ) throws(FileReadError) -> JSONValue {
         let (path, bytes) = (file.path, ByteOrderMark.dropped(from: file.bytes))
         if bytes.isEmpty {
             throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }
-        return file.isJSON5 ? try parseJSON5(bytes, path) : try parseJSON(bytes, path)
+        return file.isJSON5
+            ? try parseJSON5(bytes, path, unless: isCancelled) : try parseJSON(bytes, path, unless: isCancelled)
     }
 
-    private static func parseJSON(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
-        do throws(JSONError) {
-            return try JSONValue(parsing: bytes)
-        } catch {
+    private static func cancelled(_ path: String) -> FileReadError {
+        FileReadError(.cancelled, path, "it was not read, because the settings changed or the agent stops; retry")
+    }
+
+    private static func parseJSON(
+        _ bytes: [UInt8], _ path: String, unless isCancelled: @escaping () -> Bool
+    ) throws(FileReadError) -> JSONValue {
+        do {
+            return try JSONValue(parsing: bytes, unless: isCancelled)
+        } catch let error as JSONError {
             let before = bytes.prefix(error.offset)
             let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
             // A column counts characters, not bytes.
@@ -74,20 +87,25 @@ package struct DocumentFiles: Sendable {
             let isCommented = bytes.dropFirst(error.offset).first == UInt8(ascii: "/")
             let advice = isCommented ? "; rename it to *.json5 to use comments" : ""
             throw FileReadError(.invalidJSON, path, error.reason + advice, at: place)
+        } catch {
+            throw cancelled(path)
         }
     }
 
-    private static func parseJSON5(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
+    private static func parseJSON5(
+        _ bytes: [UInt8], _ path: String, unless isCancelled: @escaping () -> Bool
+    ) throws(FileReadError) -> JSONValue {
         do throws(JSON5Error) {
-            let scalars = try JSON5Parser.scalars(of: bytes)
+            let scalars = try JSON5Parser.scalars(of: bytes, unless: isCancelled)
             do throws(JSON5Error) {
-                let document = try JSON5Parser.parse(scalars)
-                if let value = document.json { return value }
+                let document = try JSON5Parser.parse(scalars, unless: isCancelled)
+                if let value = try document.json(unless: isCancelled) { return value }
                 throw JSON5Error(.syntax, "a number is too large for JSON", offset: document.offset)
             } catch {
                 throw error.placed(in: scalars)
             }
         } catch {
+            if error.code == .cancelled { throw cancelled(path) }
             // The reason is logged and reported, and must not have values.
             let reason = error.quotation.map { error.reason.replacing($0, with: "\"…\"") } ?? error.reason
             throw FileReadError(.invalidJSON, path, reason, at: error.place)

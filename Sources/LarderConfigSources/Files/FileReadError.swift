@@ -6,7 +6,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notFound, parentMissing, permissionDenied, notAFile, tooLarge, tooMany, empty, invalidJSON, notAnObject
-            case unstable, exposed, ioFailed
+            case unstable, exposed, ioFailed, cancelled
         }
 
         private let kind: Kind
@@ -37,6 +37,8 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let exposed = Code(.exposed)
         /// A system call failed in another way; see ``FileReadError/errno``.
         package static let ioFailed = Code(.ioFailed)
+        /// The content is not needed any more.
+        package static let cancelled = Code(.cancelled)
 
         package var description: String { kind.rawValue }
     }

@@ -38,18 +38,22 @@ final class FileSource: ConfigSource {
             return .document(document)
         } catch {
             let code: ConfigError.Code =
-                [.invalidJSON, .notAnObject].contains(error.code) ? .rejected : .upstreamFailed
+                switch error.code {
+                case .invalidJSON, .notAnObject: .rejected
+                case .cancelled: .cancelled
+                default: .upstreamFailed
+                }
             throw ConfigError(code, error.description)
         }
     }
 
-    /// Merges the files. Parses them outside any actor.
+    /// Merges the files. Parses them outside any actor, and ends early if the task is cancelled.
     @concurrent
     private static func document(
         of reading: DocumentFiles, _ versionPath: JSONPath?, _ validator: Validator?
     ) async throws(FileReadError) -> SourceDocument {
         // Nulls are kept, because they can remove members of the host layer.
-        let composed = ComposedPatch(try reading.documents())
+        let composed = ComposedPatch(try reading.documents { Task.isCancelled })
         var document = SourceDocument(
             value: composed.patch, versionPath: versionPath, requirement: .never, validator: validator)
         document.removals = composed.removals

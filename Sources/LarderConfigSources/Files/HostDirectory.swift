@@ -31,10 +31,14 @@ package final class HostDirectory: Sendable {
 
     /// Reads and merges all files in a consistent state. Blocks on disk I/O.
     ///
-    /// - Parameter keepsNulls: whether nulls are kept, to remove members of a lower layer
+    /// - Parameters:
+    ///   - keepsNulls: whether nulls are kept, to remove members of a lower layer
+    ///   - isCancelled: returns whether the content is not needed any more
     /// - Returns: an empty patch if the directory has never existed
     /// - Throws: ``FileReadError``
-    package func read(keepsNulls: Bool = false) throws(FileReadError) -> ComposedPatch {
+    package func read(
+        keepsNulls: Bool = false, unless isCancelled: @escaping () -> Bool = { false }
+    ) throws(FileReadError) -> ComposedPatch {
         let reading: DocumentFiles
         do {
             reading = try files.read()
@@ -42,7 +46,7 @@ package final class HostDirectory: Sendable {
             return try missing()
         }
         wasThere.store(true, ordering: .relaxed)
-        return FileLayerReader.merge(try reading.documents(), keepsNulls: keepsNulls)
+        return FileLayerReader.merge(try reading.documents(unless: isCancelled), keepsNulls: keepsNulls)
     }
 
     /// Returns the content of the layer if the directory is missing: an empty patch. Throws if a symbolic link is

@@ -18,7 +18,8 @@ struct SSEDocumentReader: Sendable {
     /// Returns the document after an event; nil if the type of the event is unknown.
     ///
     /// - Parameter base: the document before the event; nil before the first document of the stream
-    /// - Throws: `rejected`. Later events cannot be applied until a whole document has been read.
+    /// - Throws: `rejected`. Later events cannot be applied until a whole document has been read. `cancelled` if the
+    ///   task is cancelled.
     func document(after event: EventStreamParser.Event, from base: JSONValue?) throws(ConfigError) -> SourceDocument? {
         if patchEvents.contains(event.type) {
             guard let base else {
@@ -58,7 +59,9 @@ struct SSEDocumentReader: Sendable {
 
     private func value(of event: EventStreamParser.Event, _ what: String) throws(ConfigError) -> JSONValue {
         do {
-            return try JSONValue(parsing: event.data)
+            return try JSONValue(parsing: event.data) { Task.isCancelled }
+        } catch is CancellationError {
+            throw ConfigError(.cancelled, "an event of \(location) was not parsed; the stream was cancelled")
         } catch {
             let advice = event.data.isEmpty ? "; send heartbeats as comments" : ""
             throw ConfigError(.rejected, "\(location) sent \(what) that is not JSON: \(error)\(advice)")

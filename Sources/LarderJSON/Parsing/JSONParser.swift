@@ -73,17 +73,47 @@ extension JSONValue {
         self = try result.get()
     }
 
+    /// Parses bytes into a new document, and ends early once the result is not needed any more.
+    ///
+    /// - Parameter isCancelled: returns whether the result is not needed any more; called about once for each 4096
+    ///   values and names
+    /// - Throws: ``JSONError`` with the offset of the first invalid byte; `CancellationError`
+    package init(
+        parsing bytes: [UInt8], maximumDepth: Int = JSONParser.defaultMaximumDepth,
+        unless isCancelled: @escaping () -> Bool
+    ) throws {
+        let result: Result<JSONValue, any Error> = bytes.withUnsafeBytes { bytes in
+            let (document, failure) = JSONValue.document(bytes, maximumDepth, unless: isCancelled)
+            guard let failure else { return .success(JSONValue(document: document, node: 0)) }
+            return .failure(
+                failure.kind == .cancelled
+                    ? CancellationError() : failure.error(in: bytes, maximumDepth: maximumDepth))
+        }
+        self = try result.get()
+    }
+
     static func parse(_ bytes: UnsafeRawBufferPointer, _ maximumDepth: Int) -> Result<JSONValue, JSONError> {
+        let (document, failure) = document(bytes, maximumDepth, unless: nil)
+        if let failure { return .failure(failure.error(in: bytes, maximumDepth: maximumDepth)) }
+        return .success(JSONValue(document: document, node: 0))
+    }
+
+    private static func document(
+        _ bytes: UnsafeRawBufferPointer, _ maximumDepth: Int, unless isCancelled: (() -> Bool)?
+    ) -> (Document, ParseFailure?) {
         guard bytes.count <= Document.maxTextCount else {
             let failure = ParseFailure(kind: .tooLarge, offset: Document.maxTextCount)
-            return .failure(failure.error(in: bytes, maximumDepth: maximumDepth))
+            return (Document(textCapacity: 0, nodeCapacity: 0), failure)
         }
         let document = Document(textCapacity: bytes.count, nodeCapacity: bytes.count / 8 + 4)
         document.setText(bytes)
-        if let failure = TapeParser.index(document, maximumDepth: maximumDepth) {
-            return .failure(failure.error(in: bytes, maximumDepth: maximumDepth))
-        }
-        document.trim()
-        return .success(JSONValue(document: document, node: 0))
+        let failure: ParseFailure? =
+            if let isCancelled {
+                document.index(maximumDepth: maximumDepth, unless: isCancelled)
+            } else {
+                TapeParser.index(document, maximumDepth: maximumDepth)
+            }
+        if failure == nil { document.trim() }
+        return (document, failure)
     }
 }

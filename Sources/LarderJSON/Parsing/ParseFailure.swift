@@ -6,6 +6,8 @@ struct ParseFailure {
         case controlCharacter, unterminatedString, invalidEscape, invalidHex, loneHigh, loneLow
         case invalidUTF8, truncatedUTF8
         case tooDeep, trailingBytes, tooLarge
+        /// The result of the parse is not needed any more. No caller gets a ``JSONError`` with this failure.
+        case cancelled
     }
 
     let kind: Kind
@@ -70,6 +72,7 @@ struct ParseFailure {
         case .tooLarge:
             return JSONError(
                 .tooLarge, at: offset, "a document is at most \(Document.maxTextCount) bytes long")
+        case .cancelled: return JSONError(.unexpectedEnd, at: offset, "the parse was cancelled")
         }
     }
 

@@ -61,7 +61,7 @@ struct TapeParser {
         end = text + storage.textCount
         cursor = text
         nodes = storage.nodes
-        capacity = storage.nodeCapacity
+        capacity = storage.nodeLimit
         frames = storage.frames
         frameCapacity = storage.frameCapacity
     }
@@ -116,9 +116,9 @@ extension TapeParser {
     @inline(always)
     mutating func reserve(_ count: Int) {
         guard used + count > capacity else { return }
-        document.growNodes(used + count)
+        document.extendNodes(used + count)
         nodes = document.storage.pointee.nodes
-        capacity = document.storage.pointee.nodeCapacity
+        capacity = document.storage.pointee.nodeLimit
     }
 
     /// Writes the node of a scalar whose text begins at `start` and ends at the cursor.
@@ -195,7 +195,7 @@ extension TapeParser {
             if members != container.count { lastUnclean = offset(cursor) - 1 }
             container.count = members
             nodes = document.storage.pointee.nodes
-            capacity = document.storage.pointee.nodeCapacity
+            capacity = document.storage.pointee.nodeLimit
             used = document.storage.pointee.nodeCount
         }
         var info = nodes[node].info | min(container.count, Node.maxCount) &<< 8

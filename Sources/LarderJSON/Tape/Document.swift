@@ -17,6 +17,13 @@ final class Document: @unchecked Sendable {
         var nodes: UnsafeMutablePointer<Node>
         var nodeCount: Int
         var nodeCapacity: Int
+        /// The number of nodes at which the parser checks again whether it is cancelled.
+        var nextCheck: Int
+        /// The number of nodes that the parser can write before it calls ``Document/extendNodes(_:)``: the smaller one of
+        /// the capacity and the number of the next check. One limit for both keeps the checks out of its loop.
+        var nodeLimit: Int
+        /// Whether the parse was cancelled.
+        var isCancelled: Bool
         /// The slots of all name tables, in sequence.
         var slots: UnsafeMutablePointer<UInt32>?
         var slotCount: Int
@@ -32,7 +39,13 @@ final class Document: @unchecked Sendable {
     /// The maximum size of a text in bytes, because nodes store 32-bit offsets.
     static let maxTextCount = Int(UInt32.max) - 256
 
+    /// The number of nodes between two checks. To parse them takes less than 1 ms.
+    static let nodesPerCheck = 4096
+
     let storage: UnsafeMutablePointer<Storage>
+    /// Returns whether the document that is parsed is not needed any more; nil if that is not checked. Only
+    /// ``JSONValue/init(parsing:maximumDepth:unless:)`` sets it, for the time of the parse.
+    private var cancellation: (() -> Bool)?
 
     init(textCapacity: Int, nodeCapacity: Int) {
         storage = .allocate(capacity: 1)
@@ -41,8 +54,9 @@ final class Document: @unchecked Sendable {
         storage.initialize(
             to: Storage(
                 text: text, textCount: 0, textCapacity: textCapacity, nodes: nodes, nodeCount: 0,
-                nodeCapacity: max(nodeCapacity, 4), slots: nil, slotCount: 0, slotCapacity: 0, frames: nil,
-                frameCapacity: 0))
+                nodeCapacity: max(nodeCapacity, 4), nextCheck: .max, nodeLimit: max(nodeCapacity, 4),
+                isCancelled: false,
+                slots: nil, slotCount: 0, slotCapacity: 0, frames: nil, frameCapacity: 0))
     }
 
     deinit {
@@ -99,6 +113,44 @@ final class Document: @unchecked Sendable {
         let capacity = max(count, storage.pointee.nodeCapacity * 2)
         storage.pointee.nodes = Memory.reallocate(storage.pointee.nodes, capacity)
         storage.pointee.nodeCapacity = capacity
+        storage.pointee.nodeLimit = min(capacity, storage.pointee.nextCheck)
+    }
+
+    // MARK: Cancellation
+
+    /// Parses the text; the parse ends early once `isCancelled` has returned true.
+    func index(maximumDepth: Int, unless isCancelled: @escaping () -> Bool) -> ParseFailure? {
+        cancellation = isCancelled
+        setNextCheck(Document.nodesPerCheck)
+        defer {
+            cancellation = nil
+            setNextCheck(.max)
+        }
+        let failure = TapeParser.index(self, maximumDepth: maximumDepth)
+        guard storage.pointee.isCancelled else { return failure }
+        return ParseFailure(kind: .cancelled, offset: failure?.offset ?? storage.pointee.textCount)
+    }
+
+    private func setNextCheck(_ count: Int) {
+        storage.pointee.nextCheck = count
+        storage.pointee.nodeLimit = min(storage.pointee.nodeCapacity, count)
+    }
+
+    /// Ensures room for `count` nodes in total, and checks whether the parse is cancelled if that is due.
+    @inline(never)
+    func extendNodes(_ count: Int) {
+        if count > storage.pointee.nextCheck {
+            checkCancellation()
+            setNextCheck(count + Document.nodesPerCheck)
+        }
+        reserveNodes(count)
+    }
+
+    /// If the parse is cancelled, ends it: replaces the text by zero bytes, which the parser rejects at its position.
+    func checkCancellation() {
+        guard !storage.pointee.isCancelled, cancellation?() == true else { return }
+        storage.pointee.isCancelled = true
+        memset(storage.pointee.text, 0, storage.pointee.textCount)
     }
 
     /// Appends `count` empty slots for a name table. Returns the index of the first one.
@@ -134,6 +186,7 @@ final class Document: @unchecked Sendable {
         if storage.pointee.nodeCapacity - nodeCount > nodeCount / 8 + 8 {
             storage.pointee.nodes = Memory.reallocate(storage.pointee.nodes, nodeCount)
             storage.pointee.nodeCapacity = nodeCount
+            storage.pointee.nodeLimit = nodeCount
         }
         let textCount = storage.pointee.textCount
         if storage.pointee.textCapacity - textCount > textCount / 8 + 64 {

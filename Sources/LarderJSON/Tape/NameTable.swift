@@ -22,7 +22,14 @@ enum NameTable {
         let hash = KeyedHash.process
         var distinct: UInt32 = 0
         var name = object + 1
+        var nextCheck = name + Document.nodesPerCheck
         while name < end {
+            if name > nextCheck {
+                document.checkCancellation()
+                // The text of the names is gone.
+                if document.storage.pointee.isCancelled { return distinct }
+                nextCheck = name + Document.nodesPerCheck
+            }
             let next = name + 1 + Int(nodes[name + 1].span)
             if !nodes[name].has(Node.Flag.later) {
                 var slot = Int(truncatingIfNeeded: Names.withBytes(nodes[name], text: text) { hash($0) }) & mask

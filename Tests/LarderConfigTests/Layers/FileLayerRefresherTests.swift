@@ -41,7 +41,7 @@ struct FileLayerRefresherTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         let reads = ControlledReads()
-        let refresher = FileLayerRefresher(.host, store: store) { await reads.read().map { ComposedPatch($0) } }
+        let refresher = FileLayerRefresher(.host, store: store) { _ in await reads.read().map { ComposedPatch($0) } }
         try await body(store, refresher, reads)
         await store.stop()
     }
@@ -85,7 +85,7 @@ struct FileLayerRefresherTests {
             async let old = previous.refresh()
             let slow = await reads.next()
             let newReads = ControlledReads()
-            let refresher = FileLayerRefresher(.host, store: store, after: previous) {
+            let refresher = FileLayerRefresher(.host, store: store, after: previous) { _ in
                 await newReads.read().map { ComposedPatch($0) }
             }
             async let new = refresher.refresh()
@@ -101,12 +101,32 @@ struct FileLayerRefresherTests {
         }
     }
 
+    @Test("a refresher that is replaced or stopped abandons the parse of its files")
+    func abandonedParse() async throws {
+        let fixture = StoreFixture.local()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let (reads, begin) = AsyncStream.makeStream(of: Void.self)
+        let refresher = FileLayerRefresher(.host, store: store) { isCancelled in
+            begin.yield()
+            while !isCancelled() { await Task.yield() }
+            return .failure(FileReadError(.cancelled, "a.json", "it was not read"))
+        }
+        let refresh = Task { try await refresher.refresh() }
+        for await _ in reads { break }
+        await refresher.finish()
+        let error = await #expect(throws: ConfigError.self) { _ = try await refresh.value }
+        #expect(error?.code == .stopped)
+        #expect(store.publication.status.lastError == nil)
+        await store.stop()
+    }
+
     @Test("a layer whose directory is removed from the settings becomes empty once a running read has ended")
     func withoutDirectory() async throws {
         try await withRefresher { (store, previous, reads) async throws in
             async let old = previous.refresh()
             let slow = await reads.next()
-            let refresher = FileLayerRefresher(.host, store: store, after: previous) { .success(.empty) }
+            let refresher = FileLayerRefresher(.host, store: store, after: previous) { _ in .success(.empty) }
             async let new = refresher.refresh()
             slow.resume(returning: .success(["who": "old"]))
             #expect(try await old.changed == true)

@@ -84,7 +84,7 @@ final class Scenario: @unchecked Sendable {
             self.store = store
             let refresher = ConfigRefreshService(
                 store: store, source: ScenarioSource(scenario: self), clock: clock)
-            let host = FileLayerRefresher(.host, store: store) { await self.readHost() }
+            let host = FileLayerRefresher(.host, store: store) { _ in await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
