@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Counts the instructions of the parsers of the command line for each byte of their worst inputs.
+"""Counts the instructions of parsers for each byte of their worst inputs.
 
   parsers.py --larderd FILE
 
-Each case is a file of SIZE bytes, which `larder validate` or `larder restore` reads. The instructions of the same command
-with a small file are subtracted, so the figure is that of the bytes. The script exits with status 1 if a figure exceeds the
-limit of its case. A parser whose work grows with the square of the input exceeds each limit many times. The image parsers
-count their steps (WorkTests).
+Each case is a file of SIZE bytes, which `larder validate` or `larder restore` reads, or ten times as many bytes, which an
+agent receives: an SVG image or an event stream. The instructions of the same command or request with a small input are
+subtracted, so the figure is that of the bytes. Those of an image include its digest. The script exits with status 1 if a
+figure exceeds the limit of its case. A parser whose work grows with the square of the input exceeds each limit many times.
+The image parsers also count their steps (WorkTests).
 """
 import argparse
 import hashlib
+import http.server
 import json
 import os
 import pathlib
@@ -17,6 +19,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from larder_client import AgentError, AgentProcess  # noqa: E402
 
 SIZE = 16_000
 # A metaschema with which `format` is asserted. The file is next to the schema.
@@ -55,6 +62,31 @@ VALIDATIONS = (
      json.dumps({"a": [INTERNATIONAL] * (SIZE // 90)}, ensure_ascii=False)),
     ("URI, text", 800, schema(format="uri-reference"), '{"a":"' + fill("a/../") + '"}'),
     ("URI, dot segments", 2500, '{"$id":"http://h/' + fill("a/../") + '"}', "{}"),
+)
+
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and the start, the repeated
+# part and the end of an SVG image.
+SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'>"
+IMAGES = (
+    ("SVG, spaces in the document type", 400, "<!DOCTYPE svg ", " ", ">" + SVG),
+    ("SVG, declarations", 800, "<!DOCTYPE svg [", "<!a>", "]>" + SVG),
+    ("SVG, comments before the root", 700, "", "<!---->", SVG),
+    ("SVG, attributes", 800, "<svg ", "a='' ", "width='1' height='1'>"),
+    ("SVG, sizes", 800, "<svg ", "width='' ", ">"),
+    ("SVG, elements", 250, SVG, "<a>", ""),
+    ("SVG, empty elements", 250, SVG, "<a/>", ""),
+    ("SVG, quotes", 350, SVG + "<a ", "''", "/>"),
+    ("SVG, character data", 200, SVG, "<![CDATA[]]>", ""),
+)
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and the repeated part of an
+# event stream.
+STREAMS = (
+    ("SSE, empty lines", 650, "\n"),
+    ("SSE, comments", 250, ":\n"),
+    ("SSE, unknown fields", 950, "a\n"),
+    ("SSE, IDs", 750, "id\n"),
+    ("SSE, lines of data", 400, "event:a\ndata\ndata\ndata\ndata\n"),
+    ("SSE, ignored events", 600, "event:a\ndata:\n\n"),
 )
 
 
@@ -107,6 +139,97 @@ class Counter:
         return self.count("restore", self.write("backup", text), "--state-directory", state), len(text)
 
 
+class EventSource:
+    """A source that sends an event stream, whose first document is {"n": 0}."""
+
+    def __init__(self):
+        source = self
+        self.connected, self.ended = threading.Event(), threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(b'data: {"n": 0}\n\n')
+                source.stream = self.wfile
+                source.connected.set()
+                source.ended.wait()
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.ended.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class AgentCounter:
+    """Counts the instructions of an agent."""
+
+    def __init__(self, larderd, directory):
+        self.directory, self.source, self.dumps, self.events = directory, EventSource(), 0, 0
+        self.agent = AgentProcess(
+            larderd, directory, {
+                "images": {"minimumFreeBytes": 0},
+                "namespaces": {"default": {"remote": {"sse": {"url": self.source.url, "intervalSeconds": 86400}}}}},
+            prefix=["valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no",
+                    f"--callgrind-out-file={directory}/out", f"--vgdb-prefix={directory}/vgdb"],
+            arguments=["--log-level", "warning"])
+        self.client = self.agent.start(120)
+        self.source.connected.wait(60)
+        self.client.call("config.wait", path="n", equals=0)
+        self.control("instrumentation", "on")
+
+    def control(self, *command):
+        subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *command],
+                       check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def count(self, operation, *arguments):
+        """Returns the number of instructions of an operation, which is performed once before."""
+        operation(*arguments)
+        self.control("zero")
+        operation(*arguments)
+        self.control("dump")
+        self.dumps += 1
+        dump = pathlib.Path(f"{self.directory}/out.{self.dumps}").read_text()
+        return int(re.search(r"^(?:totals|summary): (\d+)", dump, re.M).group(1))
+
+    def put(self, content):
+        """Stores an image. The agent may refuse it, after it has read all of it."""
+        try:
+            self.client.put_image("http://image.example/a.svg", content.encode())
+        except AgentError as error:
+            if error.name != "imageRefused":
+                raise
+
+    def send(self, lines):
+        """Sends lines and then a document, and waits until the agent has published the document."""
+        self.events += 1
+        self.source.stream.write(f'\n\n{lines}\n\ndata: {{"n": {self.events}}}\n\n'.encode())
+        self.client.call("config.wait", path="n", equals=self.events)
+
+    def figures(self):
+        least = self.count(self.put, SVG + "</svg>")
+        for name, limit, start, part, end in IMAGES:
+            content = start + fill(part, 10 * SIZE) + end + "</svg>"
+            yield name, limit, (self.count(self.put, content) - least) / len(content)
+        least = self.count(self.send, "")
+        for name, limit, part in STREAMS:
+            lines = fill(part, 10 * SIZE)
+            yield name, limit, (self.count(self.send, lines) - least) / len(lines)
+
+    def stop(self):
+        self.client.close()
+        self.agent.stop()
+        self.source.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--larderd", required=True, type=pathlib.Path)
@@ -119,10 +242,16 @@ def main():
             for name, limit, schema, document in VALIDATIONS]
         (least, short), (most, long) = counter.restore(0), counter.restore(10 * SIZE)
         figures.append(("backup, snapshots", 1000, (most - least) / (long - short)))
+    with tempfile.TemporaryDirectory(prefix="larder-parsers.") as directory:
+        counter = AgentCounter(larderd, directory)
+        try:
+            figures += counter.figures()
+        finally:
+            counter.stop()
     exceeded = False
     for name, limit, figure in figures:
         exceeded = exceeded or figure > limit
-        print(f"{name:32} {figure:8.0f} instructions for each byte, limit {limit}{'  EXCEEDED' if figure > limit else ''}")
+        print(f"{name:34} {figure:8.0f} instructions for each byte, limit {limit}{'  EXCEEDED' if figure > limit else ''}")
     sys.exit(1 if exceeded else 0)
 
 
