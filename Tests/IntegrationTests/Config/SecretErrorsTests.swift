@@ -56,5 +56,136 @@ extension Integration {
                 #expect(!agent.log.contains(Self.secret))
             }
         }
+
+        // MARK: Sources, files, images and limits
+
+        /// The beginning of the secret, because a message could contain a part of it.
+        private static let mark = "hunter2"
+
+        /// Responses of sources to which a refresh replies with an error, and its name.
+        private static let responses: [(answer: RawOrigin.Answer, error: String)] = [
+            (.status("500 \(secret)", #"{"error":"\#(secret)"}"#), "upstreamFailed"),
+            (
+                .text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"db\":\"\(secret)", thenClose: true),
+                "upstreamFailed"
+            ),
+            (.text("\(secret)\r\n\r\n", thenClose: true), "upstreamFailed"),
+            (.document(#"{"db":{"password":"\#(secret)"}"#), "rejected"),
+            (.document(#"{"db":{"password":\#(secret)}}"#), "rejected"),
+            (.document(#"["\#(secret)"]"#), "rejected"),
+            (.document(#"{"db":{"password":\#(long.compactText)}}"#), "schemaViolation"),
+        ]
+
+        /// Responses of origins of images, and the names of the errors.
+        private static let pictures: [(answer: RawOrigin.Answer, error: String)] = [
+            (.status("404 \(secret)", secret), "upstreamFailed"),
+            (.status("200 OK", "<!DOCTYPE html><title>\(secret)</title>"), "imageRefused"),
+            (.status("200 OK", "", fields: ["X-Secret: \(secret)"]), "upstreamFailed"),
+            (.status("302 Found", "", fields: ["Location: file:///?\(secret)"]), "upstreamFailed"),
+            (.status("302 Found", "", fields: ["Location: http://10.0.0.1/?\(secret)"]), "forbiddenAddress"),
+        ]
+
+        /// Settings with a namespace for each source, one with invalid files and one with files of any content.
+        private static func settings(_ origin: RawOrigin) -> String {
+            let rules = "secrets: ['db.password'], schema: { path: '@/schema.json' }"
+            let sources = responses.indices.map { number in
+                "s\(number): { \(rules), remote: { http: { url: '\(origin.url)s\(number)', intervalSeconds: 86400 } } }"
+            }
+            return """
+                { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'write', 'push', 'images'] } },
+                  limits: { subscriptionsPerConnection: 1 },
+                  images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0, maximumBytes: 65536, imageBytes: 65536 },
+                  namespaces: { default: { \(rules) },
+                    invalid: {
+                      secrets: ['db.password'], schema: { path: '@/required.json' }, host: { directory: '@/invalid.d' },
+                    },
+                    files: { \(rules), host: { directory: '@/files.d' } },
+                    \(sources.joined(separator: ", ")) } }
+                """
+        }
+
+        /// Sends a request. Returns the name of its error, and the whole reply.
+        private func refusal(
+            _ client: LineClient, _ method: String, _ params: JSONValue
+        ) throws -> (name: String?, reply: String) {
+            let id = try client.request(method, params)
+            while true {
+                let reply = try client.message()
+                if reply["id"] == .int(id) {
+                    return (reply["error"]?["data"]?["name"]?.string, reply.compactText)
+                }
+            }
+        }
+
+        @Test(
+            "no error of a source, file, image or limit, no log line and no status shows a value, to any user",
+            .needsRoot)
+        func otherErrors() throws {
+            let origin = try RawOrigin.listening(.hang)
+            defer { origin.stop() }
+            for (number, response) in Self.responses.enumerated() { origin.answer(response.answer, to: "/s\(number)") }
+            for (number, picture) in Self.pictures.enumerated() {
+                origin.answer(picture.answer, to: "/p\(number)?\(Self.secret)")
+            }
+            // Nothing listens on this port.
+            let silent = try RawOrigin()
+            defer { silent.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                try home.write("schema.json", Self.schema)
+                // Without the file that is refused, the required member is missing, so nothing can be published.
+                try home.write("required.json", #"{"required":["db"],"# + Self.schema.dropFirst())
+                for name in ["invalid.d", "files.d"] { try home.makeDirectory(name) }
+                try home.write("invalid.d/1.json", #"{"db":{"password":\#(Self.long.compactText)}}"#)
+                let agent = try home.start(logLevel: "trace")
+                let user = try OtherUser.connect(4711, to: agent, home)
+                let administrator = try agent.connect()
+
+                func expect(_ name: String, _ method: String, _ params: JSONValue, _ clients: [LineClient]) throws {
+                    for client in clients {
+                        let refused = try refusal(client, method, params)
+                        #expect(refused.name == name, "\(method) \(params): \(refused.reply)")
+                        #expect(!refused.reply.contains(Self.mark), "\(method) \(params): \(refused.reply)")
+                    }
+                }
+                let both = [user, administrator]
+                for (number, response) in Self.responses.enumerated() {
+                    try expect(response.error, "config.refresh", ["namespace": .string("s\(number)")], both)
+                    try expect("unavailable", "config.get", ["namespace": .string("s\(number)")], both)
+                }
+                try expect("unavailable", "config.get", ["namespace": "invalid", "path": "db.password"], both)
+                for (name, text) in [
+                    ("1.json", #"{"db":{"password":\#(Self.secret)}}"#), ("1.json", "\"\(Self.secret)\""),
+                    ("1.json5", "{db:{password:\(Self.secret)}}"), ("1.json5", "{'\(Self.secret)' 1}"),
+                    ("1.json5", "{db:1,db:{password:'\(Self.secret)'},a:'\(Self.secret)}"),
+                ] {
+                    try home.write("files.d/\(name)", text)
+                    try expect("rejected", "config.refresh", ["namespace": "files"], both)
+                    unlink("\(home.directory)/files.d/\(name)")
+                }
+                for client in both {
+                    try client.call("config.subscribe", ["path": "a"])
+                    try expect("limitExceeded", "config.subscribe", ["path": .string(Self.secret)], [client])
+                }
+
+                for (number, picture) in Self.pictures.enumerated() {
+                    let url = JSONValue.string("\(origin.url)p\(number)?\(Self.secret)")
+                    try expect(picture.error, "image.get", ["url": url], both)
+                    try expect("notFound", "image.get", ["url": url, "policy": "cacheOnly"], both)
+                }
+                let unreachable = JSONValue.string("\(silent.url)?\(Self.secret)")
+                try expect("offline", "image.get", ["url": unreachable], both)
+                let url = JSONValue.string("http://image.example/?\(Self.secret)")
+                let data = Data(TestImage(seed: 1, size: 50_000).bytes).base64EncodedString()
+                try administrator.call("image.put", ["url": url, "data": .string(data)])
+                try expect("noRoom", "image.pin", ["url": url], [administrator])
+                try expect("imageRefused", "image.put", ["url": url, "data": "aHVudGVyMg=="], both)
+
+                for name in (0..<Self.responses.count).map({ "s\($0)" }) + ["default", "invalid", "files"] {
+                    let status = try agent.status(name).compactText
+                    #expect(!status.contains(Self.mark), "\(status)")
+                }
+                #expect(!agent.log.contains(Self.mark), "\(agent.log)")
+            }
+        }
     }
 }
