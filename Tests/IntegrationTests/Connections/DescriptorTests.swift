@@ -79,15 +79,8 @@ extension Integration {
 
         @Test("if clients do not receive their descriptors, others get an error instead of no reply", .needsRoot)
         func descriptorsInFlight() throws {
-            let user = 65_010
             try AgentHome.with(settings: "{ images: { enabled: false } }") { home in
-                chown(home.directory, uid_t(user), gid_t(user))
-                let agent = try home.start(
-                    wrapper: [
-                        "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--", "prlimit",
-                        "--nofile=128:128", "--",
-                    ]
-                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let agent = try home.start(as: 65_010, limit: "--nofile=128:128")
                 let observer = try agent.connect()
                 let revision = try observer.call("config.set", ["path": "n", "value": 1])["revision"]
                 // Each connection may have four descriptors in flight, and the kernel permits about 128 in total.
@@ -103,7 +96,6 @@ extension Integration {
 
         @Test("a client does not keep a lease on an image whose descriptor could not be sent", .needsRoot)
         func leaseWithoutDescriptor() throws {
-            let user = 65_011
             let settings = """
                 {
                   socket: { mode: '0666' }, access: { others: ["images"] }, limits: { leasesPerUser: 1 },
@@ -111,13 +103,7 @@ extension Integration {
                 }
                 """
             try AgentHome.with(settings: settings) { home in
-                chown(home.directory, uid_t(user), gid_t(user))
-                let agent = try home.start(
-                    wrapper: [
-                        "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--", "prlimit",
-                        "--nofile=256:256", "--",
-                    ]
-                ) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let agent = try home.start(as: 65_011, limit: "--nofile=256:256")
                 let observer = try agent.connect()
                 let data = Data(TestImage(seed: 1, size: 1000).bytes).base64EncodedString()
                 let url: JSONValue = "http://image.example/a.png"

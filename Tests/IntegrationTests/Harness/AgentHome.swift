@@ -185,11 +185,19 @@ final class AgentHome {
 
     /// Starts an agent to which the permissions of files apply: as ``unprivilegedUser`` if the tests run as root.
     func startUnprivileged() throws -> AgentProcess {
-        guard geteuid() == 0 else { return try start() }
-        chown(directory, unprivilegedUser, unprivilegedUser)
-        let command = ["setpriv", "--reuid=\(unprivilegedUser)", "--regid=\(unprivilegedUser)", "--clear-groups", "--"]
+        geteuid() == 0 ? try start(as: Int(unprivilegedUser)) : try start()
+    }
+
+    /// Starts an agent as another user, to whom the home then belongs. Requires root.
+    ///
+    /// - Parameter limit: a limit of the agent, as an option of prlimit(1)
+    func start(as user: Int, limit: String? = nil) throws -> AgentProcess {
+        chown(directory, uid_t(user), gid_t(user))
+        let limits = limit.map { ["prlimit", $0, "--"] } ?? []
         // The agent writes to the notification socket, which belongs to root.
-        return try start(wrapper: command) { _ in chmod(directory + "/notify\(agents.count - 1)", 0o666) }
+        return try start(wrapper: OtherUser.command(user) + limits) { _ in
+            chmod(directory + "/notify\(agents.count - 1)", 0o666)
+        }
     }
 
     /// Starts an agent and kills it after `time`, ready or not.

@@ -3,6 +3,11 @@ import TestSupport
 
 /// Connects to an agent as another user, through a socat process that runs as that user. Requires root.
 enum OtherUser {
+    /// The start of a command that runs a program as another user, whose group has the same number.
+    static func command(_ user: Int) -> [String] {
+        ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+    }
+
     /// - Parameters:
     ///   - group: The primary group; by default the group whose number is that of the user.
     ///   - groups: The supplementary groups.

@@ -18,10 +18,10 @@ extension Integration {
                 // The user of the agent can enter the home, but cannot write to it. With enough threads, the agent
                 // therefore fails with another error: it cannot create its state directory.
                 chmod(home.directory, 0o711)
-                let user = Self.user + threads
+                let asUser = OtherUser.command(Self.user + threads)
                 let command = try Command.run(
-                    "setpriv",
-                    ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+                    asUser[0],
+                    Array(asUser.dropFirst())
                         + ["prlimit", "--nproc=\(threads)", "--", try Products.agent] + home.arguments(),
                     environment: home.environment, directory: home.directory)
                 #expect(command.end == .exit(1), "\(command.log)")
@@ -35,13 +35,9 @@ extension Integration {
             .needsRoot)
         func exhausted() throws {
             let limit = 60
-            let user = Self.user
-            let asUser = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+            let asUser = OtherUser.command(Self.user)
             try AgentHome.with { home in
-                chown(home.directory, uid_t(user), gid_t(user))
-                let agent = try home.start(wrapper: asUser + ["prlimit", "--nproc=\(limit)", "--"]) { _ in
-                    chmod(home.directory + "/notify0", 0o666)
-                }
+                let agent = try home.start(as: Self.user, limit: "--nproc=\(limit)")
                 let client = try agent.connect()
                 // Processes of the same user, which use up the thread limit of the agent. They themselves have the
                 // higher limit of root.
@@ -72,9 +68,8 @@ extension Integration {
         func reachedLater() throws {
             let user = Self.user + 300
             try AgentHome.with { home in
-                chown(home.directory, uid_t(user), gid_t(user))
-                let asUser = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
-                let agent = try home.start(wrapper: asUser) { _ in chmod(home.directory + "/notify0", 0o666) }
+                let asUser = OtherUser.command(user)
+                let agent = try home.start(as: user)
                 #expect(try agent.call("agent.info")["threadProblem"] == nil)
                 // As the same user, because root may lack CAP_SYS_RESOURCE in a container.
                 let lower = ["prlimit", "--pid", "\(agent.pid)", "--nproc=1:1"]
