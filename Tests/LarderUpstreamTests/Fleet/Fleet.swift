@@ -32,13 +32,10 @@ struct Fleet {
     private let interval: Duration
     private var hosts: [Host]
     private var generator: SeededGenerator
-    /// The hosts that are due in each second, in no particular order.
-    private var calendar: [[Int]] = []
+    /// The hosts that are due.
+    private var calendar = FleetCalendar<Int>()
 
     private static let timeout = Duration.seconds(10)
-    /// The wall-clock time of the start, in 2023. It is not 0, because polling schedules count their intervals from
-    /// time 0 (1970).
-    private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
     ///   - boots: when each host starts
@@ -70,14 +67,7 @@ struct Fleet {
     mutating func run(until end: Duration, origin: (Duration, Int) -> Answer) {
         for second in load.count..<Int(end / .seconds(1)) {
             load.append(0)
-            guard second < calendar.count else { continue }
-            // The list can grow during this loop: a host that is due again in the same second is appended.
-            var next = 0
-            while next < calendar[second].count {
-                handle(calendar[second][next], origin)
-                next += 1
-            }
-            calendar[second] = []
+            while let index = calendar.next(in: second) { handle(index, origin) }
         }
     }
 
@@ -114,15 +104,11 @@ struct Fleet {
 
     private mutating func plan(_ index: Int, after event: PollPlan.Event) {
         hosts[index].due += hosts[index].plan.delay(
-            after: event, at: Self.start + hosts[index].due, using: &generator)
+            after: event, at: FleetHost.start + hosts[index].due, using: &generator)
         add(index)
     }
 
-    private mutating func add(_ index: Int) {
-        let second = Int(hosts[index].due.components.seconds)
-        if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
-        calendar[second].append(index)
-    }
+    private mutating func add(_ index: Int) { calendar.add(index, at: hosts[index].due) }
 
     /// The highest average load in a window of `width` seconds, as a multiple of the mean. The windows follow each
     /// other from second `start` on.

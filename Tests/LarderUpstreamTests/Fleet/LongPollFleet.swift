@@ -23,10 +23,9 @@ struct LongPollFleet {
     private(set) var load: [Int] = []
     private var hosts: [Host]
     private var generator: SeededGenerator
-    /// The events that are due in each second: a poll, or the end of a long poll.
-    private var calendar: [[Entry]] = []
+    /// Polls, and the ends of long polls.
+    private var calendar = FleetCalendar<Entry>()
 
-    private static let start = Duration.seconds(1_700_000_000)
     /// The origin responds to a long poll after this time.
     private static let wait = Duration.seconds(60)
 
@@ -34,8 +33,8 @@ struct LongPollFleet {
     init(count: Int, interval: Duration, seed: UInt64) {
         generator = SeededGenerator(seed: seed)
         hosts = (0..<count).map { number in
-            let seed = "host-\(number)\u{0}https://config.example/\(seed)"
-            return Host(plan: PollPlan(PollSchedule(interval: interval, seed: seed)), isAwaiting: true)
+            Host(
+                plan: PollPlan(PollSchedule(interval: interval, seed: FleetHost.seed(number, seed))), isAwaiting: true)
         }
         for index in hosts.indices { add(index, at: .random(from: .zero, to: Self.wait, using: &generator)) }
     }
@@ -47,14 +46,7 @@ struct LongPollFleet {
         for second in load.count..<Int(end / .seconds(1)) {
             load.append(0)
             if second == Int(outage.lowerBound / .seconds(1)) { cut(at: outage.lowerBound) }
-            guard second < calendar.count else { continue }
-            // Handling an event may append another one to the current second.
-            var next = 0
-            while next < calendar[second].count {
-                handle(calendar[second][next], outage)
-                next += 1
-            }
-            calendar[second] = []
+            while let entry = calendar.next(in: second) { handle(entry, outage) }
         }
     }
 
@@ -76,18 +68,16 @@ struct LongPollFleet {
         // A long poll follows the poll or the previous long poll at once.
         load[load.count - 1] += 1
         hosts[entry.host].isAwaiting = true
-        let delay = hosts[entry.host].plan.delay(after: .waited, at: Self.start + entry.due, using: &generator)
+        let delay = hosts[entry.host].plan.delay(after: .waited, at: FleetHost.start + entry.due, using: &generator)
         add(entry.host, at: entry.due + delay + Self.wait)
     }
 
     private mutating func plan(_ index: Int, after event: PollPlan.Event, at now: Duration) {
-        add(index, at: now + hosts[index].plan.delay(after: event, at: Self.start + now, using: &generator))
+        add(index, at: now + hosts[index].plan.delay(after: event, at: FleetHost.start + now, using: &generator))
     }
 
     private mutating func add(_ index: Int, at due: Duration) {
-        let second = Int(due.components.seconds)
-        if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
         hosts[index].next += 1
-        calendar[second].append(Entry(host: index, number: hosts[index].next, due: due))
+        calendar.add(Entry(host: index, number: hosts[index].next, due: due), at: due)
     }
 }

@@ -23,8 +23,7 @@ struct StreamFleet {
     private(set) var load: [Int] = []
     private var hosts: [Host]
     private var generator: SeededGenerator
-    /// The events that are due in each second.
-    private var calendar: [[Entry]] = []
+    private var calendar = FleetCalendar<Entry>()
 
     private struct Entry {
         let host: Int
@@ -33,8 +32,6 @@ struct StreamFleet {
         /// The number of a planned connection.
         var number = 0
     }
-
-    private static let start = Duration.seconds(1_700_000_000)
 
     /// - Parameters:
     ///   - window: the time over which hosts spread their first attempts after a connection has ended; nil for the
@@ -48,14 +45,14 @@ struct StreamFleet {
         generator = SeededGenerator(seed: seed)
         let window = ReconnectPlan.window(window, interval: interval, hasOtherEndpoints: hasOtherEndpoints)
         hosts = (0..<count).map { number in
-            let seed = "host-\(number)\u{0}https://config.example/\(seed)"
+            let seed = FleetHost.seed(number, seed)
             let schedule = PollSchedule(interval: interval, seed: seed, firstFetchWindow: .seconds(2))
             return Host(
                 schedule: schedule, poll: PollPlan(schedule),
                 reconnect: ReconnectPlan(window: window, firstFetchWindow: .seconds(2), seed: seed))
         }
         for index in hosts.indices {
-            let poll = hosts[index].poll.delay(after: event, at: Self.start + boot, using: &generator)
+            let poll = hosts[index].poll.delay(after: event, at: FleetHost.start + boot, using: &generator)
             add(index, .poll, at: boot + poll)
             add(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: event))
         }
@@ -72,14 +69,7 @@ struct StreamFleet {
         for second in load.count..<Int(end / .seconds(1)) {
             load.append(0)
             if second == Int(outage.lowerBound / .seconds(1)) { cut(at: outage.lowerBound) }
-            guard second < calendar.count else { continue }
-            // Handling an event may append another one to the current second.
-            var next = 0
-            while next < calendar[second].count {
-                handle(calendar[second][next], outage, retryAfter)
-                next += 1
-            }
-            calendar[second] = []
+            while let entry = calendar.next(in: second) { handle(entry, outage, retryAfter) }
         }
     }
 
@@ -102,7 +92,7 @@ struct StreamFleet {
             if isConnected || isDuringOutage { load[load.count - 1] += 1 }
             if !isConnected { connect(entry, isDuringOutage, retryAfter) }
             let delay = hosts[entry.host].poll.delay(
-                after: isDuringOutage ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
+                after: isDuringOutage ? .unanswered : .answered, at: FleetHost.start + entry.due, using: &generator)
             add(entry.host, .poll, at: entry.due + delay)
         case .connection:
             if entry.number == hosts[entry.host].planned { connect(entry, isDuringOutage, retryAfter) }
@@ -124,14 +114,12 @@ struct StreamFleet {
     }
 
     private mutating func add(_ index: Int, _ timer: Timer, at due: Duration) {
-        let second = Int(due.components.seconds)
-        if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
         var entry = Entry(host: index, timer: timer, due: due)
         if timer == .connection {
             hosts[index].planned += 1
             entry.number = hosts[index].planned
         }
-        calendar[second].append(entry)
+        calendar.add(entry, at: due)
     }
 
     var areAllConnected: Bool { hosts.allSatisfy(\.isConnected) }
