@@ -35,7 +35,6 @@ let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift
 let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio", condition: agent)
 let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client", condition: agent)
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log", condition: agent)
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto", condition: agent)
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle",
     condition: .when(traits: ["Agent", "ServiceLifecycle"]))
@@ -72,7 +71,6 @@ let package = Package(
         // Without its traits, swift-configuration needs FoundationEssentials, but not Foundation, nor libraries for
         // logging, metrics and services.
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -83,10 +81,12 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
         larder("LarderEncoding"),
+        larder("LarderDigest", ["CNettle"]),
         larder("LarderPlatform", ["CLinuxShims", nioPosix]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),
@@ -103,18 +103,20 @@ let package = Package(
                 nioPosix,
             ]),
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
-        larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
+        larder(
+            "LarderConfigModel",
+            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", deque, heap]),
         larder(
             "LarderConfigStorage",
             [
-                "LarderConfigModel", "LarderJSON", "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform",
-                "CLinuxShims", logging, crypto, deque,
+                "LarderConfigModel", "LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics",
+                "LarderPlatform", "CLinuxShims", logging, deque,
             ]),
         larder(
             "LarderConfigSources",
             [
-                "LarderConfigModel", "LarderJSON", "LarderJSON5", "LarderEncoding", "LarderHTTPSemantics",
-                "LarderPlatform", "LarderUpstream", "CLinuxShims", logging, crypto,
+                "LarderConfigModel", "LarderJSON", "LarderJSON5", "LarderDigest", "LarderEncoding",
+                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", "CLinuxShims", logging,
             ]),
         larder(
             "LarderConfig",
@@ -125,8 +127,8 @@ let package = Package(
         larder(
             "LarderImages",
             [
-                "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
-                "CLinuxShims", "CSQLite", crypto, logging,
+                "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
+                "LarderUpstream", "CLinuxShims", "CSQLite", logging,
             ]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
@@ -173,8 +175,8 @@ let package = Package(
         larder(
             "LarderCommand",
             [
-                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderClientCore",
-                "LarderSchema", "LarderTemplate", "CLinuxShims", arguments, crypto,
+                "LarderDigest", "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol",
+                "LarderClientCore", "LarderSchema", "LarderTemplate", "CLinuxShims", arguments,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // Not part of any product: the load generator and code shared by tests.
@@ -190,6 +192,7 @@ let package = Package(
             swiftSettings: strict),
         tests("LarderJSONTests", ["LarderJSON"]),
         tests("LarderEncodingTests", ["LarderEncoding"]),
+        tests("LarderDigestTests", ["LarderDigest"]),
         tests("LarderSnapshotFileTests", ["LarderSnapshotFile", "LarderJSON"]),
         tests("LarderTemplateTests", ["LarderTemplate", "LarderJSON"]),
         tests("LarderSchemaTests", ["LarderSchema", "LarderJSON"]),
@@ -220,14 +223,14 @@ let package = Package(
             "LarderConfigTests",
             [
                 "ConfigTestSupport", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
-                "LarderEncoding", "LarderJSON", "LarderSchema", "LarderHTTPSemantics", "LarderPlatform",
-                "LarderUpstream", logging, nioPosix, crypto,
+                "LarderDigest", "LarderEncoding", "LarderJSON", "LarderSchema", "LarderHTTPSemantics",
+                "LarderPlatform", "LarderUpstream", logging, nioPosix,
             ]),
         tests(
             "LarderImagesTests",
             [
-                "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
-                "CLinuxShims", logging, crypto, nioPosix,
+                "LarderImages", "LarderDigest", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
+                "LarderUpstream", "CLinuxShims", logging, nioPosix,
             ]),
         tests("LarderEventLoopTests", ["LarderEventLoop", nioCore]),
         tests(
@@ -264,8 +267,8 @@ let package = Package(
         tests(
             "IntegrationTests",
             [
-                "LarderJSON", "LarderProtocol", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder",
-                "ConfigurationLarder", configuration, configurationTesting, crypto, arguments,
+                "LarderDigest", "LarderJSON", "LarderProtocol", "LarderClient", "LarderCommand", "CLinuxShims",
+                "larderd", "larder", "ConfigurationLarder", configuration, configurationTesting, arguments,
             ]),
         tests("ProtocolTests", ["larderd"]),
     ],

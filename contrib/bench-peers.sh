@@ -102,7 +102,7 @@ mkdir -p "$directory"
 work=$(mktemp -d "$directory/larder-peers.XXXXXX")
 mkdir "$work"/{reports,redis,redis-durable,agent}
 "$top/contrib/install-needs.sh" redis-server etcd-server socat python3 gcc libc6-dev libsystemd-dev libsqlite3-dev \
-    libpcre2-dev zlib1g-dev pkg-config
+    libpcre2-dev nettle-dev zlib1g-dev pkg-config
 ulimit -n "$(ulimit -Hn)"
 
 if $build; then

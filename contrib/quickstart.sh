@@ -28,7 +28,7 @@ case "${1:-}" in
     ;;
 esac
 
-contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev zlib1g-dev pkg-config socat nginx-light python3
+contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev nettle-dev zlib1g-dev pkg-config socat nginx-light python3
 
 bold='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi

@@ -22,8 +22,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libpcre2-dev zlib1g-dev libsqlite3-dev libsystemd-dev \
-  pkg-config python3
+contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libpcre2-dev libsqlite3-dev libsystemd-dev \
+  nettle-dev pkg-config python3 zlib1g-dev
 
 checkout=$PWD
 tree=$PWD/packaging/out/build/larder

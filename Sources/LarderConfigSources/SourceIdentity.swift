@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -12,12 +12,12 @@ struct SourceIdentity {
 
     /// Adds a part; nil if the settings do not have it.
     mutating func add(_ part: (some Sequence<UInt8>)?) {
-        guard let part else { return hash.update(data: [0]) }
+        guard let part else { return hash.update([0]) }
         let bytes = Array(part)
         // The length before each part ensures that different settings never produce the same input to the hash.
-        hash.update(data: [1])
-        withUnsafeBytes(of: bytes.count.littleEndian) { hash.update(bufferPointer: $0) }
-        hash.update(data: bytes)
+        hash.update([1])
+        withUnsafeBytes(of: bytes.count.littleEndian) { hash.update($0) }
+        hash.update(bytes)
     }
 
     mutating func add(_ part: String?) { add(part?.utf8) }
@@ -41,7 +41,7 @@ struct SourceIdentity {
     private static let credentials: Set = ["authorization", "proxy-authorization", "cookie"]
 
     /// `sha256:` and 64 hexadecimal digits.
-    var text: String { "sha256:" + Array(hash.finalize()).hex }
+    var text: String { "sha256:" + hash.finalize().hex }
 }
 
 extension HTTPSourceSettings {

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 import Logging
 
@@ -48,6 +48,6 @@ package struct RevisionReservation: Sendable {
     /// The checksum of a bound, by which damage to the file is detected. If damage lowered the bound unnoticed, a
     /// revision could be assigned twice.
     private static func checksum(of revision: Int) -> String {
-        String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
+        SHA256.hash("reserved \(revision)".utf8).prefix(8).hex
     }
 }

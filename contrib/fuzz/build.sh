@@ -29,7 +29,7 @@ maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
-maps+=(-Xcc -fmodule-map-file=Sources/CPCRE2/module.modulemap -Xcc -fmodule-map-file=Sources/CZlib/module.modulemap)
+for library in CNettle CPCRE2 CZlib; do maps+=(-Xcc "-fmodule-map-file=Sources/$library/module.modulemap"); done
 # shellcheck disable=SC2054
 flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -package-name larder -sanitize=address,fuzzer
   -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances
@@ -58,21 +58,22 @@ parallel() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs
 json() { module LarderJSON "" $(sources LarderJSON); }
 platform() { module LarderPlatform "" $(sources LarderPlatform); }
 encoding() { module LarderEncoding "" $(sources LarderEncoding); }
+digest() { module LarderDigest "" $(sources LarderDigest); }
 semantics() { module LarderHTTPSemantics LarderEncoding $(sources LarderHTTPSemantics); }
 upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics LarderPlatform" $(sources LarderUpstream); }
 wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
 json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
 config_model() {
-  module LarderConfigModel "LarderJSON LarderEncoding LarderHTTPSemantics" $(sources LarderConfigModel)
+  module LarderConfigModel "LarderJSON LarderDigest LarderEncoding LarderHTTPSemantics" $(sources LarderConfigModel)
 }
 config_storage() {
   module LarderConfigStorage \
-    "LarderConfigModel LarderJSON LarderEncoding LarderHTTPSemantics LarderPlatform" \
+    "LarderConfigModel LarderJSON LarderDigest LarderEncoding LarderHTTPSemantics LarderPlatform" \
     $(sources LarderConfigStorage)
 }
 config_sources() {
   module LarderConfigSources \
-    "LarderConfigModel LarderJSON LarderJSON5 LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
+    "LarderConfigModel LarderJSON LarderJSON5 LarderDigest LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
     $(sources LarderConfigSources)
 }
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
@@ -81,24 +82,25 @@ snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile);
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
 backup() {
-  module LarderCommand "LarderJSON LarderEncoding" Sources/LarderCommand/Backup/BackupFile.swift contrib/fuzz/Stubs/*.swift
+  module LarderCommand "LarderJSON LarderDigest LarderEncoding" Sources/LarderCommand/Backup/BackupFile.swift contrib/fuzz/Stubs/*.swift
 }
 parallel json encoding
 parallel semantics platform
 parallel upstream json5
-parallel config_model wire
+parallel digest wire
+parallel config_model server
 parallel config_storage config_sources
 parallel template snapshot
 parallel formats schema
-parallel server backup
+backup
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer LarderCommand" \
+  "LarderDigest LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer LarderCommand" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
   grep -vE '/(Larder[A-Za-z0-9]*|larder[a-z-]*|CProtocolDescription)\.build/' "$objects" \
     >"$out/objects"
-  swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lpcre2-8 -lz -lstdc++ -lm
+  swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lnettle -lpcre2-8 -lz -lstdc++ -lm
 fi
 for fuzzer in "${fuzzers[@]}"; do ln -sf larder-fuzz "$out/$fuzzer"; done

@@ -18,7 +18,7 @@ case ${1:-} in
   thread | address | undefined) sanitizer=$1; shift ;;
   *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 2 ;;
 esac
-contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev zlib1g-dev pkg-config socat nginx-light etcd-server openssl systemd \
+contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev nettle-dev zlib1g-dev pkg-config socat nginx-light etcd-server openssl systemd \
   python3 util-linux gcc libc6-dev
 
 work=$(mktemp -d -t larder-sanitizer.XXXXXX)

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -126,7 +126,7 @@ struct BackupFile: Equatable {
         }
     }
 
-    fileprivate static func digest(of bytes: [UInt8]) -> String { SHA256.hash(data: bytes).hex }
+    fileprivate static func digest(of bytes: [UInt8]) -> String { SHA256.hash(bytes).hex }
 }
 
 extension BackupFile.Generation {

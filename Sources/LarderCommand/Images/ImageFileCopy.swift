@@ -1,6 +1,6 @@
-import Crypto
 import Glibc
 import LarderClientCore
+import LarderDigest
 import LarderEncoding
 import LarderPlatform
 
@@ -78,7 +78,7 @@ struct ImageFileCopy {
             guard copied <= image.bytes else { throw differs("has more than the \(image.bytes) bytes") }
             let code = chunk.withUnsafeBytes { bytes in
                 let piece = UnsafeRawBufferPointer(rebasing: bytes[..<count])
-                hash.update(bufferPointer: piece)
+                hash.update(piece)
                 return Output.writeAll(piece, to: output)
             }
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }

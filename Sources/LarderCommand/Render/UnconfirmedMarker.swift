@@ -1,5 +1,5 @@
-import Crypto
 import Glibc
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -121,5 +121,5 @@ final class UnconfirmedMarker: Sendable {
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    private static func digest(of bytes: [UInt8]) -> String { SHA256.hash(data: bytes).hex }
+    private static func digest(of bytes: [UInt8]) -> String { SHA256.hash(bytes).hex }
 }

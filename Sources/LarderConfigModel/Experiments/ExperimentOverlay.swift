@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 package import LarderJSON
 
 /// Values for a share of all units, such as one arm of an experiment. A unit is usually a host.
@@ -25,7 +25,7 @@ package struct ExperimentOverlay: Sendable, Equatable {
         /// Whether the position of a unit is in the share.
         package func contains(_ unit: String, salt: String) -> Bool {
             var hash = SHA256()
-            hash.update(data: Array(salt.utf8) + [0] + Array(unit.utf8))
+            hash.update(Array(salt.utf8) + [0] + Array(unit.utf8))
             let place = hash.finalize().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
             return place >= Self.place(from) ?? .max && Self.place(to).map { place < $0 } ?? (from < 100)
         }

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 package import LarderJSON
 import Synchronization
@@ -43,5 +43,5 @@ package final class SnapshotDigest: Sendable {
     }
 
     /// Computes the digest of a value's compact text, in lowercase hex.
-    package static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash(data: $0).hex } }
+    package static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash($0).hex } }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 
 /// The keys and values of a source at one revision.
@@ -133,16 +133,16 @@ private struct EtcdDigestSum {
     /// - Parameter cluster: the ID of the cluster of the pairs
     func digest(of cluster: String) -> String {
         var hash = SHA256()
-        withUnsafeBytes(of: lanes) { hash.update(bufferPointer: $0) }
-        hash.update(data: Array(cluster.utf8))
-        return String(hash.finalize().hex.prefix(32))
+        withUnsafeBytes(of: lanes) { hash.update($0) }
+        hash.update(cluster.utf8)
+        return hash.finalize().prefix(16).hex
     }
 
     private static func lanes(_ key: [UInt8], _ value: [UInt8]) -> SIMD4<UInt64> {
         var hash = SHA256()
-        withUnsafeBytes(of: UInt64(key.count).littleEndian) { hash.update(bufferPointer: $0) }
-        hash.update(data: key)
-        hash.update(data: value)
+        withUnsafeBytes(of: UInt64(key.count).littleEndian) { hash.update($0) }
+        hash.update(key)
+        hash.update(value)
         return hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
     }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 
 /// A digest of the names and contents of files.
@@ -12,15 +12,15 @@ package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
         var hash = SHA256()
         // Larder 0.1 composed several files into one patch, later versions into two. The prefix makes the digest differ
         // from that of 0.1, so that the files are read again after an update.
-        if files.count > 1 { hash.update(data: Array("composed to two patches".utf8)) }
+        if files.count > 1 { hash.update("composed to two patches".utf8) }
         for (name, bytes) in files {
             // The length before each part ensures that different files never produce the same input to the hash.
             for part in [Array(name.utf8), bytes] {
-                withUnsafeBytes(of: part.count) { hash.update(bufferPointer: $0) }
-                hash.update(data: part)
+                withUnsafeBytes(of: part.count) { hash.update($0) }
+                hash.update(part)
             }
         }
-        digest = Array(hash.finalize())
+        digest = hash.finalize()
     }
 
     /// `sha256:` and 64 hexadecimal digits.

@@ -1,5 +1,5 @@
-import Crypto
 import FoundationEssentials
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -67,7 +67,7 @@ extension GraphQLRequest.Persisted {
         var members = declared.members.map { ($0.name, $0.value) }
         if declared["version"] == nil { members.append(("version", 1)) }
         if declared["sha256Hash"] == nil, let query {
-            members.append(("sha256Hash", .string(SHA256.hash(data: Array(query.utf8)).hex)))
+            members.append(("sha256Hash", .string(SHA256.hash(query.utf8).hex)))
         }
         return .object(members)
     }

@@ -1,5 +1,5 @@
-import Crypto
 package import LarderConfigModel
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -43,7 +43,7 @@ package enum GenerationFile {
         var file = JSONWriter(reservingCapacity: body.bytes.count + 128)
         file.beginObject()
         file.member("format", format)
-        file.member("sha256", SHA256.hash(data: body.bytes).hex)
+        file.member("sha256", SHA256.hash(body.bytes).hex)
         file.endObject()
         file.endLine()
         file.raw(body.bytes)
@@ -61,7 +61,7 @@ package enum GenerationFile {
         let body: JSONValue
         do {
             header = try JSONValue(parsing: Array(lines[0]))
-            guard header["sha256"]?.string == SHA256.hash(data: lines[1]).hex else {
+            guard header["sha256"]?.string == SHA256.hash(lines[1]).hex else {
                 throw Damage("its content does not match the digest in its header")
             }
             body = try JSONValue(parsing: Array(lines[1]), maximumDepth: 256)

@@ -1,5 +1,5 @@
-import Crypto
 package import LarderConfigModel
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 
@@ -101,6 +101,6 @@ package struct JournalRecord: Sendable {
     }
 
     private static func checksum(_ content: ArraySlice<UInt8>) -> [UInt8] {
-        Array(SHA256.hash(data: content).hex.utf8.prefix(16))
+        Array(SHA256.hash(content).prefix(8).hex.utf8)
     }
 }

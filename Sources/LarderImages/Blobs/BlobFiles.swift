@@ -1,5 +1,5 @@
-internal import Crypto
 import Glibc
+internal import LarderDigest
 internal import Synchronization
 
 /// The files of a cache directory together with the table of its blobs. A ``BlobStore``, its writers and its sweeper
@@ -104,8 +104,8 @@ final class BlobFiles: Sendable {
         var offset = 0
         while true {
             let piece = try file.read(at: offset, count: 1 << 18)
-            if piece.isEmpty { return BlobDigest(Array(hash.finalize())) }
-            hash.update(data: piece)
+            if piece.isEmpty { return BlobDigest(hash.finalize()) }
+            hash.update(piece)
             offset += piece.count
         }
     }

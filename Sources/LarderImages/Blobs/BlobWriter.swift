@@ -1,4 +1,4 @@
-internal import Crypto
+internal import LarderDigest
 package import LarderImageFormats
 internal import Synchronization
 
@@ -92,7 +92,7 @@ package final class BlobWriter: Sendable {
                 throw error.asImageError
             }
             blobs.withTable { $0.ledger.wrote(bytes.count) }
-            state.hash.update(data: bytes)
+            state.hash.update(bytes)
             state.end.feed(bytes)
             state.written = total
         }
@@ -171,7 +171,7 @@ package final class BlobWriter: Sendable {
         }
         try check(header)
         guard state.end.isComplete else { throw ImageError(.cutOff(header.type, after: state.written)) }
-        guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
+        guard let digest = BlobDigest(state.hash.finalize()) else { throw Self.ended }
         guard expected == nil || expected == digest else {
             throw ImageError(.digestDisagrees, "the SHA-256 of the body is \(digest), not the expected digest")
         }

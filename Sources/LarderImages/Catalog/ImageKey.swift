@@ -1,4 +1,4 @@
-internal import Crypto
+internal import LarderDigest
 internal import LarderEncoding
 
 /// The lookup key of an image: the first 128 bits of the SHA-256 of its key text. The text itself, usually a URL, is
@@ -10,7 +10,7 @@ package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     /// Computes the key of a key text; see ``CacheLocation/keyText``.
     package init(_ text: String) {
         var numbers: [UInt64] = [0, 0]
-        for (index, byte) in SHA256.hash(data: Array(text.utf8)).prefix(16).enumerated() {
+        for (index, byte) in SHA256.hash(text.utf8).prefix(16).enumerated() {
             numbers[index / 8] = numbers[index / 8] << 8 | UInt64(byte)
         }
         (high, low) = (numbers[0], numbers[1])

@@ -1,5 +1,5 @@
-import Crypto
 import Foundation
+import LarderDigest
 import LarderJSON
 import TestSupport
 import Testing
@@ -138,7 +138,7 @@ struct BackupTests {
         var lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").dropLast().map(String.init)
         change(&lines)
         let content = lines.map { $0 + "\n" }.joined()
-        let digest = SHA256.hash(data: Array(content.utf8)).map { String(format: "%02x", Int($0)) }.joined()
+        let digest = SHA256.hash(content.utf8).map { String(format: "%02x", Int($0)) }.joined()
         try home.write("larder.backup", content + "{\"sha256\":\"\(digest)\"}\n")
         return file
     }
@@ -186,7 +186,7 @@ struct BackupTests {
                 let body = parts[1].replacingOccurrences(
                     of: pattern, with: replacement.replacing("\\", with: "\\\\"), options: .regularExpression)
                 #expect(body != parts[1], "\(parts[1])")
-                let digest = SHA256.hash(data: Array(body.utf8)).map { String(format: "%02x", Int($0)) }.joined()
+                let digest = SHA256.hash(body.utf8).map { String(format: "%02x", Int($0)) }.joined()
                 let forged = JSONValue.string("{\"format\":1,\"sha256\":\"\(digest)\"}\n\(body)\n")
                 lines[1] =
                     JSONValue.object(

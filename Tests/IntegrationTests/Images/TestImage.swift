@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import TestSupport
 
 /// A valid image of an exact size in bytes, different for every seed. It consists of a small grey picture and of random
@@ -28,7 +28,7 @@ struct TestImage: Sendable {
     var digest: String { Self.digest(bytes) }
 
     static func digest(_ bytes: some Sequence<UInt8>) -> String {
-        hex(SHA256.hash(data: Array(bytes)))
+        hex(SHA256.hash(bytes))
     }
 
     private static func hex(_ bytes: some Sequence<UInt8>) -> String {

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderJSON
 
 /// The content that a namespace must have after the changes of a test. The pushed documents and the overrides consist
@@ -46,6 +46,6 @@ struct ExpectedConfig {
     /// The SHA-256 of a text in hexadecimal digits, or "nothing" if it is nil.
     static func digest(of text: String?) -> String {
         guard let text else { return "nothing" }
-        return SHA256.hash(data: Array(text.utf8)).map { String(Int($0) + 256, radix: 16).suffix(2) }.joined()
+        return SHA256.hash(text.utf8).map { String(Int($0) + 256, radix: 16).suffix(2) }.joined()
     }
 }

@@ -1,6 +1,6 @@
 import ConfigTestSupport
-import Crypto
 import Foundation
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 import TestSupport
@@ -80,7 +80,7 @@ struct BrokenStateTests {
             String(decoding: $0, as: UTF8.self)
         }
         let body = lines[1].replacing(#""format":1"#, with: #""format":2"#, maxReplacements: 1)
-        let digest = SHA256.hash(data: Array(body.utf8)).hex
+        let digest = SHA256.hash(body.utf8).hex
         let file = #"{"format":2,"sha256":"\#(digest)"}"# + "\n" + body + "\n"
         try write(Array(file.utf8), newest)
         let failure = await #expect(throws: FileError.self) { try await fixture.open() }
@@ -106,7 +106,7 @@ struct BrokenStateTests {
         await first.stop()
         let content =
             #"{"sequence":2,"revision":3,"digest":"d","publishedAt":0,"released":0,"operations":[{"transmogrify":1}],"causes":[]}"#
-        let line = SHA256.hash(data: Array(content.utf8)).hex.prefix(16) + " " + content + "\n\0"
+        let line = SHA256.hash(content.utf8).hex.prefix(16) + " " + content + "\n\0"
         try write(Array(line.utf8), fixture.directory + "/journal")
         let failure = await #expect(throws: FileError.self) { try await fixture.open() }
         #expect(failure?.description.contains("does not know; run the version that wrote it") == true)

@@ -1,6 +1,6 @@
 import ConfigTestSupport
-import Crypto
 import Foundation
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 import TestSupport
@@ -31,7 +31,7 @@ struct RolloutStateTests {
 
     private let fixture = StoreFixture.local(clock: ManualClock())
 
-    private static func sha256(_ text: String) -> String { SHA256.hash(data: Array(text.utf8)).hex }
+    private static func sha256(_ text: String) -> String { SHA256.hash(text.utf8).hex }
 
     private func write(_ text: String, to name: String) throws {
         try FileManager.default.createDirectory(

@@ -1,5 +1,5 @@
-import Crypto
 import Foundation
+import LarderDigest
 import LarderHTTPSemantics
 import LarderPlatform
 import LarderUpstream
@@ -190,5 +190,5 @@ func url(_ number: Int) -> String { "https://img.example/\(number).png" }
 
 extension BlobDigest {
     /// The digest of bytes.
-    init?(sha256 bytes: [UInt8]) { self.init(Array(SHA256.hash(data: bytes))) }
+    init?(sha256 bytes: [UInt8]) { self.init(SHA256.hash(bytes)) }
 }

@@ -1,5 +1,5 @@
-import Crypto
 import Glibc
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 @testable import LarderConfigModel
@@ -70,12 +70,12 @@ private func checkOverrides(_ layer: OverrideLayer) {
 }
 
 private func addDigest(toGeneration body: [UInt8]) -> [UInt8] {
-    let header = JSONValue.object([("format", 1), ("sha256", .string(SHA256.hash(data: body).hex))])
+    let header = JSONValue.object([("format", 1), ("sha256", .string(SHA256.hash(body).hex))])
     return header.compactBytes + [0x0A] + body + [0x0A]
 }
 
 private func addDigest(toRecord record: [UInt8]) -> [UInt8] {
-    Array(SHA256.hash(data: record).hex.utf8.prefix(16)) + [UInt8(ascii: " ")] + record + [0x0A]
+    Array(SHA256.hash(record).hex.utf8.prefix(16)) + [UInt8(ascii: " ")] + record + [0x0A]
 }
 
 func digest(_ layers: Layers) -> String { SnapshotDigest.text(of: layers.resolved()) }

@@ -1,4 +1,4 @@
-import Crypto
+import LarderDigest
 import LarderEncoding
 import LarderJSON
 @testable import LarderCommand
@@ -9,7 +9,7 @@ import LarderJSON
 func fuzzBackup(_ input: UnsafeRawBufferPointer) {
     var bytes = [UInt8](input)
     if bytes.last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-    bytes += Array("{\"sha256\":\"\(SHA256.hash(data: bytes).hex)\"}\n".utf8)
+    bytes += Array("{\"sha256\":\"\(SHA256.hash(bytes).hex)\"}\n".utf8)
     guard let backup = try? BackupFile(decoding: bytes, name: "input") else { return }
     guard let again = try? BackupFile(decoding: backup.encoded(), name: "copy") else {
         fatalError("a written backup cannot be read")
