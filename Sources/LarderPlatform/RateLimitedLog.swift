@@ -5,18 +5,25 @@ internal import Synchronization
 /// the `burst` of the next interval. The log forgets a key after an interval in which no event of the key was combined.
 package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private struct Window {
+        /// Identifies the window to its timer, which may still run after the log has forgotten the window.
+        let id: Int
+        let timer: Task<Void, Never>
         var lines = 0
         var pending: Entry?
         /// The number of events that have been combined into the entry `pending`.
         var count = 0
-        var timer: Task<Void, Never>?
+    }
+
+    private struct State {
+        var windows: [Key: Window] = [:]
+        var lastID = 0
     }
 
     private let interval: Duration
     private let burst: Int
     private let clock: any Clock<Duration>
     private let write: @Sendable (Key, Entry, Int) -> Void
-    private let windows = Mutex<[Key: Window]>([:])
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - interval: the length of an interval, which is the time between two combined lines of a key
@@ -36,8 +43,8 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     /// - Returns: whether a line was logged now
     @discardableResult
     package func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
-        let entry: Entry? = windows.withLock { windows in
-            var window = windows[key] ?? Window(timer: Task { await self.writeJoinedLines(of: key) })
+        let entry: Entry? = state.withLock { state in
+            var window = state.windows[key] ?? newWindow(of: key, &state)
             var entry: Entry?
             if window.lines < burst {
                 window.lines += 1
@@ -46,7 +53,7 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
                 window.count += 1
                 update(&window.pending)
             }
-            windows[key] = window
+            state.windows[key] = window
             return entry
         }
         guard let entry else { return false }
@@ -64,26 +71,31 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     /// Forgets all keys and their combined events without logging them. The next event is logged at once.
     package func reset() { _ = takeAll() }
 
-    private func takeAll() -> [Key: Window] {
-        windows.withLock { windows in
-            // The timers are canceled under the lock. A timer checks under the same lock whether it was canceled, so a
-            // canceled timer does not change windows that are added later.
-            for window in windows.values { window.timer?.cancel() }
-            defer { windows = [:] }
-            return windows
-        }
+    private func newWindow(of key: Key, _ state: inout State) -> Window {
+        state.lastID += 1
+        let id = state.lastID
+        return Window(id: id, timer: Task { await self.writeJoinedLines(of: key, window: id) })
     }
 
-    private func writeJoinedLines(of key: Key) async {
+    private func takeAll() -> [Key: Window] {
+        let taken = state.withLock { state in
+            defer { state.windows = [:] }
+            return state.windows
+        }
+        for window in taken.values { window.timer.cancel() }
+        return taken
+    }
+
+    private func writeJoinedLines(of key: Key, window id: Int) async {
         while true {
             do { try await clock.sleep(for: interval) } catch { return }
-            let line: (entry: Entry, count: Int)? = windows.withLock { windows in
-                if Task.isCancelled { return nil }
-                guard let window = windows[key], let entry = window.pending else {
-                    windows[key] = nil
+            let line: (entry: Entry, count: Int)? = state.withLock { state in
+                guard let window = state.windows[key], window.id == id else { return nil }
+                guard let entry = window.pending else {
+                    state.windows[key] = nil
                     return nil
                 }
-                windows[key] = Window(lines: 1, timer: window.timer)
+                state.windows[key] = Window(id: id, timer: window.timer, lines: 1)
                 return (entry, window.count)
             }
             guard let line else { return }

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 import TestSupport
 import Testing
 
@@ -99,5 +100,48 @@ struct RateLimitedLogTests {
         #expect(!fixture.add(5))
         fixture.log.flush()
         for line in ["a [1] 1", "a [4] 1", "a [5] 1"] { #expect(await fixture.nextLine == line) }
+    }
+
+    /// A clock whose sleeps end only when their task is cancelled.
+    private final class CancellationClock: Clock {
+        let minimumResolution = Duration.zero
+        private let sleeps = AsyncStream.makeStream(of: Void.self)
+        private let handler = Mutex<(@Sendable () -> Void)?>(nil)
+
+        var now: ContinuousClock.Instant { .now }
+
+        func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+            let (end, continuation) = AsyncStream.makeStream(of: Never.self)
+            await withTaskCancellationHandler {
+                sleeps.continuation.yield()
+                for await _ in end {}
+            } onCancel: {
+                handler.withLock { $0.take() }?()
+                continuation.finish()
+            }
+            throw CancellationError()
+        }
+
+        func waitForSleep() async { for await _ in sleeps.stream { return } }
+
+        /// Sets a function that is called when the next sleep is cancelled.
+        func onNextCancellation(_ function: @escaping @Sendable () -> Void) { handler.withLock { $0 = function } }
+    }
+
+    @Test("timers are cancelled without the lock, so that code that runs on their cancellation can use the log")
+    func cancellation() async {
+        let (lines, continuation) = AsyncStream<String>.makeStream()
+        let clock = CancellationClock()
+        let log = RateLimitedLog<String, Int>(every: .seconds(10), clock: clock) { key, entry, _ in
+            continuation.yield("\(key) \(entry)")
+        }
+        log.add("a") { $0 = 1 }
+        await clock.waitForSleep()
+        clock.onNextCancellation { log.add("a") { $0 = 2 } }
+        log.reset()
+        log.add("a") { $0 = 3 }
+        log.flush()
+        continuation.finish()
+        #expect(await lines.reduce(into: []) { $0.append($1) } == ["a 1", "a 2", "a 3"])
     }
 }

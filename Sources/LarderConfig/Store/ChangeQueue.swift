@@ -88,18 +88,19 @@ final class ChangeQueue: Sendable {
     /// - Parameter count: the maximum number
     /// - Returns: nil if no change waits; the committer must end then
     func take(atMost count: Int) -> [Pending]? {
-        state.withLock { state in
+        let (taken, waiter) = state.withLock { state -> ([Pending]?, CheckedContinuation<Void, Never>?) in
             guard let first = state.waiting.popFirst() else {
                 state.isCommitting = false
-                if state.waiter != nil { state.waiter.take()?.resume() }
-                return nil
+                return (nil, state.waiter.take())
             }
             // Usually only one change waits. This path avoids a second array in that case.
-            if state.waiting.isEmpty { return [first] }
+            if state.waiting.isEmpty { return ([first], nil) }
             let others = Array(state.waiting.prefix(count - 1))
             state.waiting.removeFirst(others.count)
-            return [first] + others
+            return ([first] + others, nil)
         }
+        waiter?.resume()
+        return taken
     }
 
     /// Cancels a change, unless the committer has taken it.
