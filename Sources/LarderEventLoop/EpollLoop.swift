@@ -24,12 +24,21 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         case step(UnownedJob, of: LoopTaskExecutor)
     }
 
+    /// The life of a loop. A loop never returns to an earlier phase.
+    private enum Phase {
+        case running
+        /// ``stop()`` was called. The loop still runs all work, also work that is submitted now.
+        case stopping
+        /// No work is left. The thread has ended or is about to end, so that work submitted now would never run.
+        case stopped
+    }
+
     private struct Inbox {
         var work = Deque<Work>()
         /// Whether the thread will check the inbox before it waits for events again. If so, a submitter need not wake
         /// the thread.
         var isAwake = true
-        var isStopped = false
+        var phase = Phase.running
     }
 
     /// State that only the loop's thread uses.
@@ -164,12 +173,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// Takes the contents of the inbox if all work taken earlier has run.
-    /// - Returns: false if the loop was stopped and no work remains
+    /// - Returns: false if the loop has stopped
     private func takeWork() -> Bool {
         inbox.withLock { inbox in
             inbox.isAwake = true
             if own.work.isEmpty { swap(&inbox.work, &own.work) }
-            return !inbox.isStopped || !own.work.isEmpty
+            if inbox.phase == .stopping, own.work.isEmpty { inbox.phase = .stopped }
+            return inbox.phase != .stopped
         }
     }
 
@@ -186,7 +196,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private func pollTimeout() -> CInt {
         let isBusy = !own.work.isEmpty || !own.deferred.isEmpty
         let mustLook = inbox.withLock { inbox in
-            inbox.isAwake = isBusy || !inbox.work.isEmpty || inbox.isStopped
+            inbox.isAwake = isBusy || !inbox.work.isEmpty || inbox.phase != .running
             return inbox.isAwake
         }
         if mustLook { return 0 }
@@ -244,11 +254,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private static var currentThread: UInt { UInt(pthread_self()) }
 
     private func addToInbox(_ piece: Work) {
-        let mustWake = inbox.withLock { inbox in
+        let (isStopped, mustWake) = inbox.withLock { inbox in
+            if inbox.phase == .stopped { return (true, false) }
             inbox.work.append(piece)
             defer { inbox.isAwake = true }
-            return !inbox.isAwake
+            return (false, !inbox.isAwake)
         }
+        if isStopped { fatalError("an event loop has stopped and cannot run more work; stop its users before it") }
         // The loop's own thread need not be woken, because it checks the inbox before it waits.
         if mustWake, !inEventLoop { wake() }
     }
@@ -260,10 +272,10 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         _ = write(wakeupFD, &one, MemoryLayout<UInt64>.size)
     }
 
-    /// Ends the thread once it has run the work that was submitted before this call. Deferred work and timers may be
-    /// dropped.
+    /// Ends the thread once it has run all submitted work. Deferred work and timers may be dropped. Work that is
+    /// submitted after the end of the thread is a fatal error, because it would never run.
     public func stop() {
-        inbox.withLock { $0.isStopped = true }
+        inbox.withLock { if $0.phase == .running { $0.phase = .stopping } }
         wake()
     }
 

@@ -119,6 +119,34 @@ struct EpollLoopTests {
         loop.stop()
     }
 
+    @Test("work that is submitted while the loop stops runs")
+    func stopping() async throws {
+        let loop = try EpollLoop(name: "stopping")
+        await withCheckedContinuation { done in
+            loop.execute {
+                loop.stop()
+                loop.execute { done.resume() }
+            }
+        }
+    }
+
+    @Test("work that is submitted after the thread has ended is a fatal error")
+    func stopped() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let loop = try EpollLoop(name: "stopped-loop")
+            try await loop.submit {}.get()
+            loop.stop()
+            while try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").contains(where: { thread in
+                (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) == "stopped-loop\n"
+            }) {
+                await Task.yield()
+            }
+            loop.execute {}
+        }
+        let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(output.contains("an event loop has stopped"))
+    }
+
     @Test("an actor can run on the loop")
     func actors() async throws {
         actor Counter {

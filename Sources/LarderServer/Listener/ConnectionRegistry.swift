@@ -142,7 +142,7 @@ final class ConnectionRegistry: Sendable {
     private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
         var values: [Value] = []
         for loop in loops.withLock({ $0 }) {
-            // `submit` fails only after the event loops have shut down. No connections exist then.
+            // The future cannot fail, because `body` throws no errors.
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
         return values
