@@ -175,7 +175,7 @@ public struct ImageClient: Sendable {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
-        let call = DescriptorCall(transport: client.transport, configuration: client.configuration)
+        let call = DescriptorCall(client)
         let content = try await MemoryFile.containing(file)
         return try await call.send(ImagePut.self, parameters, passing: content.descriptor).result.image
     }

@@ -55,7 +55,7 @@ extension ConfigClient {
     private func opened(
         _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
-        let call = DescriptorCall(transport: client.transport, configuration: client.configuration)
+        let call = DescriptorCall(client)
         let (result, file) = try await call.send(ConfigOpen.self, ConfigOpen.Parameters(namespace: namespace))
         guard let file else {
             throw LarderClientError(

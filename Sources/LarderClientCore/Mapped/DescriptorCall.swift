@@ -5,9 +5,22 @@ import Glibc
 
 /// One request that passes an open file to the agent, or whose reply passes one to the client (unix(7), `SCM_RIGHTS`).
 /// It uses a separate connection, because the client's own connection cannot pass descriptors.
-struct DescriptorCall: Sendable {
-    let transport: Transport
-    let configuration: LarderClient.Configuration
+package struct DescriptorCall: Sendable {
+    /// A reply. Its connection is closed, and the leases of the connection end, when the last copy of the reply is
+    /// released.
+    package struct Reply: Sendable {
+        /// The result, as received.
+        package let result: JSONValue
+        /// The file that came with the reply; nil if none did.
+        package let file: ReceivedFile?
+        fileprivate let stream: DescriptorStream
+    }
+
+    private let transport: Transport
+    private let configuration: LarderClient.Configuration
+
+    /// - Parameter client: the client whose agent and options the call uses
+    package init(_ client: LarderClient) { (transport, configuration) = (client.transport, client.configuration) }
 
     /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
     /// - Parameter passed: a descriptor to send with the first byte; nil for none. The caller still owns it.
@@ -15,16 +28,32 @@ struct DescriptorCall: Sendable {
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, passing passed: CInt? = nil
     ) async throws(LarderClientError) -> (result: Method.Result, file: ReceivedFile?) {
+        let reply = try await send(Method.name, passing: passed) { parameters.write(to: &$0) }
+        return (try Method.read(reply.result), reply.file)
+    }
+
+    /// Sends a request and waits for its reply. Stops waiting if the task is cancelled.
+    /// - Parameters:
+    ///   - passed: a descriptor to send with the first byte; nil for none. The caller still owns it.
+    ///   - timeout: the maximum duration of the call; nil for that of the client.
+    ///   - onNotification: called with each notification that arrives before the reply, on another thread.
+    ///   - params: writes the parameters.
+    package func send(
+        _ method: String, passing passed: CInt? = nil, timeout: Duration? = nil,
+        onNotification: @escaping @Sendable (JSONValue) -> Void = { _ in }, params: (inout JSONWriter) -> Void
+    ) async throws(LarderClientError) -> Reply {
         let stream = try await connect()
         var writer = JSONWriter()
-        Envelope.writeRequest(id: RequestID(1), method: Method.name, to: &writer) { parameters.write(to: &$0) }
+        Envelope.writeRequest(id: RequestID(1), method: method, to: &writer, params: params)
         writer.endLine()
-        let (line, timeout, maxReplyBytes) = (writer.bytes, configuration.timeout, configuration.maximumReplyBytes)
+        let (line, maxReplyBytes) = (writer.bytes, configuration.maximumReplyBytes)
+        let timeout = timeout ?? configuration.timeout
         let outcome = await withTaskCancellationHandler {
             await onOwnThread { () -> Result<(reply: JSONValue, file: ReceivedFile?), LarderClientError> in
                 do throws(LarderClientError) {
                     return .success(
-                        try stream.exchange(line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes))
+                        try stream.exchange(
+                            line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes, onNotification))
                 } catch {
                     return .failure(error)
                 }
@@ -38,7 +67,7 @@ struct DescriptorCall: Sendable {
         guard let result = reply["result"] else {
             throw LarderClientError(.protocolViolation, "the reply has neither result nor error")
         }
-        return (try Method.read(result), file)
+        return Reply(result: result, file: file, stream: stream)
     }
 
     private func connect() async throws(LarderClientError) -> DescriptorStream {
@@ -62,10 +91,10 @@ struct DescriptorCall: Sendable {
 }
 
 /// A file that the agent passed. It is closed when the last reference to this object is released.
-final class ReceivedFile: Sendable {
-    let descriptor: CInt
+package final class ReceivedFile: Sendable {
+    package let descriptor: CInt
 
-    init(_ descriptor: CInt) { self.descriptor = descriptor }
+    package init(_ descriptor: CInt) { self.descriptor = descriptor }
 
     deinit { close(descriptor) }
 }
@@ -90,7 +119,8 @@ private final class DescriptorStream: Sendable {
 
     /// Sends a line and waits for the reply.
     func exchange(
-        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, maxReplyBytes: Int
+        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, maxReplyBytes: Int,
+        _ onNotification: (JSONValue) -> Void
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + $0 }
@@ -104,7 +134,7 @@ private final class DescriptorStream: Sendable {
         }
         guard sent == line.count else { throw Self.broken(sent < 0 ? errno : EPIPE) }
         var file: ReceivedFile?
-        var reply: [UInt8] = []
+        var framer = LineFramer(maximumLineBytes: maxReplyBytes)
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {
             var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -120,18 +150,37 @@ private final class DescriptorStream: Sendable {
             if received < 0, errno == EINTR || errno == EAGAIN { continue }
             guard received > 0 else { throw Self.broken(received == 0 ? ECONNRESET : errno) }
             if count == 1 { file = ReceivedFile(passed) }
-            reply += chunk[..<received]
-            if reply.last == UInt8(ascii: "\n") { break }
-            guard reply.count <= maxReplyBytes else {
-                throw LarderClientError(
-                    .protocolViolation,
-                    "the agent sent a line longer than \(maxReplyBytes) bytes, the client's maximumReplyBytes")
+            var offset = 0
+            while let line = Self.nextLine(of: &framer, in: chunk[..<received], at: &offset) {
+                guard !line.isEmpty else {
+                    throw LarderClientError(
+                        .protocolViolation,
+                        "the agent sent a line longer than \(maxReplyBytes) bytes, the client's maximumReplyBytes")
+                }
+                let message: JSONValue
+                do {
+                    message = try JSONValue(parsing: line)
+                } catch {
+                    throw LarderClientError(
+                        .protocolViolation, "the agent sent a line that is not JSON: \(error)")
+                }
+                if message["method"] == nil { return (message, file) }
+                onNotification(message)
             }
         }
-        do {
-            return (try JSONValue(parsing: reply), file)
-        } catch {
-            throw LarderClientError(.protocolViolation, "the agent sent a line that is not JSON: \(error)")
+    }
+
+    /// Returns the next line that ends in the input; empty if it is too long, nil if there is none.
+    private static func nextLine(
+        of framer: inout LineFramer, in input: ArraySlice<UInt8>, at offset: inout Int
+    ) -> [UInt8]? {
+        input.withUnsafeBytes { bytes in
+            switch framer.next(in: bytes, at: &offset) {
+            case nil: nil
+            case .whole(let line): Array(line)
+            case .assembled(let line): line
+            case .tooLong: []
+            }
         }
     }
 

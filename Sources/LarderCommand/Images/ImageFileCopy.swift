@@ -6,8 +6,8 @@ import LarderPlatform
 
 /// Copies an image out of the cache. Fails unless the copy has the size and the digest that the agent reported.
 struct ImageFileCopy {
-    /// The descriptor of the image's file in the cache, positioned at the start of the file.
-    let source: CInt
+    /// The image's file in the cache, positioned at its start.
+    let source: ReceivedFile
     /// The path of the image's file in the cache, for errors.
     let path: String
     /// The properties that the agent reported, with the expected size and digest.
@@ -70,7 +70,7 @@ struct ImageFileCopy {
         var chunk = [UInt8](repeating: 0, count: 1 << 20)
         var copied = 0
         while true {
-            let count = read(source, &chunk, chunk.count)
+            let count = read(source.descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw Self.failure("read", self.path) }
             if count == 0 { break }
@@ -99,5 +99,26 @@ struct ImageFileCopy {
 
     private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {
         Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(code)))")
+    }
+}
+
+extension ImageFileCopy {
+    /// - Parameters:
+    ///   - file: the file that the agent passed; nil to open the path of the result
+    ///   - result: the result of the request for the image
+    /// - Throws: ``Failure`` if the file cannot be opened
+    init(of file: ReceivedFile?, _ result: ImageGet.Result) throws(Failure) {
+        if let file {
+            self.init(source: file, path: result.path, image: result.image)
+            return
+        }
+        let descriptor = open(result.path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw Failure(
+                .failure,
+                "the agent passed no descriptor, and \(result.path.printable) cannot be read: "
+                    + String(cString: strerror(errno)))
+        }
+        self.init(source: ReceivedFile(descriptor), path: result.path, image: result.image)
     }
 }

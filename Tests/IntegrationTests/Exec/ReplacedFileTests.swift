@@ -104,8 +104,7 @@ struct ReplacedFileTests {
     private func copyImage(to path: String, in directory: String) throws {
         let source = directory + "/blob"
         try Data(Self.image.bytes).write(to: URL(filePath: source))
-        let file = open(source, O_RDONLY | O_CLOEXEC)
-        defer { close(file) }
+        let file = ReceivedFile(open(source, O_RDONLY | O_CLOEXEC))
         let image = WireImage(
             digest: try require(WireDigest(Self.image.digest), "digest"), mediaType: "image/png", width: 16, height: 16,
             bytes: Self.image.bytes.count)

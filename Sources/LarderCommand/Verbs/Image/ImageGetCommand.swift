@@ -104,52 +104,52 @@ struct ImageGetCommand: AsyncParsableCommand {
     func run() async throws {
         let deadline = deadline ?? agent.connection.timeout
         let display = DownloadDisplay(on: .standardError(isQuiet: true))
-        let parameters = ImageGet.Parameters(
+        var parameters = ImageGet.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
             // The lease keeps the file of the image. With 0 seconds, the lease lasts until the connection ends, because
             // copying the file may take arbitrarily long.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds, reportsProgress: display.isVisible)
+        // With a descriptor, the file can be copied by users who can connect to the agent but cannot enter the
+        // directories of its cache.
+        parameters.delivery = output == nil ? .path : .descriptor
         // The agent enforces the deadline. The client waits ten seconds longer, for an agent that does not respond at
         // all.
         let replyTimeout = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
-            let request = ImageFileRequest(
-                socket: client.socket, parameters: parameters, replyTimeout: replyTimeout,
-                report: { display.show($0) }, hints: agent.connection.hints)
+            let reply = try await Self.reply(from: client, parameters, timeout: replyTimeout, display)
+            // The lease ends when the reply is released.
+            defer { withExtendedLifetime(reply) {} }
+            let result = try readable { () throws(WireError) in try ImageGet.Result(from: reply.result) }
             if exec {
-                let words = command
-                let end = try await Self.perform { () throws(Failure) -> ProgramEnd in
-                    defer { display.end() }
-                    return try request.withPath { result throws(Failure) -> ProgramEnd in
-                        display.end()
-                        return try ForegroundProgram.run(
-                            Program(words: words.map { $0 == Self.placeholder ? result.path : $0 }))
-                    }
+                let words = command.map { $0 == Self.placeholder ? result.path : $0 }
+                let end = try await Self.perform { () throws(Failure) in
+                    try ForegroundProgram.run(Program(words: words))
                 }
                 end.endThisProcess()
             }
-            let value: JSONValue
             if let output {
-                value = try await Self.perform { () throws(Failure) in
-                    defer { display.end() }
-                    return try request.withFile { result, file throws(Failure) in
-                        display.end()
-                        let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
-                        try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
-                    }
+                let copy = try ImageFileCopy(of: reply.file, result)
+                try await Self.perform { () throws(Failure) in
+                    try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
                 }
-            } else if display.isVisible {
-                value = try await Self.perform { () throws(Failure) in
-                    defer { display.end() }
-                    return try request.result()
-                }
-            } else {
-                value = try await client.call(
-                    ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: replyTimeout)
             }
-            let result = try readable { () throws(WireError) in try ImageGet.Result(from: value) }
-            if let text = agent.json ? value.compactText : summary(result) { try Output.line(text) }
+            if let text = agent.json ? reply.result.compactText : summary(result) { try Output.line(text) }
         }
+    }
+
+    /// Requests the image and shows the progress of its download.
+    private static func reply(
+        from client: LarderClient, _ parameters: ImageGet.Parameters, timeout: Duration, _ display: DownloadDisplay
+    ) async throws(LarderClientError) -> DescriptorCall.Reply {
+        defer { display.end() }
+        return try await DescriptorCall(client).send(
+            ImageGet.name, timeout: timeout,
+            onNotification: { message in
+                guard message["method"]?.string == ImageProgress.method,
+                    let progress = try? ImageGet.Progress(params: message["params"] ?? .null)
+                else { return }
+                display.show(progress)
+            }, params: { parameters.write(to: &$0) })
     }
 
     private func summary(_ result: ImageGet.Result) -> String? {
@@ -158,11 +158,11 @@ struct ImageGetCommand: AsyncParsableCommand {
             ? nil : "\(output.printable): \(ImageText.properties(result.image)), \(Self.describe(result))"
     }
 
-    /// Performs a request, which blocks, on a separate thread.
+    /// Performs work that blocks on a separate thread.
     private static func perform<Value: Sendable>(
-        _ request: @escaping @Sendable () throws(Failure) -> Value
+        _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws -> Value {
-        try await onOwnThread { Result { () throws(Failure) in try request() } }.get()
+        try await onOwnThread { Result { () throws(Failure) in try work() } }.get()
     }
 
     /// Describes for people how the agent obtained the image.

@@ -3,32 +3,32 @@ import Foundation
 import LarderJSON
 import LarderClient
 import LarderProtocol
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import LarderCommand
 
-@Suite("Request for the file of an image", .ownThread)
-struct ImageFileRequestTests {
+@Suite("Copy of the file of an image", .ownThread)
+struct ImageFileCopyTests {
     private static let image = TestImage(seed: 1, size: 3_000_000)
 
     /// Runs `body` with a directory that has a file `copy` with the content `old`.
-    private func withDirectory(_ body: (String) throws -> Void) throws {
-        try withTemporaryDirectory { directory in
+    private func withDirectory(_ body: (String) async throws -> Void) async throws {
+        try await withTemporaryDirectory { directory in
             try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
-            try body(directory)
+            try await body(directory)
         }
     }
 
     /// Requests the image from the agent at `sock` and copies it to `copy`.
-    private func copy(_ directory: String, timeout: Duration = .seconds(600)) throws(Failure) -> JSONValue {
-        let request = ImageFileRequest(
-            socket: directory + "/sock", parameters: ImageGet.Parameters(ImageReference(url: "https://a/1")),
-            replyTimeout: timeout)
-        return try request.withFile { result, file throws(Failure) in
-            let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
-            try copy.toFile(directory + "/copy")
-        }
+    private func copy(_ directory: String, timeout: Duration = .seconds(600)) async throws -> JSONValue {
+        var parameters = ImageGet.Parameters(ImageReference(url: "https://a/1"))
+        parameters.delivery = .descriptor
+        let call = DescriptorCall(LarderClient(socket: directory + "/sock"))
+        let reply = try await call.send(ImageGet.name, timeout: timeout) { parameters.write(to: &$0) }
+        try ImageFileCopy(of: reply.file, ImageGet.Result(from: reply.result)).toFile(directory + "/copy")
+        return reply.result
     }
 
     /// Returns the content of `copy`. Expects that no temporary file is left.
@@ -51,7 +51,7 @@ struct ImageFileRequestTests {
     }
 
     @Test("a file that is passed as a descriptor is copied only if its size and digest match the reply")
-    func passed() throws {
+    func passed() async throws {
         let bytes = Self.image.bytes
         var changed = bytes
         changed[2_999_999] ^= 1
@@ -59,18 +59,18 @@ struct ImageFileRequestTests {
             (bytes, nil), (changed, "SHA-256"), (Array(bytes.dropLast()), "2999999 bytes"), (bytes + [0], "more than"),
             ([], "0 bytes"),
         ] as [([UInt8], String?)] {
-            try withDirectory { directory in
+            try await withDirectory { directory in
                 let blob = directory + "/blob"
                 try Data(content).write(to: URL(filePath: blob))
                 let agent = try FakeAgent(
                     at: directory + "/sock", passes: blob, answers: reply(path: "/none", hasDescriptor: true))
                 if let problem {
-                    let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
+                    let failure = await #expect(throws: Failure.self) { _ = try await copy(directory) }
                     #expect(failure?.status == .failure)
                     #expect(failure?.message.contains(problem) == true, "\(failure?.message ?? "")")
                     #expect(try copied(directory) == Array("old".utf8))
                 } else {
-                    #expect(try copy(directory)["descriptor"] == true)
+                    #expect(try await copy(directory)["descriptor"] == true)
                     #expect(try copied(directory) == bytes)
                 }
                 #expect(agent.request["method"] == "image.get" && agent.request["params"]?["as"] == "descriptor")
@@ -79,34 +79,60 @@ struct ImageFileRequestTests {
     }
 
     @Test("if the reply has no descriptor, the file is read from the path in the reply")
-    func path() throws {
-        try withDirectory { directory in
+    func path() async throws {
+        try await withDirectory { directory in
             let blob = directory + "/blob"
             try Data(Self.image.bytes).write(to: URL(filePath: blob))
             _ = try FakeAgent(at: directory + "/sock", answers: reply(path: blob, hasDescriptor: false))
-            #expect(try copy(directory)["path"] == .string(blob))
+            #expect(try await copy(directory)["path"] == .string(blob))
             #expect(try copied(directory) == Self.image.bytes)
         }
-        try withDirectory { directory in
+        try await withDirectory { directory in
             let agent = try FakeAgent(at: directory + "/sock", answers: reply(path: "/none", hasDescriptor: false))
-            let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
+            let failure = await #expect(throws: Failure.self) { _ = try await copy(directory) }
             #expect(failure?.message.contains("/none cannot be read: No such file") == true)
             #expect(try copied(directory) == Array("old".utf8))
             #expect(agent.request["method"] == "image.get")
         }
     }
 
+    @Test("notifications before the reply are passed to the caller, and the descriptor is that of the reply")
+    func progress() async throws {
+        try await withDirectory { directory in
+            let blob = directory + "/blob"
+            try Data("image".utf8).write(to: URL(filePath: blob))
+            let lines = [
+                #"{"jsonrpc":"2.0","method":"image.progress","params":{"number":1}}"#,
+                #"{"jsonrpc":"2.0","method":"image.progress","params":{"number":2}}"#,
+                #"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            ]
+            _ = try FakeAgent(at: directory + "/sock", passes: blob, answers: lines.joined(separator: "\n"))
+            let numbers = Mutex<[Int?]>([])
+            let reply = try await DescriptorCall(LarderClient(socket: directory + "/sock")).send(
+                ImageGet.name, timeout: .seconds(600),
+                onNotification: { message in numbers.withLock { $0.append(message["params"]?["number"]?.int) } },
+                params: { $0.value(JSONValue.emptyObject) })
+            #expect(numbers.withLock { $0 } == [1, 2])
+            #expect(reply.result == .emptyObject)
+            let file = FileHandle(fileDescriptor: try #require(reply.file).descriptor, closeOnDealloc: false)
+            #expect(try file.readToEnd() == Data("image".utf8))
+        }
+    }
+
     @Test("error replies, a closed connection and a timeout have the same exit statuses as for other verbs")
-    func failures() throws {
+    func failures() async throws {
         let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"Not found","data":{"detail":"x"}}}"#
         for (answer, timeout, status) in [
             (refusal, .seconds(600), 3), ("{}", .seconds(600), 1), ("", .seconds(600), 5),
             (nil, .milliseconds(1), 6),
         ] as [(String?, Duration, CInt)] {
-            try withDirectory { directory in
+            try await withDirectory { directory in
                 _ = try FakeAgent(at: directory + "/sock", answers: answer)
-                let failure = #expect(throws: Failure.self) { _ = try copy(directory, timeout: timeout) }
-                #expect(failure?.status.rawValue == status, "\(failure?.message ?? "")")
+                let error = await #expect(throws: LarderClientError.self) {
+                    _ = try await copy(directory, timeout: timeout)
+                }
+                let failure = try Failure(#require(error))
+                #expect(failure.status.rawValue == status, "\(failure.message)")
                 #expect(try copied(directory) == Array("old".utf8))
             }
         }
