@@ -32,7 +32,7 @@ struct Examination: Sendable {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
             findings += ThreadCheck.findings(facts.info, service)
-            findings += AgentProblemCheck.findings(facts.info, service)
+            findings += AgentProblemCheck.findings(facts.info, service.reloadCommands(of: facts))
         }
         findings += settingsFindings
         findings += ClockCheck.findings(clock, agent.facts, service)

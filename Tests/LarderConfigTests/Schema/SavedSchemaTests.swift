@@ -28,7 +28,7 @@ struct SavedSchemaTests {
     func otherPath() throws {
         try scratch.write(#"{"$ref": "inner.json"}"#, to: "a.json")
         try scratch.write(#"{"type": "object"}"#, to: "inner.json")
-        saved.save(try file("a.json").read().schema.get())
+        #expect(saved.save(try file("a.json").read().schema.get()) == nil)
         for name in ["a.json", "b.json"] {
             let schema = try #require(saved.load(for: file(name, enforcement: .warn)), "\(name)")
             #expect(schema.document == ["$ref": "inner.json"])
@@ -43,7 +43,7 @@ struct SavedSchemaTests {
         #expect(saved.load(for: file("a.json"))?.document == ["maximum": 5])
         #expect(saved.load(for: file("b.json")) == nil)
         try scratch.write(#"{"maximum": 6}"#, to: "a.json")
-        saved.save(try file("a.json").read().schema.get())
+        #expect(saved.save(try file("a.json").read().schema.get()) == nil)
         #expect(
             scratch.text("state/schema.json")
                 == #"{"schema":"\#(scratch.at("a.json"))","\#(scratch.at("a.json"))":{"maximum":6}}"#)
@@ -52,7 +52,7 @@ struct SavedSchemaTests {
     @Test("a removed schema is not used again")
     func removal() throws {
         try scratch.write("true", to: "a.json")
-        saved.save(try file("a.json").read().schema.get())
+        #expect(saved.save(try file("a.json").read().schema.get()) == nil)
         saved.remove()
         #expect(saved.load(for: file("a.json")) == nil)
         saved.remove()

@@ -41,17 +41,17 @@ enum RightsCheck {
 
 /// Reports what the agent has listed as problems in `agent.info`.
 enum AgentProblemCheck {
-    static func findings(_ info: AgentInfo.Result, _ service: ServiceFacts = .another) -> [Finding] {
-        info.problems.map { finding($0, service) }
+    static func findings(_ info: AgentInfo.Result, _ reloadCommands: [String] = []) -> [Finding] {
+        info.problems.map { finding($0, reloadCommands) }
     }
 
-    private static func finding(_ problem: AgentInfo.Problem, _ service: ServiceFacts) -> Finding {
+    private static func finding(_ problem: AgentInfo.Problem, _ reloadCommands: [String]) -> Finding {
         switch problem.name {
         case "namespace":
             Finding(
                 .problem, SettingsCheck.name, "a namespace of the settings could not be opened, so it is not served",
                 detail: [problem.message],
-                advice: ["correct the cause, then reload the settings:"] + service.reloadCommands)
+                advice: ["correct the cause, then reload the settings:"] + reloadCommands)
         case "imageIndex":
             Finding(
                 .problem, ImageCheck.name, "the image cache cannot write its index to disk, so it keeps no new images",
@@ -64,7 +64,7 @@ enum AgentProblemCheck {
                 detail: [problem.message],
                 advice: [
                     "let the agent write to that directory, or name another one with --state-directory; then reload:"
-                ] + service.reloadCommands)
+                ] + reloadCommands)
         default: Finding(.problem, "agent", "\(problem.name): \(problem.message)")
         }
     }
