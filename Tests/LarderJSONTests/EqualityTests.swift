@@ -11,8 +11,9 @@ struct EqualityTests {
             ("[]", "[ ]"), ("{}", "{ }"),
         ])
     func same(left: String, right: String) throws {
-        #expect(try JSONValue(parsing: left) == JSONValue(parsing: right))
-        #expect(try JSONValue(parsing: right) == JSONValue(parsing: left))
+        let (left, right) = (try JSONValue(parsing: left), try JSONValue(parsing: right))
+        #expect(left == right && right == left)
+        #expect(JSONText(left).isEqual(to: right) && JSONText(right).isEqual(to: left))
     }
 
     @Test(
@@ -22,10 +23,13 @@ struct EqualityTests {
             ("[1,2]", "[2,1]"), ("[1]", "[1,1]"), ("[]", "[null]"), (#"{"a":1}"#, #"{"a":2}"#),
             (#"{"a":1}"#, #"{"b":1}"#), (#"{"a":1}"#, #"{"a":1,"b":1}"#), (#"{"a":null}"#, "{}"), (#""a""#, #""b""#),
             (#""1""#, "1"), ("\"\u{E9}\"", "\"e\u{301}\""), (#"{"a":[1,{"b":2}]}"#, #"{"a":[1,{"b":3}]}"#),
+            ("[1,2]", "[12]"), (#"{"a":{},"b":1}"#, #"{"a":{"b":1}}"#), (#""a\""#, #""a""#), (#"["\"]"#, #"["\a"]"#),
+            ("[[],1]", "[[1]]"), (#"["a"]"#, #"["a","b"]"#), (#"{"a":[]}"#, #"{"a":[[]]}"#),
         ])
     func different(left: String, right: String) throws {
-        #expect(try JSONValue(parsing: left) != JSONValue(parsing: right))
-        #expect(try JSONValue(parsing: right) != JSONValue(parsing: left))
+        let (left, right) = (try JSONValue(parsing: left), try JSONValue(parsing: right))
+        #expect(left != right && right != left)
+        #expect(!JSONText(left).isEqual(to: right) && !JSONText(right).isEqual(to: left))
     }
 
     @Test("long strings and numbers are compared to their end")
@@ -54,6 +58,7 @@ struct EqualityTests {
         let left = try JSONValue(parsing: text, maximumDepth: depth + 1)
         let right = try JSONValue(parsing: text + " ", maximumDepth: depth + 1)
         #expect(left == right)
+        #expect(JSONText(left).isEqual(to: right))
         #expect(left.compactBytes.count == text.utf8.count - 1)
         #expect(MergePatch.apply(right, to: left) == left)
         #expect(MergePatch.difference(from: left, to: right)?.compactText == "{}")

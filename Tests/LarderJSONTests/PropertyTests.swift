@@ -71,8 +71,13 @@ struct PropertyTests {
         for _ in 0..<400 {
             let value = try JSONValue(parsing: generator.document(depth: 2))
             #expect((value == previous) == Model(value).isEquivalent(to: Model(previous)))
+            #expect(JSONText(value).isEqual(to: previous) == (value == previous))
             let shuffled = Self.shuffled(value, &generator.random)
             #expect(shuffled == value)
+            #expect(JSONText(shuffled).isEqual(to: value) && JSONText(value).isEqual(to: shuffled))
+            if let part = previous.elements.first(where: { _ in true }) {
+                #expect(!JSONText(previous).isEqual(to: part) && !JSONText(part).isEqual(to: previous))
+            }
             previous = value
         }
     }

@@ -72,6 +72,9 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         self.init(segments)
     }
 
+    /// The memory of the path's text in bytes.
+    package var byteCount: Int { text.utf8.count }
+
     /// Whether this is the path of the whole document.
     public var isRoot: Bool { text.isEmpty }
 

@@ -37,10 +37,12 @@ enum Outcome<Result: WireResult> {
     /// The store or the subscription hub completes the request.
     /// - size: the memory that the reply takes
     /// - deadline: when the request fails unless it is completed first
-    /// - retainedBytes: the memory that the request retains while it waits, in addition to one copy of its parameters
+    /// - parameterBytes: the memory of the parameters that the request retains while it waits; nil if that is at most
+    ///   one copy of them (``JSONValue/detached()``)
+    /// - retainedBytes: the other memory that the request retains while it waits
     /// - begin: starts to wait, and returns a function that cancels the wait
     case later(
-        size: ReplySize, deadline: ReplyDeadline? = nil, retainedBytes: Int = 0,
+        size: ReplySize, deadline: ReplyDeadline? = nil, parameterBytes: Int? = nil, retainedBytes: Int = 0,
         begin: (Completion<Result>) -> Cancellation)
 }
 

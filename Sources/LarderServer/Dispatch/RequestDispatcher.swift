@@ -174,8 +174,9 @@ struct RequestDispatcher {
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
         case .task(let reply):
             try start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
-        case .later(let size, let deadline, let retainedBytes, let begin):
-            let bytes = retainedBytes + Self.retainedBytes(id: request.id, request.params)
+        case .later(let size, let deadline, let parameterBytes, let retainedBytes, let begin):
+            let parameterBytes = parameterBytes ?? request.params?.detachedMemory ?? 0
+            let bytes = retainedBytes + Self.retainedBytes(id: request.id, parameterBytes)
             let ticket = try self.begin(
                 request.id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
             let cancellation = begin(Completion(connection, ticket))
@@ -229,7 +230,7 @@ struct RequestDispatcher {
         let ticket: PendingRequests.Ticket
         let reservation: ReplyReservation?
         do throws(WireError) {
-            let bytes = reply.retainedBytes + Self.retainedBytes(id: id, params)
+            let bytes = reply.retainedBytes + Self.retainedBytes(id: id, params?.detachedMemory ?? 0)
             reservation = try reserve(reply.size, for: bytes)
             ticket = try begin(id, bytes, admission, lifetime, in: slot)
         } catch {
@@ -277,10 +278,10 @@ struct RequestDispatcher {
         }
     }
 
-    /// An upper bound of the memory that a pending request retains in bytes: its id, its parameters, of which a method
-    /// keeps at most one copy (``JSONValue/detached()``), and the state of the request.
-    private static func retainedBytes(id: RequestID?, _ params: JSONValue?) -> Int {
-        stateBytes + (id?.text.utf8.count ?? 0) + (params?.detachedMemory ?? 0)
+    /// An upper bound of the memory that a pending request retains in bytes: its id, its parameters, and the state of
+    /// the request.
+    private static func retainedBytes(id: RequestID?, _ parameterBytes: Int) -> Int {
+        stateBytes + (id?.text.utf8.count ?? 0) + parameterBytes
     }
 
     /// An upper bound of the memory of a pending request without parameters: the request, its closures and its task.

@@ -11,7 +11,7 @@ extension ConfigWait: Method {
         if let result = wait.result(in: publication.current) { return .now(result) }
         if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
         let deadline = wait.timeout.map { ReplyDeadline(time: $0, error: wait.timedOut) }
-        return .later(size: .small, deadline: deadline) { completion in
+        return .later(size: .small, deadline: deadline, parameterBytes: wait.retainedBytes) { completion in
             wait.begin { result in
                 hub.remove(wait)
                 // The reply is deferred, so that other connections are served first if a publication ends thousands of

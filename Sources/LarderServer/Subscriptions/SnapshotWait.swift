@@ -12,21 +12,40 @@ final class SnapshotWait {
     let publication: ConfigPublication
     let timeout: TimeAmount?
     private let path: JSONPath
-    private let condition: ConfigWait.Condition
+    private let condition: Condition
     /// Called with the result or an error when the wait ends; nil afterwards.
     private var onEnd: ((Result<ConfigWait.Result, WireError>) -> Void)?
+
+    private enum Condition {
+        // Values are kept as text. Parsed, they can take nine times the memory, and would retain the whole request.
+        case equals(JSONText)
+        case notEquals(JSONText)
+        case exists(Bool)
+        case revisionAtLeast(Int, epoch: String?)
+    }
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
         self.publication = publication
         timeout = parameters.timeoutMilliseconds.map { .milliseconds(Int64($0)) }
         path = parameters.path
-        // The value is detached from the request, because it would otherwise keep the whole request in memory.
         condition =
             switch parameters.condition {
-            case .equals(let value): .equals(value.detached())
-            case .notEquals(let value): .notEquals(value.detached())
-            case .exists, .revisionAtLeast: parameters.condition
+            case .equals(let value): .equals(JSONText(value))
+            case .notEquals(let value): .notEquals(JSONText(value))
+            case .exists(let isWanted): .exists(isWanted)
+            case .revisionAtLeast(let revision, let epoch): .revisionAtLeast(revision, epoch: epoch)
             }
+    }
+
+    /// The memory of the path and of the condition in bytes.
+    var retainedBytes: Int {
+        let bytes =
+            switch condition {
+            case .equals(let value), .notEquals(let value): value.count
+            case .exists: 0
+            case .revisionAtLeast(_, let epoch): epoch?.utf8.count ?? 0
+            }
+        return path.byteCount + bytes
     }
 
     /// The result if the condition holds, otherwise nil. No condition holds before the first snapshot.
@@ -41,8 +60,8 @@ final class SnapshotWait {
 
     private func isMet(by value: JSONValue?, _ revision: Int) -> Bool {
         switch condition {
-        case .equals(let wanted): value == wanted
-        case .notEquals(let unwanted): value != unwanted
+        case .equals(let wanted): value.map { wanted.isEqual(to: $0) } ?? false
+        case .notEquals(let unwanted): !(value.map { unwanted.isEqual(to: $0) } ?? false)
         case .exists(let isWanted): (value != nil) == isWanted
         // A revision of another epoch can never be reached. The condition then holds at once, so that the wait ends.
         case .revisionAtLeast(let wanted, let epoch):

@@ -120,30 +120,62 @@ struct ConnectionUsageTests {
     }
 
     @Test(
-        "a request that waits counts with the memory of its parsed parameters, which is many times the length of its line",
+        "a task that runs counts with the memory of its parsed parameters, which is many times the length of its line",
         arguments: ["0", "[]", #""""#, #"{"a":0}"#])
     func parsedParameters(element: String) async throws {
         let value = "[\(Array(repeating: element, count: 8000).joined(separator: ","))]"
         let bytes = try JSONValue(parsing: value).detached().documentMemory
-        var limits = Self.limits
-        limits.queuedBytesPerUser = 3 * bytes - 1
-        try await ConnectionFixture.with(limits: limits, peer: .stranger, access: Self.allRights) { client, _ in
-            for _ in 0..<4 {
-                try await client.send(
-                    #"{"id":"wait","method":"config.wait","params":{"path":"b","equals":\#(value)}}"# + "\n")
+        var methods = MethodRegistry.agent
+        let handler = MethodRegistry.Handler(lifetime: .connection, needsReply: false) {
+            (dispatcher, request, slot, _) throws(WireError) in
+            let end = AsyncStream<Never> { _ in }
+            let reply = TaskReply(size: .small) { () async throws(WireError) in
+                for await _ in end {}
+                return AgentPing.Result()
             }
-            let refused = try await Self.reply("wait", from: client)
+            try dispatcher.start(
+                reply, id: request.id, request.params, Admission("endless", .nothing), .connection, in: slot)
+        }
+        methods.add("endless", handler)
+        try await Self.expectCharge(
+            of: bytes...2 * bytes, for: #"{"id":"wait","method":"endless","params":{"value":\#(value)}}"#, methods)
+    }
+
+    @Test(
+        "a config.wait counts with the length of its value, because it does not retain the parsed value",
+        arguments: ["0", "[]", #""xxxx""#, #"{"a":0}"#])
+    func waits(element: String) async throws {
+        let value = "[\(Array(repeating: element, count: 8000).joined(separator: ","))]"
+        #expect(try JSONText(JSONValue(parsing: value)).count == value.utf8.count)
+        try await Self.expectCharge(
+            of: value.utf8.count...value.utf8.count * 5 / 4,
+            for: #"{"id":"wait","method":"config.wait","params":{"path":"b","equals":\#(value)}}"#)
+    }
+
+    /// Expects that each of several requests that wait is charged with a number of bytes, and that further ones are
+    /// refused, except for small ones.
+    private static func expectCharge(
+        of bytes: ClosedRange<Int>, for line: String, _ methods: MethodRegistry = .agent
+    ) async throws {
+        var limits = limits
+        limits.queuedBytesPerUser = 3 * bytes.lowerBound - 1
+        try await ConnectionFixture.with(methods, limits: limits, peer: .stranger, access: allRights) { client, _ in
+            for _ in 0..<4 { try await client.send(line + "\n") }
+            let refused = try await reply("wait", from: client)
             #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
-            // At least two requests wait.
-            var less = limits
-            less.queuedBytesPerUser = 2 * bytes - 1
-            #expect(client.usage.exceedsQueuedBytes(less))
+            // Two or three requests wait.
+            func exceeds(_ bytes: Int) -> Bool {
+                var less = limits
+                less.queuedBytesPerUser = bytes
+                return client.usage.exceedsQueuedBytes(less)
+            }
+            #expect(exceeds(2 * bytes.lowerBound - 1) && !exceeds(3 * bytes.upperBound))
             // A small request may wait even now.
             try await client.send(#"{"id":"small","method":"config.wait","params":{"path":"c","exists":true}}"# + "\n")
             try await client.send(#"{"method":"config.set","params":{"path":"c","value":1}}"# + "\n")
-            #expect(try await Self.reply("small", from: client)["result"]?["value"]?.int == 1)
+            #expect(try await reply("small", from: client)["result"]?["value"]?.int == 1)
             try await client.end()
-            #expect(Self.isUnused(client.usage))
+            #expect(isUnused(client.usage))
         }
     }
 
