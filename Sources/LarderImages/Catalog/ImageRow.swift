@@ -36,6 +36,13 @@ package struct ImageRow: Sendable, Hashable {
 
     package var key: ImageKey { ImageKey(keyText) }
 
+    /// The length of the row's texts in bytes.
+    package var textBytes: Int {
+        response.fields.lines.reduce(keyText.utf8.count + url.utf8.count) {
+            $0 + $1.name.utf8.count + $1.value.utf8.count
+        }
+    }
+
     /// The name of the credential with which the image was fetched, that is, the name of its origin. Nil if no
     /// credential was used.
     var credential: String? { Self.credential(keyText) }

@@ -59,6 +59,16 @@ struct ConnectionUsage {
         }
     }
 
+    /// Changes the memory that is reserved for a reply.
+    /// - Throws: a refusal if more memory is needed than the limit permits. The reservation is then unchanged.
+    func resize(_ reservation: ReplyReservation, to bytes: Int) throws(UsageRefusal) {
+        do throws(WireError) {
+            try reservation.resize(to: bytes, limits)
+        } catch {
+            throw UsageRefusal(limit: .queuedBytes, error: error)
+        }
+    }
+
     /// Reserves a place for a pending request, and charges the user for its memory until the request completes.
     /// - Parameters:
     ///   - bytes: the memory that the request retains while it is pending

@@ -54,8 +54,14 @@ enum ReplySize {
     case small
     /// The reply takes at most this number of bytes.
     case atMost(Int)
+    /// The closure reserves the memory. It runs in the task of the request, before its operation, and may prepare the
+    /// reply in portions, each after memory for it was reserved.
+    case reserved(@Sendable (ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation?)
+
     /// The closure returns an upper bound in bytes. It runs in the task of the request, before its operation.
-    case measured(@Sendable () async -> Int)
+    static func measured(_ measure: @escaping @Sendable () async -> Int) -> ReplySize {
+        .reserved { (usage) async throws(UsageRefusal) in try usage.reserveReply(await measure()) }
+    }
 }
 
 /// Cancels the work of a request, for the given reason. The work still completes the request unless the request's

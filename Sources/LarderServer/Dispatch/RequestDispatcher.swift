@@ -249,14 +249,12 @@ struct RequestDispatcher {
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
         let (eventLoop, usage) = (loop.eventLoop, connection.state.usage)
-        let measure: (@Sendable () async -> Int)? = if case .measured(let measure) = size { measure } else { nil }
         // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
         // arrival.
         let task = Task.immediate {
             var (reservation, refusal) = (reservation, UsageRefusal?.none)
-            if let measure {
-                let bytes = await measure()
-                do throws(UsageRefusal) { reservation = try usage.reserveReply(bytes) } catch { refusal = error }
+            if case .reserved(let reserve) = size {
+                do throws(UsageRefusal) { reservation = try await reserve(usage) } catch { refusal = error }
             }
             let value: Swift.Result<Value, WireError>
             do throws(WireError) {

@@ -106,16 +106,32 @@ final class UserUsage: Sendable {
     /// - Throws: `limitExceeded` if the user has another reservation, and the buffered bytes would exceed the limit
     func reserveReply(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> ReplyReservation {
         let isOnly = reservations.add(1, ordering: .relaxed).oldValue == 0
-        reserved.add(bytes, ordering: .relaxed)
-        let total = chargedBytes.add(bytes, ordering: .relaxed).newValue
-        if isOnly || total <= limits.queuedBytesPerUser { return ReplyReservation(bytes, self) }
-        endReservation(bytes)
+        do throws(WireError) {
+            try changeReserved(by: bytes, to: bytes, isOnly: isOnly, limits)
+        } catch {
+            reservations.subtract(1, ordering: .relaxed)
+            throw error
+        }
+        return ReplyReservation(bytes, self)
+    }
+
+    /// Changes the size of a reservation by `change` to `bytes`.
+    fileprivate func changeReserved(
+        by change: Int, to bytes: Int, isOnly: Bool, _ limits: ConnectionLimits
+    ) throws(WireError) {
+        reserved.add(change, ordering: .relaxed)
+        let total = chargedBytes.add(change, ordering: .relaxed).newValue
+        if change <= 0 || isOnly || total <= limits.queuedBytesPerUser { return }
+        chargedBytes.subtract(change, ordering: .relaxed)
+        reserved.subtract(change, ordering: .relaxed)
         throw WireError(
             .limitExceeded,
             "user \(user) would have more than \(limits.queuedBytesPerUser) bytes queued "
                 + "(limits.queuedBytesPerUser), because this reply may need \(bytes) bytes and others are being made; "
                 + "read the pending replies, then retry")
     }
+
+    fileprivate var hasOneReservation: Bool { reservations.load(ordering: .relaxed) == 1 }
 
     fileprivate func endReservation(_ bytes: Int) {
         chargedBytes.subtract(bytes, ordering: .relaxed)
@@ -197,12 +213,25 @@ final class DescriptorCount: Sendable {
 /// The charge ends when the last reference is released. A task that builds the reply keeps a reference, so that the
 /// memory stays charged if the client disconnects.
 final class ReplyReservation: Sendable {
-    let bytes: Int
+    private let size: Atomic<Int>
     private let user: UserUsage
 
-    fileprivate init(_ bytes: Int, _ user: UserUsage) { (self.bytes, self.user) = (bytes, user) }
+    fileprivate init(_ bytes: Int, _ user: UserUsage) {
+        size = Atomic(bytes)
+        self.user = user
+    }
 
     deinit { user.endReservation(bytes) }
+
+    var bytes: Int { size.load(ordering: .relaxed) }
+
+    /// Changes the number of reserved bytes. Called by one task at a time.
+    /// - Throws: `limitExceeded` if the reservation would grow, the user has another one, and the buffered bytes would
+    ///   exceed the limit. The reservation is then unchanged.
+    func resize(to bytes: Int, _ limits: ConnectionLimits) throws(WireError) {
+        try user.changeReserved(by: bytes - self.bytes, to: bytes, isOnly: user.hasOneReservation, limits)
+        size.store(bytes, ordering: .relaxed)
+    }
 }
 
 /// The users that have a connection, a request, a file or a reservation for a reply.

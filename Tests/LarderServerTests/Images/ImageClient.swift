@@ -63,6 +63,13 @@ final class ImageClient: Sendable {
         while await registry.traffic().requestsInFlight > 0 { await Task.yield() }
     }
 
+    /// Reserves memory for a reply to another connection of the agent's own user.
+    func reserveReply(_ bytes: Int, _ limits: ConnectionLimits) throws -> ReplyReservation {
+        guard let usage = registry.users.join(.own, limits) else { throw ImageFixture.Failure.socket }
+        defer { registry.users.leave(usage) }
+        return try usage.reserveReply(bytes, limits)
+    }
+
     /// Reads `count` lines and the descriptors that came with them.
     ///
     /// - Parameter takesDescriptors: false to call read(2), as a client without support for descriptors does

@@ -1,4 +1,5 @@
 import Foundation
+import LarderImages
 import LarderJSON
 import LarderProtocol
 import TestSupport
@@ -271,6 +272,35 @@ struct ConnectionUsageTests {
             for _ in 0..<2 { #expect(try await reply()["result"]?["failed"]?.int == 0) }
             try await prefetch(4, many)
             #expect(try await reply()["result"]?["held"]?.int == 1000)
+        }
+    }
+
+    @Test(
+        "image.list reserves memory for the images on its page; over the limit, it is refused at its first or a later image",
+        arguments: [1, 1_600_000, 4_000_000])
+    func listedImages(otherBytes: Int) async throws {
+        var limits = Self.limits
+        limits.queuedBytesPerUser = 4_000_000
+        try await ImageFixture.with(limits: limits) { fixture, client in
+            for number in 0..<200 {
+                let image = try await fixture.images.cache.image(ImageRequest(url: "http://h/\(number)"))
+                fixture.images.cache.release(image.digest)
+            }
+            let list = #"{"id":1,"method":"image.list","params":{"limit":1000}}"#
+            var other: ReplyReservation? = try client.reserveReply(otherBytes, limits)
+            let second = try await client.call(list)
+            if otherBytes == 1 {
+                #expect(second["result"]?["images"]?.count == 200)
+            } else {
+                #expect(second["error"]?["data"]?["name"]?.string == "limitExceeded")
+            }
+            withExtendedLifetime(other) {}
+            // The only large reply of a user is always made.
+            other = nil
+            let urls = try await client.call(list)["result"]?["images"]?.elements.compactMap { $0["url"]?.string }
+            #expect(Set(urls ?? []) == Set((0..<200).map { "http://h/\($0)" }))
+            let page = try await client.call(#"{"id":1,"method":"image.list","params":{"limit":100}}"#)["result"]
+            #expect(page?["images"]?.count == 100 && page?["next"]?.string != nil)
         }
     }
 

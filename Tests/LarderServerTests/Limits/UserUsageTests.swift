@@ -146,6 +146,11 @@ struct UserUsageTests {
         let second = try usage.reserveReply(60, Self.limits)
         let third = try usage.reserveReply(40, Self.limits)
         #expect(throws: WireError.self) { try usage.reserveReply(1, Self.limits) }
+        #expect(throws: WireError.self) { try second.resize(to: 61, Self.limits) }
+        #expect(usage.reservedBytes == 100 && second.bytes == 60)
+        try second.resize(to: 10, Self.limits)
+        try third.resize(to: 90, Self.limits)
+        #expect(usage.reservedBytes == 100)
         withExtendedLifetime((second, third)) {}
     }
 

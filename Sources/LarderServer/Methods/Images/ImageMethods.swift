@@ -77,28 +77,6 @@ extension ImageClear: Method {
     }
 }
 
-extension ImageList: Method {
-    /// An upper bound of the memory of an image in the reply: a URL of 8,192 bytes, and the other members.
-    private static let bytesOfImage = 10 * 1024
-
-    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (parameters, images) = (call.parameters, try call.server.imageService())
-        let rights = call.connection.rights
-        return .task(
-            TaskReply(size: .atMost(bytesOfImage * parameters.limit)) { () async throws(WireError) in
-                let (rows, next) = try await WireError.from { () async throws(ImageError) in
-                    var prefix: ImagePrefix?
-                    if let text = parameters.prefix { prefix = try ImagePrefix(text) }
-                    return try await images.cache.list(
-                        after: parameters.after, limit: parameters.limit, prefix: prefix)
-                }
-                // Images that the peer may not have are omitted, because even their URLs may be secret.
-                let shown = rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
-                return Result(images: shown.map { Entry($0, now: images.clock.now) }, next: next)
-            })
-    }
-}
-
 extension ImageRelease: Method {
     /// Releases a lease once. Several `image.get` requests of a connection can share a lease. Unless it expires first,
     /// it ends when it has been released once for each of these requests.
