@@ -52,26 +52,37 @@ struct ReferenceShortcuts {
 
     private mutating func replace() {
         for index in program.nodes.indices {
-            replace(&program.nodes[index].unevaluatedProperties)
-            replace(&program.nodes[index].unevaluatedItems)
+            let node = program.nodes[index]
+            program.nodes[index].unevaluatedProperties = target(of: node.unevaluatedProperties)
+            program.nodes[index].unevaluatedItems = target(of: node.unevaluatedItems)
         }
         for index in program.objects.indices {
-            replace(&program.objects[index].additional)
-            replace(&program.objects[index].propertyNames)
+            let rule = program.objects[index]
+            program.objects[index].additional = target(of: rule.additional)
+            program.objects[index].propertyNames = target(of: rule.propertyNames)
         }
         for index in program.arrays.indices {
-            replace(&program.arrays[index].items)
-            replace(&program.arrays[index].contains)
-            replace(program.arrays[index].prefix)
+            let rule = program.arrays[index]
+            program.arrays[index].items = target(of: rule.items)
+            program.arrays[index].contains = target(of: rule.contains)
+            replace(rule.prefix)
         }
-        for index in program.entries.indices { replace(&program.entries[index].node) }
-        for index in program.patternRules.indices { replace(&program.patternRules[index].node) }
-        for index in program.dependencies.indices { replace(&program.dependencies[index].node) }
+        for index in program.entries.indices {
+            program.entries[index].node = target(of: program.entries[index].node)
+        }
+        for index in program.patternRules.indices {
+            program.patternRules[index].node = target(of: program.patternRules[index].node)
+        }
+        for index in program.dependencies.indices {
+            program.dependencies[index].node = target(of: program.dependencies[index].node)
+        }
         for index in program.applicators.indices { replace(program.applicators[index].nodes) }
     }
 
-    private func replace(_ node: inout RuleIndex) {
-        if !node.isNone { node = RuleIndex(rawValue: targets[node.position]) }
+    /// The target is returned, because a method that changed a rule in place would need a copy of `self`. The change
+    /// would then copy the whole array of the rule.
+    private func target(of node: RuleIndex) -> RuleIndex {
+        node.isNone ? node : RuleIndex(rawValue: targets[node.position])
     }
 
     private mutating func replace(_ nodes: PoolRange) {

@@ -3,7 +3,7 @@
 
   parsers.py --larderd FILE
 
-Each case is a file of SIZE bytes, which `larder validate` or `larder restore` reads, or ten times as many bytes, which an
+Each case is a file of at least SIZE bytes, which `larder validate` or `larder restore` reads, or ten times as many bytes, which an
 agent receives: an SVG image or an event stream. The instructions of the same command or request with a small input are
 subtracted, so the figure is that of the bytes. Those of an image include its digest. The script exits with status 1 if a
 figure exceeds the limit of its case. A parser whose work grows with the square of the input exceeds each limit many times.
@@ -52,6 +52,10 @@ VALIDATIONS = (
     ("JSON5, escapes", 1000, "{}", "{a:'" + fill("\\u00e9") + "'}"),
     ("JSON5, nested elements", 9000, "{}", "{a:" + "[" * 60 + fill("1,") + "]" * 60 + "}"),
     ("JSON5, members", 5000, "{}", "{" + ",".join(f"a{number}:1" for number in range(SIZE // 8)) + "}"),
+    # So many that copying a table of the compiled schema for each member would exceed the limit.
+    ("schema, members", 4000,
+     json.dumps({"properties": {f"m{number:05}": {"properties": {"a": {"type": "integer"}}} for number in range(2000)}}),
+     "{}"),
     ("pattern, groups", 4000, schema(pattern="(" * 200 + "a" * (SIZE - 400) + ")" * 200), "{}"),
     ("pattern, names", 4500, schema(pattern="".join(f"(?<n{number}>a)" for number in range(SIZE // 10))), "{}"),
     ("pattern, classes", 6000, schema(pattern=fill("[\\W\\D]")), "{}"),
