@@ -22,19 +22,27 @@ struct OfficialSuiteTests {
             + "a variable-width lookbehind (ES2018)": "PCRE2 10.42 has only lookbehinds of fixed width",
     ]
 
+    /// The cases whose descriptions begin so are about formats, and labels of host names, that are not checked.
+    /// contrib/guides/schemas.md lists the formats that are.
+    static let unchecked = [
+        "optional/format/idn-email:", "optional/format/idn-hostname:", "optional/format/uri-template:",
+        "optional/format/hostname: validation of A-label (punycode) host names:",
+    ]
+
     @Test("the optional tests and format tests pass, except those that are known to fail")
     func optional() throws {
         var cases = 0
         var failures: [String] = []
         for (folder, assertFormats) in [("optional", false), ("optional/format", true)] {
             for testCase in try OfficialSuite.cases(in: folder) {
+                if Self.unchecked.contains(where: testCase.description.hasPrefix) { continue }
                 cases += 1
                 if OfficialSuite.failure(testCase, assertFormats: assertFormats) != nil {
                     failures.append("\(testCase)")
                 }
             }
         }
-        #expect(cases > 900)
+        #expect(cases > 700)
         #expect(failures.sorted() == Self.known.keys.sorted())
     }
 }

@@ -201,7 +201,7 @@ def schemas():
         yield '{"$schema":"http://json-schema.org/draft-07/schema#",' + part + "}" + values
     yield '{"$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},"unevaluatedProperties":false}' + values
     yield '{"$ref":"https://json-schema.org/draft/2020-12/schema"}\0{"properties":{"a":{"minLength":-1}}}\0{}'
-    for name in ("date", "date-time", "duration", "email", "hostname", "idn-hostname", "ipv6", "iri", "regex", "uri-template"):
+    for name in ("date", "date-time", "duration", "email", "hostname", "ipv6", "iri", "regex"):
         yield '{"items":{"format":"' + name + '"}}\0["2026-01-31T08:30:00Z","P1Y2M","a@b.example","xn--bcher-kva.example","::1"]'
 
 
@@ -214,7 +214,7 @@ def patterns():
 def names():
     for reference in ("../x?y#z", "//host/a/./b/../c", "?q", "#%41", "g;x=1/../y", "http:g", "./%2e%2e/a"):
         yield "http://user@host:80/b/c/d;p?q\0" + reference
-    yield from ("xn--bcher-kva.example", "xn--ux902716a", "b\u00fccher\u3002example", "xn--a.xn--0", "-a.b-", "\u05d0.\u0661")
+    yield from ("xn--bcher-kva.example", "b\u00fccher.example", "a..b", "-a.b-")
 
 
 def backups():

@@ -4,8 +4,8 @@
 /// The format `regex` is a pattern that this module supports.
 enum Format: String, CaseIterable, Sendable {
     case date, time, dateTime = "date-time", duration
-    case email, idnEmail = "idn-email", hostname, idnHostname = "idn-hostname", ipv4, ipv6
-    case uri, uriReference = "uri-reference", iri, iriReference = "iri-reference", uriTemplate = "uri-template"
+    case email, hostname, ipv4, ipv6
+    case uri, uriReference = "uri-reference", iri, iriReference = "iri-reference"
     case uuid, jsonPointer = "json-pointer", relativeJSONPointer = "relative-json-pointer", regex
 
     /// Whether a text in valid UTF-8 has this format.
@@ -18,15 +18,12 @@ enum Format: String, CaseIterable, Sendable {
         case .duration: return reader.duration() && reader.isAtEnd
         case .ipv4: return reader.ipv4() && reader.isAtEnd
         case .ipv6: return reader.ipv6() && reader.isAtEnd
-        case .email: return reader.email(international: false)
-        case .idnEmail: return reader.email(international: true)
-        case .hostname: return Hostname.isValid(text)
-        case .idnHostname: return Hostname.isValidInternational(text)
+        case .email: return reader.email()
+        case .hostname: return FormatReader.isHostname(text)
         case .uri: return URIText(text, isInternational: false).map(\.hasScheme) ?? false
         case .uriReference: return URIText(text, isInternational: false) != nil
         case .iri: return URIText(text, isInternational: true).map(\.hasScheme) ?? false
         case .iriReference: return URIText(text, isInternational: true) != nil
-        case .uriTemplate: return reader.uriTemplate()
         case .uuid: return reader.uuid() && reader.isAtEnd
         case .jsonPointer: return reader.jsonPointer()
         case .relativeJSONPointer: return reader.relativeJSONPointer()

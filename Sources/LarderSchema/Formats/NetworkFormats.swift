@@ -44,17 +44,26 @@ extension FormatReader {
         return isShortened ? groups <= 7 : groups == 8
     }
 
-    /// Whether the whole text is an email address: `Mailbox` in RFC 5321, section 4.1.2, extended by RFC 6531 if
-    /// `international` is true.
-    mutating func email(international: Bool) -> Bool {
-        guard let at = text.lastIndex(of: UInt8(ascii: "@")), at > 0, at <= 64 || international else { return false }
+    /// Whether a text is an ASCII host name (RFC 1123). Encoded labels (`xn--`) are not decoded.
+    static func isHostname(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard (1...253).contains(text.count) else { return false }
+        let hyphen = UInt8(ascii: "-")
+        return text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
+            (1...63).contains(label.count) && label.first != hyphen && label.last != hyphen
+                && label.allSatisfy { isLetter($0) || isDigit($0) || $0 == hyphen }
+        }
+    }
+
+    /// Whether the whole text is an email address: `Mailbox` in RFC 5321, section 4.1.2.
+    mutating func email() -> Bool {
+        guard let at = text.lastIndex(of: UInt8(ascii: "@")), (1...64).contains(at) else { return false }
         let domain = UnsafeBufferPointer(rebasing: text[(at + 1)...])
-        let isLocalPartValid = skip("\"") ? quotedString() : dotAtom(international)
+        let isLocalPartValid = skip("\"") ? quotedString() : dotAtom()
         guard isLocalPartValid, index == at else { return false }
         if domain.first == UInt8(ascii: "["), domain.last == UInt8(ascii: "]") {
             return Self.isAddressLiteral(UnsafeBufferPointer(rebasing: domain.dropFirst().dropLast()))
         }
-        return international ? Hostname.isValidInternational(domain) : Hostname.isValid(domain)
+        return Self.isHostname(domain)
     }
 
     private static func isAddressLiteral(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
@@ -81,9 +90,9 @@ extension FormatReader {
         return false
     }
 
-    private mutating func dotAtom(_ international: Bool) -> Bool {
+    private mutating func dotAtom() -> Bool {
         repeat {
-            guard skip(while: { Self.isAtomText($0) || (international && $0 >= 0x80) }) > 0 else { return false }
+            guard skip(while: Self.isAtomText) > 0 else { return false }
         } while skip(".")
         return true
     }

@@ -41,10 +41,6 @@ def schema(**keywords):
     return json.dumps({"$schema": "META", "properties": {"a": keywords}})
 
 
-# A host name of the maximum length, whose labels decode to as many characters as possible.
-LABELS = ".".join(["xn--" + "a" * 58] * 4)
-INTERNATIONAL = ".".join(["\u00e9" * 20] * 4)
-
 # The name of a case, the permitted instructions for each byte (about twice the recorded ones), schema and document.
 VALIDATIONS = (
     ("JSON5, duplicate names", 10_000, "{}", "{" + fill("a:1,") + "}"),
@@ -61,9 +57,6 @@ VALIDATIONS = (
     ("pattern, classes", 6000, schema(pattern=fill("[\\W\\D]")), "{}"),
     # The steps of all searches of a validation have a common limit, whatever the text.
     ("pattern, search with many ways", 45_000, schema(pattern="^(a+)+$"), '{"a":"' + fill("a") + 'b"}'),
-    ("Punycode", 600, schema(items={"format": "hostname"}), json.dumps({"a": [LABELS] * (SIZE // len(LABELS))})),
-    ("host names, international", 4000, schema(items={"format": "idn-hostname"}),
-     json.dumps({"a": [INTERNATIONAL] * (SIZE // 90)}, ensure_ascii=False)),
     ("URI, text", 800, schema(format="uri-reference"), '{"a":"' + fill("a/../") + '"}'),
     ("URI, dot segments", 2500, '{"$id":"http://h/' + fill("a/../") + '"}', "{}"),
 )
