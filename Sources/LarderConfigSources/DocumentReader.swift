@@ -23,25 +23,7 @@ struct DocumentReader: Sendable {
     /// Reads the configuration from a body. Parses it outside any actor.
     /// - Throws: `rejected` if the body is not a configuration; `upstreamFailed` if it reports an error of the origin
     func document(in body: [UInt8], validator: Validator?) async throws(ConfigError) -> SourceDocument {
-        try document(in: try await parse(body), validator: validator)
-    }
-
-    /// Parses a body outside any actor.
-    /// - Throws: `rejected` if it is not JSON; `cancelled` if the task is cancelled
-    @concurrent
-    func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
-        do {
-            return try JSONValue(parsing: body) { Task.isCancelled }
-        } catch is CancellationError {
-            throw ConfigError(.cancelled, "the response of \(location) was not parsed; the request was cancelled")
-        } catch {
-            throw ConfigError(.rejected, "\(location) did not return JSON: \(error)")
-        }
-    }
-
-    /// Reads the configuration from a parsed body.
-    /// - Throws: the errors of ``document(in:validator:)-([UInt8],_)``
-    func document(in answer: JSONValue, validator: Validator?) throws(ConfigError) -> SourceDocument {
+        let answer = try await parse(body)
         let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
         let value = answerPath.map { answer.value(at: $0) } ?? answer
         if let errors, partialData == .refuse || value?.kind != .object {
@@ -57,6 +39,19 @@ struct DocumentReader: Sendable {
                 .rejected, "the response of \(location) has no value at \"\(answerPath)\"; correct answerPath")
         }
         return try document(value, "has at \"\(answerPath)\"", validator)
+    }
+
+    /// Parses a body outside any actor.
+    /// - Throws: `rejected` if it is not JSON; `cancelled` if the task is cancelled
+    @concurrent
+    private func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
+        do {
+            return try JSONValue(parsing: body) { Task.isCancelled }
+        } catch is CancellationError {
+            throw ConfigError(.cancelled, "the response of \(location) was not parsed; the request was cancelled")
+        } catch {
+            throw ConfigError(.rejected, "\(location) did not return JSON: \(error)")
+        }
     }
 
     private func document(

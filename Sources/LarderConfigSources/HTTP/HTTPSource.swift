@@ -28,21 +28,34 @@ struct HTTPSource: ConfigSource {
             maximumBytes: configuration.maximumBytes)
         if occasion == .awaiting, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
-        let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
+        let isGraphQL = GraphQL.isRequest(url: configuration.url, body: configuration.body)
         let reader = DocumentReader(
             location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
-            hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
+            hasErrorsMember: configuration.answerPath != nil || isGraphQL, partialData: configuration.partialData,
             versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
-        if let graphQL {
-            return try await GraphQLExchange(fetcher: fetcher, reader: reader, request: graphQL)
-                .answer(to: request)
+        if isGraphQL {
+            request.readsProblems = true
+            if !request.headers.contains(where: { $0.name.lowercased() == "accept" }) {
+                request.headers.append(("Accept", GraphQL.accept))
+            }
         }
         switch try await fetcher.answer(to: request) {
         case .waitEnded: return .waitEnded
         case .unchanged, .response(.notModified): return .notModified
         case .response(.document(let answer)):
             return .document(try await reader.document(in: answer.body, validator: answer.validator))
-        case .response(.problem(let error, _)): throw ConfigError(error)
+        case .response(.problem(let error, let answer)):
+            // A body with another media type may come from a proxy, so it is not evaluated.
+            guard answer.metadata.mediaType == GraphQL.mediaType else { throw ConfigError(error) }
+            if 200..<300 ~= answer.metadata.status {
+                return .document(try await reader.document(in: answer.body, validator: answer.validator))
+            }
+            guard let errors = (try? JSONValue(parsing: answer.body)).flatMap(GraphQLErrors.init) else {
+                throw ConfigError(error)
+            }
+            throw ConfigError(
+                .upstreamFailed, "\(error.message): \(errors.text(without: reader.secrets))",
+                retryAfter: error.retryAfter)
         }
     }
 

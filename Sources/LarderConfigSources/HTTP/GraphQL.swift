@@ -1,4 +1,22 @@
+import FoundationEssentials
 import LarderJSON
+
+/// GraphQL requests, as in "GraphQL over HTTP", a working draft of the GraphQL Foundation.
+enum GraphQL {
+    /// The media type of a GraphQL response. A body of this type is a GraphQL response even if the HTTP status is an
+    /// error.
+    static let mediaType = "application/graphql-response+json"
+    /// The value of `Accept`.
+    static let accept = "\(mediaType), application/json"
+
+    /// Whether a request has a text `query` in its body or, if it has no body, a `query` in its URL whose value looks
+    /// like a GraphQL document. Every document has a selection set in braces.
+    static func isRequest(url: String, body: [UInt8]?) -> Bool {
+        if let body { return (try? JSONValue(parsing: body))?.member("query")?.string != nil }
+        let items = URLComponents(string: url)?.queryItems ?? []
+        return items.contains { $0.name == "query" && $0.value?.contains("{") == true }
+    }
+}
 
 /// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2). If `errors` is neither a list nor
 /// null, its value counts as a single error, because some servers do not send a list.
@@ -6,27 +24,15 @@ struct GraphQLErrors: Sendable {
     private let count: Int
     /// The first message that is not empty; nil if no error has one.
     private let message: String?
-    /// Whether the server reports that it does not know the hash of the persisted query.
-    let isPersistedQueryUnknown: Bool
-    /// Whether the server reports that it does not support persisted queries.
-    let isPersistingUnsupported: Bool
 
     /// Returns nil if the response has no errors: no member `errors`, null or an empty list.
     init?(in response: JSONValue) {
         guard let errors = response.member("errors"), !errors.isNull else { return nil }
         let list = errors.kind == .array ? Array(errors.elements) : [errors]
         if list.isEmpty { return nil }
-        let messages = list.compactMap(Self.message)
-        let codes = list.compactMap { $0.member("extensions")?.member("code")?.string }
         count = list.count
-        message = messages.first { !$0.isEmpty }
-        isPersistedQueryUnknown =
-            messages.contains("PersistedQueryNotFound") || codes.contains("PERSISTED_QUERY_NOT_FOUND")
-        isPersistingUnsupported =
-            messages.contains("PersistedQueryNotSupported") || codes.contains("PERSISTED_QUERY_NOT_SUPPORTED")
+        message = list.lazy.compactMap { $0.string ?? $0.member("message")?.string }.first { !$0.isEmpty }
     }
-
-    private static func message(_ error: JSONValue) -> String? { error.string ?? error.member("message")?.string }
 
     /// Returns the number of errors and the first message on one line. Secrets of the request are removed from the
     /// message.
