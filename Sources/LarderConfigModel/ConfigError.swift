@@ -2,38 +2,29 @@ package import LarderJSON
 
 /// An error in an operation on the configuration.
 package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of an error. Kinds may be added.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String {
-            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound, conflict
-            case schemaViolation
-        }
-
-        private let kind: Kind
-
+    /// The kind of an error.
+    package enum Code: String, Sendable {
         /// The source returned no usable response.
-        package static let upstreamFailed = Self(kind: .upstreamFailed)
+        case upstreamFailed
         /// A document or value was refused: for example, it is not a JSON object, is too large, is older than the
         /// current document, or would remove too many members.
-        package static let rejected = Self(kind: .rejected)
+        case rejected
         /// The state directory could not store the change.
-        package static let storageFailed = Self(kind: .storageFailed)
+        case storageFailed
         /// The caller cancelled the request before it took effect.
-        package static let cancelled = Self(kind: .cancelled)
+        case cancelled
         /// The namespace is stopping, or its settings changed during the request.
-        package static let stopped = Self(kind: .stopped)
+        case stopped
         /// The change is impossible in the current configuration, such as an override inside an array.
-        package static let invalidChange = Self(kind: .invalidChange)
+        case invalidChange
         /// The path of the change is locked in the settings.
-        package static let locked = Self(kind: .locked)
+        case locked
         /// No snapshot of the requested revision is kept.
-        package static let notFound = Self(kind: .notFound)
+        case notFound
         /// The condition of the change does not hold; nothing was changed.
-        package static let conflict = Self(kind: .conflict)
+        case conflict
         /// The resulting configuration would violate the schema of the namespace; nothing was changed.
-        package static let schemaViolation = Self(kind: .schemaViolation)
-
-        package var description: String { kind.rawValue }
+        case schemaViolation
     }
 
     package let code: Code

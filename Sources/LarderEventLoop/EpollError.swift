@@ -1,16 +1,11 @@
 /// The error thrown if an event loop cannot be started or a descriptor cannot be watched.
 public struct EpollError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of error. New kinds may be added.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String { case cannotStart, cannotWatch }
-        private let kind: Kind
-
+    /// The kind of error.
+    public enum Code: String, Sendable {
         /// The kernel cannot create another thread or descriptor.
-        public static let cannotStart = Self(kind: .cannotStart)
+        case cannotStart
         /// The kernel cannot watch another descriptor.
-        public static let cannotWatch = Self(kind: .cannotWatch)
-
-        public var description: String { kind.rawValue }
+        case cannotWatch
     }
 
     public let code: Code

@@ -2,24 +2,14 @@ import Glibc
 
 /// Why socket activation or a notification of the service manager failed.
 package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Value: String {
-            case activationFailed
-            case notAStreamListener
-            case notificationFailed
-        }
-
-        private let value: Value
-
+    /// The kind of failure.
+    package enum Code: String, Sendable {
         /// The passed descriptors cannot be adopted (`sd_listen_fds_with_names(3)`).
-        package static let activationFailed = Code(value: .activationFailed)
+        case activationFailed
         /// A passed descriptor is not a listening Unix stream socket.
-        package static let notAStreamListener = Code(value: .notAStreamListener)
+        case notAStreamListener
         /// A notification cannot be sent to the service manager (`sd_notify(3)`).
-        package static let notificationFailed = Code(value: .notificationFailed)
-
-        package var description: String { value.rawValue }
+        case notificationFailed
     }
 
     package let code: Code

@@ -2,45 +2,34 @@ import Glibc
 
 /// Why a file or a directory of files cannot be used as a document.
 package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. More kinds may be added; compare with the static members.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String {
-            case notFound, parentMissing, permissionDenied, notAFile, tooLarge, tooMany, empty, invalidJSON, notAnObject
-            case unstable, exposed, ioFailed, cancelled
-        }
-
-        private let kind: Kind
-
-        private init(_ kind: Kind) { self.kind = kind }
-
+    /// The kind of failure.
+    package enum Code: String, Sendable {
         /// The file does not exist, or its symbolic link is dangling.
-        package static let notFound = Code(.notFound)
+        case notFound
         /// Neither the directory nor its parent exists. The path is wrong, or a file system is not mounted.
-        package static let parentMissing = Code(.parentMissing)
+        case parentMissing
         /// The agent is not allowed to read the file or directory.
-        package static let permissionDenied = Code(.permissionDenied)
+        case permissionDenied
         /// The path is not a regular file, or not a directory if one is expected.
-        package static let notAFile = Code(.notAFile)
+        case notAFile
         /// The file, or all files of the directory together, have more bytes than allowed.
-        package static let tooLarge = Code(.tooLarge)
+        case tooLarge
         /// The directory has more files than allowed.
-        package static let tooMany = Code(.tooMany)
+        case tooMany
         /// The file has no bytes, or the directory has no files.
-        package static let empty = Code(.empty)
+        case empty
         /// The file is not JSON, or not JSON5 if its name ends with `.json5`; see ``FileReadError/line``.
-        package static let invalidJSON = Code(.invalidJSON)
+        case invalidJSON
         /// The file is JSON, but not an object.
-        package static let notAnObject = Code(.notAnObject)
+        case notAnObject
         /// The file or directory changed during every attempt to read it.
-        package static let unstable = Code(.unstable)
+        case unstable
         /// The file contains a secret, and other users can read or change the file.
-        package static let exposed = Code(.exposed)
+        case exposed
         /// A system call failed in another way; see ``FileReadError/errno``.
-        package static let ioFailed = Code(.ioFailed)
+        case ioFailed
         /// The content is not needed any more.
-        package static let cancelled = Code(.cancelled)
-
-        package var description: String { kind.rawValue }
+        case cancelled
     }
 
     package let code: Code

@@ -3,71 +3,59 @@ package import LarderUpstream
 
 /// An error of the image cache. Its message says what failed and what to do next.
 package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of error. New kinds may be added, so compare with the static members.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String {
-            case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
-            case tooLarge, lengthDisagrees, digestDisagrees, fileChanged, unusableFile, noRoom, damagedBlob,
-                storageFailed, indexDamaged,
-                newerIndex, cacheInUse
-            case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, denied, timeout, cancelled,
-                shuttingDown
-        }
-        private let kind: Kind
-
+    /// The kind of error.
+    package enum Code: String, Sendable {
         /// The bytes are not an image. The message names the format that they resemble.
-        package static let notAnImage = Self(kind: .notAnImage)
+        case notAnImage
         /// The bytes are an image of a type that is not supported.
-        package static let unsupportedType = Self(kind: .unsupportedType)
+        case unsupportedType
         /// The settings exclude this image type.
-        package static let excludedType = Self(kind: .excludedType)
+        case excludedType
         /// The header contradicts itself or the rules of the format.
-        package static let damagedImage = Self(kind: .damagedImage)
+        case damagedImage
         /// The bytes end before the image does.
-        package static let truncatedImage = Self(kind: .truncatedImage)
+        case truncatedImage
         /// The decoded image would have more pixels than the limit.
-        package static let tooManyPixels = Self(kind: .tooManyPixels)
+        case tooManyPixels
         /// The image has more bytes than the limit for one image.
-        package static let tooLarge = Self(kind: .tooLarge)
+        case tooLarge
         /// The body is shorter or longer than its declared length.
-        package static let lengthDisagrees = Self(kind: .lengthDisagrees)
+        case lengthDisagrees
         /// The SHA-256 of the body differs from the expected one.
-        package static let digestDisagrees = Self(kind: .digestDisagrees)
+        case digestDisagrees
         /// The client's file changed while it was read.
-        package static let fileChanged = Self(kind: .fileChanged)
+        case fileChanged
         /// The client's file is not in memory or cannot be read.
-        package static let unusableFile = Self(kind: .unusableFile)
+        case unusableFile
         /// The limits of the cache or the disk leave no room. Cached images are not affected.
-        package static let noRoom = Self(kind: .noRoom)
+        case noRoom
         /// The file of a cached image was missing or damaged. A damaged file was removed.
-        package static let damagedBlob = Self(kind: .damagedBlob)
+        case damagedBlob
         /// The cache directory could not be read or written.
-        package static let storageFailed = Self(kind: .storageFailed)
+        case storageFailed
         /// The index database is damaged. ``ImageIndex/open(in:now:)`` restores it at the next start.
-        package static let indexDamaged = Self(kind: .indexDamaged)
+        case indexDamaged
         /// A newer version of the agent wrote the index.
-        package static let newerIndex = Self(kind: .newerIndex)
+        case newerIndex
         /// Another process has locked the cache directory.
-        package static let cacheInUse = Self(kind: .cacheInUse)
+        case cacheInUse
         /// The URL cannot be fetched: it is not absolute, its scheme is not `http` or `https`, or URL parsers may
         /// disagree about its host.
-        package static let invalidURL = Self(kind: .invalidURL)
+        case invalidURL
         /// The host of the URL, or of a redirect, has an address that the settings do not allow.
-        package static let forbiddenAddress = Self(kind: .forbiddenAddress)
+        case forbiddenAddress
         /// The origin cannot be reached, and no usable image is cached.
-        package static let offline = Self(kind: .offline)
+        case offline
         /// The origin was reached but sent no usable response. See ``ImageError/cause``.
-        package static let upstreamFailed = Self(kind: .upstreamFailed)
+        case upstreamFailed
         /// The request forbids the network, and no usable image is cached.
-        package static let notHeld = Self(kind: .notHeld)
+        case notHeld
         /// The client is not permitted to have the image, or lost the permission during the request.
-        package static let denied = Self(kind: .denied)
+        case denied
         /// The deadline of the request has passed. The download may continue for other requests.
-        package static let timeout = Self(kind: .timeout)
-        package static let cancelled = Self(kind: .cancelled)
-        package static let shuttingDown = Self(kind: .shuttingDown)
-
-        package var description: String { kind.rawValue }
+        case timeout
+        case cancelled
+        case shuttingDown
     }
 
     package let code: Code

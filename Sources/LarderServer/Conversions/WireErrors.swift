@@ -60,9 +60,9 @@ extension WireError {
         case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
             .lengthDisagrees, .digestDisagrees, .fileChanged:
-            self.init(.imageRefused, error.message, reason: error.code.description)
+            self.init(.imageRefused, error.message, reason: error.code.rawValue)
         case .noRoom: self.init(.noRoom, error.message)
-        case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.description)
+        case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.rawValue)
         case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)
         case .denied: self.init(.denied, error.message)
         case .timeout: self.init(.timeout, error.message)

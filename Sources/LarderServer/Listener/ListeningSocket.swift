@@ -38,7 +38,6 @@ package final class ListeningSocket: Sendable {
     /// - Parameters:
     ///   - mode: the permission bits of the socket file. Users with write permission may connect (unix(7)).
     ///   - group: the name or id of the group that owns the file; nil for the group of the process
-    /// - Throws: `alreadyRunning` or `cannotListen`
     package init(path: String, mode: UInt32, group: String?) throws(ServerError) {
         self.path = path
         isActivated = false
@@ -87,7 +86,6 @@ package final class ListeningSocket: Sendable {
         } catch {
             if case .failed(let error) = error { throw failure("lock", lockPath, error) }
             throw ServerError(
-                .alreadyRunning,
                 "another agent is starting or running on \(socket); stop it, or choose another path with --socket")
         }
     }
@@ -98,14 +96,13 @@ package final class ListeningSocket: Sendable {
         guard lstat(path, &information) == 0 else { return }
         guard information.st_mode & S_IFMT == S_IFSOCK else {
             throw ServerError(
-                .cannotListen, "\(path) exists but is not a socket; remove it, or choose another path with --socket")
+                "\(path) exists but is not a socket; remove it, or choose another path with --socket")
         }
         let probe = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard probe >= 0 else { throw failure("create a socket for", path) }
         defer { close(probe) }
         if try withAddress(path, { connect(probe, $0, $1) }) == 0 {
             throw ServerError(
-                .alreadyRunning,
                 "another agent is listening on \(path); stop it, or choose another path with --socket")
         }
         guard errno == ECONNREFUSED else { throw failure("probe", path) }
@@ -133,7 +130,7 @@ package final class ListeningSocket: Sendable {
     private static func setGroup(_ path: String, to group: String, mode: UInt32) throws(ServerError) {
         guard let number = gid_t(group) ?? getgrnam(group)?.pointee.gr_gid else {
             throw ServerError(
-                .cannotListen, "group \"\(group)\" does not exist (socket.group); create it, or name another group")
+                "group \"\(group)\" does not exist (socket.group); create it, or name another group")
         }
         guard chown(path, uid_t.max, number) == 0 else {
             throw failure("set group \"\(group)\" on", path)
@@ -148,7 +145,7 @@ package final class ListeningSocket: Sendable {
         let bytes = Array(path.utf8)
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
             throw ServerError(
-                .cannotListen, "the socket path \(path) has \(bytes.count) bytes; use at most 107 (unix(7))")
+                "the socket path \(path) has \(bytes.count) bytes; use at most 107 (unix(7))")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         return withUnsafePointer(to: &address) {
@@ -175,6 +172,14 @@ package final class ListeningSocket: Sendable {
     }
 
     private static func failure(_ action: String, _ path: String, _ error: Errno = .current) -> ServerError {
-        ServerError(.cannotListen, "cannot \(action) \(path): \(error)")
+        ServerError("cannot \(action) \(path): \(error)")
     }
+}
+
+/// The error thrown if the server cannot listen.
+package struct ServerError: Error, Sendable, CustomStringConvertible {
+    /// A text in one line: what happened and what to do.
+    package let description: String
+
+    fileprivate init(_ description: String) { self.description = description }
 }

@@ -2,42 +2,26 @@ import LarderJSON5
 
 /// Why a settings file, or a default path from the environment, cannot be used.
 package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Value: String {
-            case fileNotFound
-            case fileUnreadable
-            case fileTooLarge
-            case syntax
-            case duplicateMember
-            case unknownMember
-            case wrongType
-            case invalidValue
-            case noDefaultPath
-        }
-
-        private let value: Value
-
+    /// The kind of failure.
+    package enum Code: String, Sendable {
         /// The file does not exist.
-        package static let fileNotFound = Code(value: .fileNotFound)
+        case fileNotFound
         /// The file exists but cannot be read.
-        package static let fileUnreadable = Code(value: .fileUnreadable)
+        case fileUnreadable
         /// The file is larger than ``Settings/maxFileBytes``.
-        package static let fileTooLarge = Code(value: .fileTooLarge)
+        case fileTooLarge
         /// The text is not JSON5 in UTF-8.
-        package static let syntax = Code(value: .syntax)
+        case syntax
         /// A member occurs twice in one object.
-        package static let duplicateMember = Code(value: .duplicateMember)
+        case duplicateMember
         /// A member is not a setting.
-        package static let unknownMember = Code(value: .unknownMember)
+        case unknownMember
         /// A value has the wrong type.
-        package static let wrongType = Code(value: .wrongType)
+        case wrongType
         /// A value has the right type but is invalid, or a required value is missing.
-        package static let invalidValue = Code(value: .invalidValue)
+        case invalidValue
         /// The environment does not determine a default path.
-        package static let noDefaultPath = Code(value: .noDefaultPath)
-
-        package var description: String { value.rawValue }
+        case noDefaultPath
     }
 
     package let code: Code

@@ -51,61 +51,48 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
 }
 
 extension UpstreamError {
-    /// A kind of failure. More kinds may be added; compare with the static members.
-    package struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String {
-            case invalidURL, forbiddenAddress, invalidRequest, connectFailed, tlsFailed, timeout, tooSlow,
-                connectionClosed
-            case truncated, malformedAnswer, unsupportedEncoding, tooLarge, empty, status
-            case tooManyRedirects, invalidRedirect, cancelled, shutDown, other
-        }
-
-        private let kind: Kind
-
-        private init(_ kind: Kind) { self.kind = kind }
-
+    /// A kind of failure.
+    package enum Code: String, Sendable {
         /// The URL is not a valid absolute `http` or `https` URL, or it contains credentials.
-        package static let invalidURL = Code(.invalidURL)
+        case invalidURL
         /// The host of the URL, or of the target of a redirect, has no address that the settings allow.
-        package static let forbiddenAddress = Code(.forbiddenAddress)
+        case forbiddenAddress
         /// A header field, or another option of the request, is invalid.
-        package static let invalidRequest = Code(.invalidRequest)
+        case invalidRequest
         /// The name did not resolve, or the connection was refused or timed out.
-        package static let connectFailed = Code(.connectFailed)
+        case connectFailed
         /// The TLS handshake failed, most often because of a certificate.
-        package static let tlsFailed = Code(.tlsFailed)
+        case tlsFailed
         /// The origin was silent for too long, or the whole response took too long.
-        package static let timeout = Code(.timeout)
+        case timeout
         /// The body arrived more slowly than ``FetchTimeouts`` allows.
-        package static let tooSlow = Code(.tooSlow)
+        case tooSlow
         /// The connection ended before the response began.
-        package static let connectionClosed = Code(.connectionClosed)
+        case connectionClosed
         /// The response ended early.
-        package static let truncated = Code(.truncated)
+        case truncated
         /// The response is not HTTP, or does not fit the request.
-        package static let malformedAnswer = Code(.malformedAnswer)
+        case malformedAnswer
         /// The body has a content coding that was not requested, or is not validly encoded.
-        package static let unsupportedEncoding = Code(.unsupportedEncoding)
+        case unsupportedEncoding
         /// The body, after decoding, or its declared length exceeds ``FetchRequest/maximumBytes``.
-        package static let tooLarge = Code(.tooLarge)
+        case tooLarge
         /// The response has a success status but no body.
-        package static let empty = Code(.empty)
+        case empty
         /// The status code means that there is no document; see ``UpstreamError/status``.
-        package static let status = Code(.status)
-        package static let tooManyRedirects = Code(.tooManyRedirects)
+        case status
+        case tooManyRedirects
         /// The redirect has no usable target, leads from `https` to `http`, or would change the method or origin of a
         /// POST.
-        package static let invalidRedirect = Code(.invalidRedirect)
-        package static let cancelled = Code(.cancelled)
+        case invalidRedirect
+        case cancelled
         /// The fetcher was shut down.
-        package static let shutDown = Code(.shutDown)
+        case shutDown
         /// Any other failure; the message contains the error text of the library.
-        package static let other = Code(.other)
-
-        package var description: String { kind.rawValue }
+        case other
 
         fileprivate var isRetryable: Bool {
-            switch kind {
+            switch self {
             case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer,
                 .empty,
                 .cancelled, .other:

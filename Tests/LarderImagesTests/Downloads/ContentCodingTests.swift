@@ -106,7 +106,7 @@ struct ContentCodingTests {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run { fixture in
                     let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
-                    #expect(error.map { "\($0.cause?.code.description ?? "")" } == cause)
+                    #expect(error.map { "\($0.cause?.code.rawValue ?? "")" } == cause)
                     #expect(!server.requests.contains { $0.lowercased().contains("\r\nrange:") })
                     #expect(fixture.isEmpty)
                 }
