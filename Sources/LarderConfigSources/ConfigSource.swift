@@ -3,8 +3,6 @@ package import LarderHTTPSemantics
 
 /// A source of a namespace's remote layer.
 package protocol ConfigSource: Sendable {
-    /// The name of the kind in settings and status, such as `http` or `file`.
-    var kind: String { get }
     /// The URL without user information, or the path, for status and logs.
     var location: String { get }
     /// Identifies the source in all that is remembered of its documents; see ``SourceIdentity``.

@@ -98,12 +98,9 @@ struct EpochFile: Equatable {
     var epoch: String
     /// Empty if there is no record.
     var identity: String
+}
 
-    init(epoch: String, identity: String) {
-        self.epoch = epoch
-        self.identity = identity
-    }
-
+extension EpochFile {
     /// Parses a file; nil if it does not begin with an epoch.
     init?(_ bytes: [UInt8]) {
         let line = bytes.prefix { $0 != 0x0A }

@@ -1,4 +1,4 @@
-import LarderConfigSources
+@testable import LarderConfigSources
 import LarderJSON
 import Testing
 

@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderConfigSources
+@testable import LarderConfigSources
 import LarderJSON
 import LarderSettings
 import Testing

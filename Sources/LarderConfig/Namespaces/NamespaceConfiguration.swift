@@ -6,9 +6,9 @@ package import LarderJSON
 package struct NamespaceConfiguration: Sendable, Equatable {
     package var name: String
     /// Whether changes by clients are on disk before they are acknowledged.
-    package var durability: Durability
+    package var durability = Durability.full
     /// The maximum size of a document, and of all overrides together, in bytes.
-    package var maximumBytes: Int
+    package var maximumBytes = 16 << 20
     /// The maximum percentage of the remote document's members that a new document may remove unless it is forced; nil
     /// for no limit.
     package var maximumDeletion: Int?
@@ -17,48 +17,36 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     /// The directory of the administrator's files; nil for no host layer.
     @ComparedAsBytes package var hostDirectory: String?
     /// Whether the settings name ``hostDirectory``. Otherwise it is the default directory, which may be missing.
-    package var isHostDirectoryNamed: Bool
+    package var isHostDirectoryNamed = true
     /// The remote source; nil for none.
     package var remote: RemoteSourceSettings?
     /// The locked paths. At these paths only the defaults and the administrator's files take effect.
-    package var locks: [JSONPath]
+    package var locks: [JSONPath] = []
     /// The experiments. Each experiment changes values on some of the hosts only.
-    package var experiments: ExperimentRules
+    package var experiments = ExperimentRules()
     /// The settings file, which explanations name as the source of locks and experiments; nil for none.
     @ComparedAsBytes package var settingsPath: String?
     /// The values that are masked for peers without the right to see secrets.
-    package var secrets: SecretPatterns
-    package var history: HistoryLimits
+    package var secrets = SecretPatterns.none
+    package var history = HistoryLimits()
     /// The schema that the configuration must satisfy; nil for none.
     package var schema: SchemaSettings?
-
-    package init(
-        name: String, durability: Durability = .full, maximumBytes: Int = 16 << 20,
-        maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,
-        isHostDirectoryNamed: Bool = true, remote: RemoteSourceSettings? = nil, locks: [JSONPath] = [],
-        experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none,
-        history: HistoryLimits = HistoryLimits(), schema: SchemaSettings? = nil
-    ) {
-        self.maximumBytes = maximumBytes
-        self.maximumDeletion = maximumDeletion
-        self.name = name
-        self.durability = durability
-        self.hostDirectory = hostDirectory
-        self.isHostDirectoryNamed = isHostDirectoryNamed
-        self.remote = remote
-        self.defaultsPath = defaultsPath
-        self.locks = locks
-        self.experiments = experiments
-        self.settingsPath = settingsPath
-        self.secrets = secrets
-        self.history = history
-        self.schema = schema
-    }
 
     /// Sets the maximum size of documents from any source.
     package mutating func limitDocuments(to bytes: Int) {
         maximumBytes = bytes
         remote?.limitDocuments(to: bytes)
+    }
+}
+
+extension NamespaceConfiguration {
+    package init(
+        name: String, durability: Durability = .full, maximumDeletion: Int? = nil, isHostDirectoryNamed: Bool = true
+    ) {
+        self.name = name
+        self.durability = durability
+        self.maximumDeletion = maximumDeletion
+        self.isHostDirectoryNamed = isHostDirectoryNamed
     }
 }
 

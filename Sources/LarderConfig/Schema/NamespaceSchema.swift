@@ -14,23 +14,17 @@ package struct SchemaSettings: Sendable, Hashable {
 
     /// The absolute path of the schema file.
     @ComparedAsBytes package var path: String
-    package var enforcement: Enforcement
+    package var enforcement = Enforcement.refuse
     /// The maximum number of violations that an error or the status lists.
-    package var maximumErrors: Int
+    package var maximumErrors = 20
     /// Whether `format` is asserted; nil to follow the dialect of the schema.
     package var assertsFormats: Bool?
     /// The place of ``path`` in the settings, as `FILE:LINE`, for messages; nil if unknown.
-    @Uncompared package var place: String?
+    @Uncompared package var place: String? = nil
+}
 
-    package init(
-        path: String, enforcement: Enforcement = .refuse, maximumErrors: Int = 20, assertsFormats: Bool? = nil
-    ) {
-        self.path = path
-        self.enforcement = enforcement
-        self.maximumErrors = maximumErrors
-        self.assertsFormats = assertsFormats
-        place = nil
-    }
+extension SchemaSettings {
+    package init(path: String) { self.path = path }
 }
 
 /// A property that `==` of its type ignores.

@@ -6,11 +6,6 @@ package struct StoreLimits: Sendable, Equatable {
     package var durability: Durability
     package var documents: DocumentLimits
 
-    package init(durability: Durability, documents: DocumentLimits) {
-        self.durability = durability
-        self.documents = documents
-    }
-
     /// The maximum number of changes in a batch. A batch delays other work on the thread. It is therefore small, unless
     /// a disk write or the resolution of a large configuration takes longer than applying all changes of the batch.
     /// - Parameter isExpensive: whether the configuration is large

@@ -9,7 +9,9 @@ package struct EtcdKeys: Sendable, Equatable {
     package let first: [UInt8]
     /// The end of the range, which is not part of it; nil for a range of one key.
     package let end: [UInt8]?
+}
 
+extension EtcdKeys {
     /// One key, or all keys with a prefix.
     init(_ keys: EtcdSourceSettings.Keys) {
         switch keys {
@@ -26,11 +28,6 @@ package struct EtcdKeys: Sendable, Equatable {
 
     /// The rest of the range after a key, for the next page.
     package func from(after key: [UInt8]) -> EtcdKeys { EtcdKeys(first: key + [0], end: end) }
-
-    private init(first: [UInt8], end: [UInt8]?) {
-        self.first = first
-        self.end = end
-    }
 
     /// The smallest key that is larger than all keys with a prefix; NUL, which means "no end", if no such key exists.
     private static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {

@@ -7,12 +7,9 @@ struct EtcdHeader: Sendable, Equatable {
     var cluster: String
     /// The revision of the member that sent the response.
     var revision: Int
+}
 
-    init(cluster: String, revision: Int) {
-        self.cluster = cluster
-        self.revision = revision
-    }
-
+extension EtcdHeader {
     /// - Parameter value: the member `header`; the gateway omits members that are 0
     init?(_ value: JSONValue?) {
         guard let value, value.kind == .object, let cluster = value["cluster_id"] else { return nil }
@@ -42,13 +39,9 @@ struct EtcdPair: Sendable, Equatable {
     var value: [UInt8]
     /// The revision of the last change of the key. A deletion is also a change.
     var modified: Int
+}
 
-    init(key: [UInt8], value: [UInt8], modified: Int) {
-        self.key = key
-        self.value = value
-        self.modified = modified
-    }
-
+extension EtcdPair {
     init?(_ value: JSONValue) {
         guard let key = value["key"]?.string.flatMap(Base64.bytes), let modified = EtcdNumber.int(value["mod_revision"])
         else { return nil }
@@ -79,12 +72,9 @@ struct EtcdPage: Sendable, Equatable {
 struct EtcdEvent: Sendable, Equatable {
     var pair: EtcdPair
     var isDeletion: Bool
+}
 
-    init(pair: EtcdPair, isDeletion: Bool) {
-        self.pair = pair
-        self.isDeletion = isDeletion
-    }
-
+extension EtcdEvent {
     init?(_ value: JSONValue) {
         guard let pair = value["kv"].flatMap({ EtcdPair($0) }) else { return nil }
         self.pair = pair

@@ -27,7 +27,6 @@ final class EtcdSource: ConfigSource {
     private let logger: Logger
     let state: Mutex<State>
 
-    let kind = "etcd"
     let location: String
     let identity: String
     var reconnects: Bool { true }

@@ -46,37 +46,22 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     /// The keys of the document.
     package var keys: Keys
     /// The format of the values under a prefix.
-    package var format: Format
+    package var format = Format.json
     /// The user; nil for a cluster without authentication.
     package var user: User?
     /// The certificates and the private key for TLS.
-    package var tls: TLSFiles
+    package var tls = TLSFiles()
     /// The maximum time until a response or a watch begins, and the maximum time without data in a response.
-    package var timeout: Duration
+    package var timeout = Duration.seconds(10)
     /// The time between two reads of all keys. The reads detect changes that a watch has missed.
-    package var interval: Duration
+    package var interval = Duration.seconds(300)
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The time over which hosts spread their first attempts after a watch has ended; nil for the default. If there are
     /// several endpoints, a tenth of this time applies, but at least one second.
     package var reconnectWindow: Duration?
     /// The maximum size of the document, in bytes.
-    package var maximumBytes: Int
-
-    package init(
-        endpoints: [String], keys: Keys, format: Format = .json, user: User? = nil,
-        tls: TLSFiles = TLSFiles(), timeout: Duration = .seconds(10), interval: Duration = .seconds(300),
-        maximumBytes: Int = 16 << 20
-    ) {
-        self.endpoints = endpoints
-        self.keys = keys
-        self.format = format
-        self.user = user
-        self.tls = tls
-        self.timeout = timeout
-        self.interval = interval
-        self.maximumBytes = maximumBytes
-    }
+    package var maximumBytes = 16 << 20
 
     /// The endpoints and the keys, for status and logs.
     package var location: String {
@@ -98,6 +83,13 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     /// The maximum size of a response or message. Base64 encodes three bytes as four, and the response contains
     /// revision numbers for each key.
     var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
+}
+
+extension EtcdSourceSettings {
+    package init(endpoints: [String], keys: Keys) {
+        self.endpoints = endpoints
+        self.keys = keys
+    }
 }
 
 extension EtcdSourceSettings {

@@ -8,18 +8,12 @@ import LarderPlatform
 /// names the file. The caller then keeps the last content, so that a partially written file does not empty a layer.
 /// Reading blocks on disk I/O.
 struct DocumentDirectory: Sendable, Hashable {
+    /// The directory need not exist yet.
     let path: String
     /// The maximum size of all files together, in bytes.
-    let maximumBytes: Int
+    var maximumBytes = 16 << 20
     /// The maximum number of files.
-    let maximumFiles: Int
-
-    /// The directory need not exist yet.
-    init(path: String, maximumBytes: Int = 16 << 20, maximumFiles: Int = 1024) {
-        self.path = path
-        self.maximumBytes = maximumBytes
-        self.maximumFiles = maximumFiles
-    }
+    var maximumFiles = 1024
 
     /// Reads all files in a consistent state, in the byte order of their names. Tries again a few times if the
     /// directory or a file changes during the read.
@@ -51,7 +45,7 @@ struct DocumentDirectory: Sendable, Hashable {
         for name in names {
             let shown = path + "/" + String(decoding: name, as: UTF8.self)
             let cName = name.map { CChar(bitPattern: $0) } + [0]
-            let file = StableFileReader(name: cName, in: directory, path: shown, maximumBytes: room)
+            let file = StableFileReader(name: cName, directory: directory, path: shown, maximumBytes: room)
             let reading: StableFileReader.Reading
             do {
                 reading = try file.read()
@@ -89,7 +83,7 @@ struct DocumentDirectory: Sendable, Hashable {
                 do throws(FileReadError) {
                     let shown = path + "/" + String(decoding: name, as: UTF8.self)
                     let file = StableFileReader(
-                        name: name.map { CChar(bitPattern: $0) } + [0], in: directory.number, path: shown,
+                        name: name.map { CChar(bitPattern: $0) } + [0], directory: directory.number, path: shown,
                         maximumBytes: room)
                     let bytes = try file.read().bytes
                     room -= bytes.count

@@ -126,15 +126,10 @@ package struct DocumentFiles: Sendable {
 
 /// One file that contains a whole document. Reading blocks on disk I/O.
 struct DocumentFile: Sendable, Hashable {
+    /// The file need not exist yet.
     let path: String
     /// The maximum size in bytes.
-    let maximumBytes: Int
-
-    /// The file need not exist yet.
-    init(path: String, maximumBytes: Int = 16 << 20) {
-        self.path = path
-        self.maximumBytes = maximumBytes
-    }
+    var maximumBytes = 16 << 20
 
     /// Reads the file. Tries again a few times if it changes during the read.
     ///

@@ -19,7 +19,6 @@ final class FileSource: ConfigSource {
         self.blocking = blocking
     }
 
-    var kind: String { "file" }
     var location: String { configuration.path }
     var identity: String { configuration.identity }
 

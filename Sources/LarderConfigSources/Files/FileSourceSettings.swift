@@ -6,11 +6,9 @@ package struct FileSourceSettings: Sendable, Equatable {
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
     /// The maximum size of the file, or of all files of a directory together, in bytes.
-    package var maximumBytes: Int
+    package var maximumBytes = 16 << 20
+}
 
-    package init(path: String, versionPath: JSONPath? = nil, maximumBytes: Int = 16 << 20) {
-        self.path = path
-        self.versionPath = versionPath
-        self.maximumBytes = maximumBytes
-    }
+extension FileSourceSettings {
+    package init(path: String) { self.path = path }
 }

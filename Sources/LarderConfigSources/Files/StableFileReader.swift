@@ -7,13 +7,13 @@ struct StableFileReader {
     /// The name of the file, as passed to system calls.
     let name: [CChar]
     /// The descriptor of the directory to which ``name`` is relative.
-    let directory: CInt
+    var directory = AT_FDCWD
     /// The path of the file, for messages.
     let path: String
     let maximumBytes: Int
     /// Whether the file must belong to root or to the agent's user, and be inaccessible to other users. A file of root
     /// may be readable by its group.
-    let mustBePrivate: Bool
+    var mustBePrivate = false
 
     /// The maximum number of attempts to read the file if it changes during each attempt.
     static let attempts = 5
@@ -21,16 +21,6 @@ struct StableFileReader {
     struct Reading {
         let bytes: [UInt8]
         let identity: FileIdentity
-    }
-
-    init(
-        name: [CChar], in directory: CInt = AT_FDCWD, path: String, maximumBytes: Int, mustBePrivate: Bool = false
-    ) {
-        self.name = name
-        self.directory = directory
-        self.path = path
-        self.maximumBytes = maximumBytes
-        self.mustBePrivate = mustBePrivate
     }
 
     /// Reads the file. Tries again a few times if it changes during the read.

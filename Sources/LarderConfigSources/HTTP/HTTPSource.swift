@@ -11,8 +11,6 @@ struct HTTPSource: ConfigSource {
     let configuration: HTTPSourceSettings
     let blocking: BlockingWork
 
-    var kind: String { "http" }
-
     var location: String { SourceURL.display(configuration.url) }
 
     var identity: String { configuration.identity }

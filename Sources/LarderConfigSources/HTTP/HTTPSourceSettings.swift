@@ -34,10 +34,10 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     /// Whether the data of a GraphQL response is used if the response also has errors.
     package var partialData = PartialData.refuse
     /// The time between two requests. Each host polls at its own offset within this time.
-    package var interval: Duration
+    package var interval = Duration.seconds(60)
     /// The maximum duration of a request, from connecting to the last byte. For a long poll, ``LongPoll/waitSeconds``
     /// is added.
-    package var timeout: Duration
+    package var timeout = Duration.seconds(10)
     /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The settings of long polls; nil for none.
@@ -47,30 +47,15 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
     /// The condition under which a document without a version is rejected.
-    package var versionRequirement: VersionRequirement
+    package var versionRequirement = VersionRequirement.onceSeen
     /// The credentials and the trusted certificate authorities.
-    package var access: HTTPAccess
+    package var access = HTTPAccess()
     /// The maximum size of a response, in bytes.
-    package var maximumBytes: Int
+    package var maximumBytes = 16 << 20
+}
 
-    package init(
-        url: String, body: [UInt8]? = nil, answerPath: JSONPath? = nil, interval: Duration = .seconds(60),
-        timeout: Duration = .seconds(10), longPoll: LongPoll? = nil, staleIfError: Duration? = nil,
-        versionPath: JSONPath? = nil, versionRequirement: VersionRequirement = .onceSeen,
-        access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
-    ) {
-        self.url = url
-        self.body = body
-        self.answerPath = answerPath
-        self.interval = interval
-        self.timeout = timeout
-        self.longPoll = longPoll
-        self.staleIfError = staleIfError
-        self.versionPath = versionPath
-        self.versionRequirement = versionRequirement
-        self.access = access
-        self.maximumBytes = maximumBytes
-    }
+extension HTTPSourceSettings {
+    package init(url: String) { self.url = url }
 }
 
 extension HTTPSourceSettings: CustomStringConvertible, CustomDebugStringConvertible {

@@ -34,7 +34,6 @@ final class SSESource: ConfigSource {
         self.generator = generator
     }
 
-    var kind: String { "sse" }
     var location: String { SourceURL.display(configuration.url) }
     var identity: String { configuration.identity }
     var reconnects: Bool { true }

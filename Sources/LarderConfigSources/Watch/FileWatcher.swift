@@ -16,23 +16,13 @@ package final class FileWatcher: Sendable {
     /// The delays and intervals of the stream of ``changes(at:reporting:)``.
     package struct Timing: Sendable, Hashable {
         /// The time without events after which a burst has ended.
-        package var settle: Duration
+        package var settle = Duration.milliseconds(20)
         /// The maximum duration of a burst, as a multiple of `settle`.
-        package var maxBurst: Int
+        package var maxBurst = 10
         /// The time between two elements of the stream while inotify reports nothing.
-        package var poll: Duration
+        package var poll = Duration.seconds(30)
         /// The time between two elements while the kernel refuses watches. The watches are requested again each time.
-        package var retry: Duration
-
-        package init(
-            settle: Duration = .milliseconds(20), maxBurst: Int = 10, poll: Duration = .seconds(30),
-            retry: Duration = .seconds(5)
-        ) {
-            self.settle = settle
-            self.maxBurst = maxBurst
-            self.poll = poll
-            self.retry = retry
-        }
+        package var retry = Duration.seconds(5)
     }
 
     /// The reason why a path is not watched, or only in part. It is updated before the stream of the path yields an

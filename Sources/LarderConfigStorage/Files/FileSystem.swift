@@ -49,11 +49,6 @@ package struct JournalContent: Sendable, Hashable {
     package var bytes: [UInt8]
     /// The number of zeros after ``bytes``.
     package var zeros: Int
-
-    package init(bytes: [UInt8], zeros: Int) {
-        self.bytes = bytes
-        self.zeros = zeros
-    }
 }
 
 /// A file operation that failed.

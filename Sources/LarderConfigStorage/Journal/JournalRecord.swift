@@ -22,7 +22,9 @@ package struct JournalRecord: Sendable {
     var operations: [LayerOperation]
     /// Why the snapshot was published; empty if no snapshot was published for this record.
     package var causes: [ChangeCause] = []
+}
 
+extension JournalRecord {
     func encoded() -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
@@ -85,19 +87,6 @@ package struct JournalRecord: Sendable {
             line.prefix(16).elementsEqual(checksum(content))
         else { return nil }
         return content
-    }
-
-    package init(
-        sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [LayerOperation],
-        causes: [ChangeCause] = []
-    ) {
-        self.sequence = sequence
-        self.revision = revision
-        self.digest = digest
-        self.publishedAt = publishedAt
-        self.released = released
-        self.operations = operations
-        self.causes = causes
     }
 
     private static func checksum(_ content: ArraySlice<UInt8>) -> [UInt8] {

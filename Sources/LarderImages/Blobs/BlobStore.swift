@@ -110,8 +110,6 @@ package final class BlobStore: Sendable {
 
     var limits: SpaceLimits { blobs.withTable { $0.ledger.limits } }
 
-    var imageLimits: ImageLimits { blobs.withTable { $0.imageLimits } }
-
     /// Changes the limits, which then apply to the next bytes written. The caller must evict the images that exceed
     /// them; see ``excess()``.
     package func update(limits: SpaceLimits, imageLimits: ImageLimits) {

@@ -34,20 +34,5 @@ package struct CachedImage: Sendable, Hashable {
     package var source: Source
     /// The age in seconds (RFC 9111, section 4.2.3).
     package var age: Int
-    package var details: ImageDetails
-
-    package init(
-        digest: BlobDigest, type: ImageType, width: Int, height: Int, bytes: Int, freshness: Freshness, source: Source,
-        age: Int, details: ImageDetails = .unknown
-    ) {
-        self.digest = digest
-        self.type = type
-        self.width = width
-        self.height = height
-        self.bytes = bytes
-        self.freshness = freshness
-        self.source = source
-        self.age = age
-        self.details = details
-    }
+    package var details = ImageDetails.unknown
 }

@@ -70,12 +70,6 @@ struct SchemaLocation: Sendable {
         return result
     }
 
-    func appending(_ name: String, _ index: Int, _ value: JSONValue) -> SchemaLocation {
-        var result = appending(name, value)
-        result.pointer += "/\(index)"
-        return result
-    }
-
     func appending(_ name: String, _ member: String, _ value: JSONValue) -> SchemaLocation {
         appending(name, value).appending(member, value)
     }

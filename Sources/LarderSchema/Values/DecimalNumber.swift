@@ -63,12 +63,6 @@ struct DecimalNumber: Sendable, Hashable {
         exponent = min(max(exponent, -Self.maxExponent), Self.maxExponent)
     }
 
-    /// Creates an integer.
-    init(_ integer: Int) {
-        var text = String(integer)
-        self = text.withUTF8 { DecimalNumber($0) }
-    }
-
     private mutating func append(_ digit: UInt8) {
         if digitCount < Self.headDigits {
             head = head &* 10 &+ UInt64(digit)

@@ -1,6 +1,6 @@
 import ConfigTestSupport
 import Foundation
-import LarderConfigSources
+@testable import LarderConfigSources
 import LarderEncoding
 import LarderPlatform
 import LarderUpstream

@@ -11,7 +11,6 @@ import TestSupport
 struct ScenarioSource: ConfigSource {
     let scenario: Scenario
 
-    var kind: String { "scripted" }
     var location: String { "scripted:source" }
     var identity: String { location }
 

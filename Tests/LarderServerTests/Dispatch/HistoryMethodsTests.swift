@@ -1,7 +1,7 @@
 import Foundation
 import LarderConfigModel
 import LarderJSON
-import LarderConfig
+@testable import LarderConfig
 import LarderProtocol
 import Testing
 
