@@ -6,14 +6,8 @@ extension Validator {
         let rule = tables.pointee.arrays + position
         let count = value.count
         var isValid = true
-        if count < rule.pointee.minItems {
-            fail(index, .minItems, value)
-            isValid = false
-        }
-        if count > rule.pointee.maxItems {
-            fail(index, .maxItems, value)
-            isValid = false
-        }
+        if count < rule.pointee.minItems { isValid = fail(index, .minItems, value) }
+        if count > rule.pointee.maxItems { isValid = fail(index, .maxItems, value) }
         if !isValid, !collecting { return false }
         if rule.pointee.hasElementRules, !checkElements(rule, index, value) {
             isValid = false
@@ -22,8 +16,7 @@ extension Validator {
         if rule.pointee.isUnique {
             self.count(value.span)
             if let (duplicate, earlier) = ValueComparison.firstDuplicate(in: value) {
-                fail(index, .uniqueItems, value, detail: duplicate << 32 | earlier)
-                isValid = false
+                isValid = fail(index, .uniqueItems, value, detail: duplicate << 32 | earlier)
             }
         }
         return isValid
@@ -61,13 +54,9 @@ extension Validator {
         count(position)
         guard !contains.isNone else { return isValid }
         if matches < rule.pointee.minContains {
-            fail(index, rule.pointee.minContains == 1 ? .contains : .minContains, value, detail: matches)
-            isValid = false
+            isValid = fail(index, rule.pointee.minContains == 1 ? .contains : .minContains, value, detail: matches)
         }
-        if matches > rule.pointee.maxContains {
-            fail(index, .maxContains, value, detail: matches)
-            isValid = false
-        }
+        if matches > rule.pointee.maxContains { isValid = fail(index, .maxContains, value, detail: matches) }
         return isValid
     }
 }

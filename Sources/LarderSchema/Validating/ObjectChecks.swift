@@ -6,14 +6,8 @@ extension Validator {
         let rule = tables.pointee.objects + position
         let count = value.count
         var isValid = true
-        if count < rule.pointee.minProperties {
-            fail(index, .minProperties, value)
-            isValid = false
-        }
-        if count > rule.pointee.maxProperties {
-            fail(index, .maxProperties, value)
-            isValid = false
-        }
+        if count < rule.pointee.minProperties { isValid = fail(index, .minProperties, value) }
+        if count > rule.pointee.maxProperties { isValid = fail(index, .maxProperties, value) }
         if !isValid, !collecting { return false }
         if rule.pointee.requiredCount > count, !collecting { return false }
         if rule.pointee.hasMemberRules, !checkMembers(rule, index, value) {

@@ -7,14 +7,8 @@ extension Validator {
         var isValid = true
         if rule.pointee.minLength > 0 || rule.pointee.maxLength < .max {
             let length = value.withString { Self.length($0) }
-            if length < rule.pointee.minLength {
-                fail(index, .minLength, value, detail: length)
-                isValid = false
-            }
-            if length > rule.pointee.maxLength {
-                fail(index, .maxLength, value, detail: length)
-                isValid = false
-            }
+            if length < rule.pointee.minLength { isValid = fail(index, .minLength, value, detail: length) }
+            if length > rule.pointee.maxLength { isValid = fail(index, .maxLength, value, detail: length) }
             if !isValid, !collecting { return false }
         }
         if !rule.pointee.pattern.isNone, !matches(value, rule.pointee.pattern.position, index, .pattern) {
@@ -22,8 +16,7 @@ extension Validator {
             isValid = false
         }
         if let format = rule.pointee.format, !value.withString({ format.accepts($0) }) {
-            fail(index, .format, value)
-            isValid = false
+            isValid = fail(index, .format, value)
         }
         return isValid
     }
@@ -57,25 +50,16 @@ extension Validator {
         }
         let number = DecimalNumber(value.source)
         var isValid = true
-        if let minimum = decimal(rule.pointee.minimum), number < minimum {
-            fail(index, .minimum, value)
-            isValid = false
-        }
+        if let minimum = decimal(rule.pointee.minimum), number < minimum { isValid = fail(index, .minimum, value) }
         if let minimum = decimal(rule.pointee.exclusiveMinimum), !(minimum < number) {
-            fail(index, .exclusiveMinimum, value)
-            isValid = false
+            isValid = fail(index, .exclusiveMinimum, value)
         }
-        if let maximum = decimal(rule.pointee.maximum), maximum < number {
-            fail(index, .maximum, value)
-            isValid = false
-        }
+        if let maximum = decimal(rule.pointee.maximum), maximum < number { isValid = fail(index, .maximum, value) }
         if let maximum = decimal(rule.pointee.exclusiveMaximum), !(number < maximum) {
-            fail(index, .exclusiveMaximum, value)
-            isValid = false
+            isValid = fail(index, .exclusiveMaximum, value)
         }
         if let divisor = decimal(rule.pointee.multipleOf), !number.isMultiple(of: divisor) {
-            fail(index, .multipleOf, value)
-            isValid = false
+            isValid = fail(index, .multipleOf, value)
         }
         return isValid
     }
@@ -89,10 +73,7 @@ extension Validator {
         var isValid = true
         for position in tables.pointee.nodes[index].values.range {
             let rule = tables.pointee.values + position
-            if !accepts(rule, value, kind) {
-                fail(index, rule.pointee.keyword, value)
-                isValid = false
-            }
+            if !accepts(rule, value, kind) { isValid = fail(index, rule.pointee.keyword, value) }
         }
         return isValid
     }

@@ -79,10 +79,9 @@ struct Validator: ~Copyable {
         steps -= 1
         var isValid = true
         if node.pointee.types.rawValue & bit == 0, !isIntegerOfType(node.pointee.types, value, kind) {
-            fail(index, .type, value)
             // The other keywords are not evaluated, because their violations by a value of the wrong type would only
             // distract.
-            return false
+            return fail(index, .type, value)
         }
         if node.pointee.checked.rawValue & bit == 0 { return true }
 
@@ -145,10 +144,12 @@ struct Validator: ~Copyable {
 
     // MARK: Results
 
-    /// Records a violation if violations are collected.
+    /// Records a violation if violations are collected. Returns false.
     @inline(__always)
-    mutating func fail(_ node: Int, _ keyword: Keyword, _ value: ValueCursor, detail: Int = 0) {
+    @discardableResult
+    mutating func fail(_ node: Int, _ keyword: Keyword, _ value: ValueCursor, detail: Int = 0) -> Bool {
         if collecting { record(node, keyword, value, detail) }
+        return false
     }
 
     @inline(never)

@@ -128,20 +128,25 @@ package final class HTTPFetcher: Sendable {
 
 extension HTTPClient.Configuration {
     fileprivate init(_ own: HTTPFetcher.Configuration) {
-        self.init(
-            // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as a redirect.
-            redirectConfiguration: .disallow,
-            // The time limits differ per request, so Deadline enforces them.
-            timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
-            connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
-            // `Inflater` decodes bodies piece by piece, so that the limit of each request applies. The limit of the
-            // client would apply to all bytes of an event stream together.
-            decompression: .disabled)
-        // ConfigRefreshService and the sources decide whether and when to try again.
-        connectionPool.retryConnectionEstablishment = false
+        self.init(connectTimeout: own.connectTimeout, idleTimeout: own.idleConnectionTimeout)
         // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,
         // the ninth namespace that follows the same server would wait indefinitely.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
         addRequestHandlers()
+    }
+
+    /// The configuration of clients for sources and for images. ConfigRefreshService, the sources and ImageDownloader
+    /// decide whether and when to try again.
+    init(connectTimeout: Duration, idleTimeout: Duration) {
+        self.init(
+            // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as a redirect.
+            redirectConfiguration: .disallow,
+            // The time limits differ per request, so Deadline enforces them.
+            timeout: .init(connect: TimeAmount(connectTimeout), read: nil),
+            connectionPool: .init(idleTimeout: TimeAmount(idleTimeout)),
+            // `Inflater` decodes bodies piece by piece, so that the limit of each request applies. The limit of the
+            // client would apply to all bytes of an event stream together.
+            decompression: .disabled)
+        connectionPool.retryConnectionEstablishment = false
     }
 }

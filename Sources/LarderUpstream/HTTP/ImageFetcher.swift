@@ -127,13 +127,7 @@ package final class ImageFetcher: Sendable {
 
 extension HTTPClient.Configuration {
     fileprivate init(_ own: ImageFetcher.Configuration) {
-        self.init(
-            redirectConfiguration: .disallow,
-            timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
-            connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
-            decompression: .disabled)
-        // ImageDownloader decides whether and when to try again.
-        connectionPool.retryConnectionEstablishment = false
+        self.init(connectTimeout: own.connectTimeout, idleTimeout: own.idleConnectionTimeout)
         // The caller limits concurrent downloads. The limit per host is high, because the idle limit of a request also
         // applies while the request waits for a free connection.
         connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
