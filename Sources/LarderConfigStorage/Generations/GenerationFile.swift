@@ -33,12 +33,8 @@ package enum GenerationFile {
         body.member("released", generation.released)
         body.member("bytes", generation.bytes)
         body.member("causes", generation.causes)
-        body.name("layers")
-        generation.layers.write(to: &body)
-        if let published = generation.published {
-            body.name("published")
-            published.write(to: &body)
-        }
+        body.member("layers", generation.layers)
+        body.member("published", generation.published)
         body.endObject()
         var file = JSONWriter(reservingCapacity: body.bytes.count + 128)
         file.beginObject()

@@ -4,7 +4,7 @@ package import LarderJSON
 
 // The JSON encoding of layers. A generation contains all layers; the journal contains single operations.
 
-extension Layers {
+extension Layers: JSONWritable {
     package init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
         self.init()
@@ -42,31 +42,16 @@ extension Layers {
             writer.name(layer.rawValue)
             files.write(to: &writer)
         }
-        if let remote {
-            writer.name("remote")
-            remote.write(to: &writer)
-        }
-        writer.name("override")
-        override.write(to: &writer)
-        if let hold {
-            writer.name("hold")
-            hold.write(to: &writer)
-        }
-        if !experiment.overlays.isEmpty {
-            writer.name("experiment")
-            experiment.write(to: &writer)
-        }
-        if !rules.locks.isEmpty {
-            writer.name("locks")
-            writer.beginArray()
-            for path in rules.locks.paths { writer.path(path.segments) }
-            writer.endArray()
-        }
+        writer.member("remote", remote)
+        writer.member("override", override)
+        writer.member("hold", hold)
+        if !experiment.overlays.isEmpty { writer.member("experiment", experiment) }
+        if !rules.locks.isEmpty { writer.member("locks", rules.locks.paths.map(\.segments)) }
         writer.endObject()
     }
 }
 
-extension ExperimentLayer {
+extension ExperimentLayer: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let list = value["overlays"], list.kind == .array else { return nil }
         self.init(updatedAt: value["updatedAt"]?.int)
@@ -81,21 +66,22 @@ extension ExperimentLayer {
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("updatedAt", updatedAt)
-        writer.name("overlays")
-        writer.beginArray()
-        for overlay in overlays {
-            writer.beginObject()
-            writer.member("name", overlay.name)
-            writer.member("remote", overlay.isRemote)
-            writer.member("values", overlay.values)
-            writer.endObject()
-        }
-        writer.endArray()
+        writer.member("overlays", overlays)
         writer.endObject()
     }
 }
 
-extension FileDocument {
+extension ExperimentLayer.Overlay: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("name", name)
+        writer.member("remote", isRemote)
+        writer.member("values", values)
+        writer.endObject()
+    }
+}
+
+extension FileDocument: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
         else { return nil }
@@ -113,7 +99,7 @@ extension FileDocument {
     }
 }
 
-extension OverrideLayer {
+extension OverrideLayer: JSONWritable {
     package init?(_ value: JSONValue) {
         var entries: [OverrideEntry] = []
         for entry in value.elements {
@@ -124,13 +110,11 @@ extension OverrideLayer {
     }
 
     package func write(to writer: inout JSONWriter) {
-        writer.beginArray()
-        for entry in entries { entry.write(to: &writer) }
-        writer.endArray()
+        entries.write(to: &writer)
     }
 }
 
-extension RemoteDocument {
+extension RemoteDocument: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
@@ -177,17 +161,14 @@ extension RemoteDocument {
         }
         // The seen versions are left out if they can be derived from `version` and `source`. Files that earlier
         // versions of this program wrote do not have them.
-        if seenVersions != SeenVersions(of: version, from: source) {
-            writer.name("seenVersions")
-            seenVersions.write(to: &writer)
-        }
+        if seenVersions != SeenVersions(of: version, from: source) { writer.member("seenVersions", seenVersions) }
         writer.member("removals", removals)
         writer.member("document", document)
         writer.endObject()
     }
 }
 
-extension SeenVersions {
+extension SeenVersions: JSONWritable {
     package init(_ value: JSONValue) {
         self.init(
             highest: value["highest"]?.string.map { UpstreamVersion($0, series: value["highestSeries"]?.string) },
@@ -203,7 +184,7 @@ extension SeenVersions {
     }
 }
 
-extension OverrideEntry {
+extension OverrideEntry: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let path = value["path"], path.kind == .array, let content = value["value"],
             let setAt = value["setAt"]?.int
@@ -220,8 +201,7 @@ extension OverrideEntry {
 
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.name("path")
-        writer.path(path)
+        writer.member("path", path)
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
         writer.member("setBy", setBy)
@@ -231,31 +211,45 @@ extension OverrideEntry {
     }
 }
 
-extension Peer {
+extension Peer: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
         else { return nil }
         self.init(pid: pid, uid: uid, command: command, loginUID: value["loginUid"]?.int)
     }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("pid", pid)
+        writer.member("uid", uid)
+        writer.member("command", command)
+        writer.member("loginUid", loginUID)
+        writer.endObject()
+    }
+}
+
+/// A value that generations and the journal contain as JSON.
+protocol JSONWritable {
+    func write(to writer: inout JSONWriter)
+}
+
+extension String: JSONWritable {
+    func write(to writer: inout JSONWriter) { writer.string(self) }
+}
+
+extension Array: JSONWritable where Element: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for element in self { element.write(to: &writer) }
+        writer.endArray()
+    }
 }
 
 extension JSONWriter {
-    /// Writes a path as an array of names.
-    package mutating func path(_ names: [String]) {
-        beginArray()
-        for name in names { string(name) }
-        endArray()
-    }
-
-    /// Writes a peer as a member. A nil peer writes no member.
-    package mutating func member(_ name: StaticString, _ peer: Peer?) {
-        guard let peer else { return }
+    /// Writes a value as a member. Nil writes no member.
+    mutating func member(_ name: StaticString, _ value: (some JSONWritable)?) {
+        guard let value else { return }
         self.name(name)
-        beginObject()
-        member("pid", peer.pid)
-        member("uid", peer.uid)
-        member("command", peer.command)
-        member("loginUid", peer.loginUID)
-        endObject()
+        value.write(to: &self)
     }
 }

@@ -3,7 +3,7 @@ package import LarderJSON
 
 // The JSON encoding of rollback holds and of the causes of snapshots.
 
-extension RollbackHold {
+extension RollbackHold: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(revision: revision, since: since)
@@ -60,7 +60,7 @@ extension RollbackHold {
     }
 }
 
-extension ChangeCause {
+extension ChangeCause: JSONWritable {
     /// The causes in an array. Kinds that this version of the program does not know are left out.
     package static func list(_ value: JSONValue?) -> [ChangeCause] {
         value?.elements.compactMap(ChangeCause.init) ?? []
@@ -77,10 +77,7 @@ extension ChangeCause {
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("kind", kind.rawValue)
-        if let path {
-            writer.name("path")
-            writer.path(path)
-        }
+        writer.member("path", path)
         writer.member("revision", revision)
         writer.member("peer", peer)
         writer.member("origin", origin)
@@ -98,15 +95,5 @@ extension ChangeCause.Kind {
         case "rolloutRolledBack": self = .rollback
         default: self.init(rawValue: name)
         }
-    }
-}
-
-extension JSONWriter {
-    /// Writes causes as a member.
-    package mutating func member(_ name: StaticString, _ causes: [ChangeCause]) {
-        self.name(name)
-        beginArray()
-        for cause in causes { cause.write(to: &self) }
-        endArray()
     }
 }

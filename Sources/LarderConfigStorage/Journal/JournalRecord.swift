@@ -33,10 +33,7 @@ extension JournalRecord {
         writer.member("digest", digest)
         writer.member("publishedAt", publishedAt)
         writer.member("released", released)
-        writer.name("operations")
-        writer.beginArray()
-        for operation in operations { operation.write(to: &writer) }
-        writer.endArray()
+        writer.member("operations", operations)
         writer.member("causes", causes)
         writer.endObject()
         return Self.checksum(writer.bytes[...]) + [UInt8(ascii: " ")] + writer.bytes + [UInt8(ascii: "\n")]

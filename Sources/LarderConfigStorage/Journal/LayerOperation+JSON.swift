@@ -3,7 +3,7 @@ package import LarderJSON
 
 // The JSON encoding of operations in the journal.
 
-extension LayerOperation {
+extension LayerOperation: JSONWritable {
     init?(_ value: JSONValue) {
         if let entry = value["set"] {
             guard let entry = OverrideEntry(entry) else { return nil }
@@ -50,49 +50,33 @@ extension LayerOperation {
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         switch self {
-        case .set(let entry):
-            writer.name("set")
-            entry.write(to: &writer)
-        case .unset(let path):
-            writer.name("unset")
-            writer.beginArray()
-            for name in path { writer.string(name) }
-            writer.endArray()
-        case .expireOverrides(let overrides):
-            writer.name("expired")
-            writer.beginArray()
-            for override in overrides {
-                writer.beginObject()
-                writer.name("path")
-                writer.beginArray()
-                for name in override.path { writer.string(name) }
-                writer.endArray()
-                writer.member("expiresAt", override.expiresAt)
-                writer.endObject()
-            }
-            writer.endArray()
+        case .set(let entry): writer.member("set", entry)
+        case .unset(let path): writer.member("unset", path)
+        case .expireOverrides(let overrides): writer.member("expired", overrides)
         case .expire(let time): writer.member("expire", time)
         case .remote(let remote, let endsHold):
-            writer.name("remote")
-            remote.write(to: &writer)
+            writer.member("remote", remote)
             if endsHold { writer.member("endsHold", true) }
         case .rollout: preconditionFailure("this version of the program begins no rollouts")
         case .dropRemote: writer.member("dropRemote", true)
         case .rollback(let overrides, let hold):
             writer.name("rollback")
             writer.beginObject()
-            writer.name("override")
-            overrides.write(to: &writer)
-            if let hold {
-                writer.name("hold")
-                hold.write(to: &writer)
-            }
+            writer.member("override", overrides)
+            writer.member("hold", hold)
             writer.endObject()
         case .release: writer.member("release", true)
-        case .experiment(let layer):
-            writer.name("experiment")
-            layer.write(to: &writer)
+        case .experiment(let layer): writer.member("experiment", layer)
         }
+        writer.endObject()
+    }
+}
+
+extension ExpiringOverride: JSONWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("path", path)
+        writer.member("expiresAt", expiresAt)
         writer.endObject()
     }
 }
