@@ -35,12 +35,6 @@ struct Agent {
     static let maxThreads =
         networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 6
 
-    init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
-        self.plan = plan
-        self.sockets = sockets
-        self.hangups = hangups
-    }
-
     /// Serves until SIGTERM or SIGINT, then shuts down cleanly.
     func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)

@@ -6,16 +6,10 @@ import LarderProtocol
 /// The text of the settings that the agent applied last. The agent runs with them if the settings file is invalid at a
 /// start.
 struct SavedSettings {
-    private let directory: String
-    private let settingsFile: String
-
-    /// - Parameters:
-    ///   - directory: a state directory, which need not exist
-    ///   - settingsFile: the absolute path of the settings file. Only the settings of this file are read.
-    init(directory: String, settingsFile: String) {
-        self.directory = directory
-        self.settingsFile = settingsFile
-    }
+    /// A state directory, which need not exist.
+    let directory: String
+    /// The absolute path of the settings file. Only the settings of this file are read.
+    let settingsFile: String
 
     /// Agents with different settings files can share this directory if the settings name other state directories, so
     /// the name contains a hash of the path.

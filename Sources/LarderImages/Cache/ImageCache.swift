@@ -81,10 +81,6 @@ package actor ImageCache {
         return CachedImage(entry, catalog.details(of: entry) ?? .unknown, source: .hit, now: now)
     }
 
-    /// Adds a reference to a blob.
-    /// - Returns: false if the blob does not exist
-    package nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
-
     /// Releases a reference. If it was the last one, the file is removed in the background.
     package nonisolated func release(_ digest: BlobDigest) {
         guard blobs.release(digest) else {

@@ -1,22 +1,14 @@
 package import LarderHTTPSemantics
 internal import LarderUpstream
 
-/// Explains how a request would be answered, and describes the cached image, recent failures and the current download
-/// that determine the answer.
+/// Explains how a request would be answered, and describes the cached image and the current download that determine the
+/// answer.
 package struct ImageExplanation: Sendable {
-    package struct Failure: Sendable, Hashable {
-        package let error: ImageError
-        /// The time until which the failure is returned without contacting the origin, in seconds since 1970.
-        package let until: Int
-    }
-
     package let decision: CacheDecision
     /// The rules that were applied, in order.
     package let rules: CacheTrace
     /// The row of the cached image, if any.
     package let row: ImageRow?
-    /// A recent failure that would be returned instead of contacting the origin.
-    package let failure: Failure?
     /// The download for which the request would wait.
     package let download: DownloadStatus?
 }
@@ -62,7 +54,6 @@ extension ImageExplanation {
         let id = downloads.download(serving: request, for: key, unconditionally: decision == .fetch)
         self.init(
             decision: decision, rules: rules ?? trace, row: row,
-            failure: failure.map { Failure(error: $0.error, until: now + $0.until - uptime) },
             download: id.flatMap { downloads.status(of: $0, at: uptime) })
     }
 }

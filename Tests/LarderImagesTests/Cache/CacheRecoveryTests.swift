@@ -91,7 +91,7 @@ struct CacheRecoveryTests {
                 for number in 1...3 { try await fixture.get(url(number)) }
                 let orphan = try await fixture.cache.image(fixture.request(url(3)))
                 _ = try await fixture.cache.remove(fixture.request(url(3)))
-                #expect(fixture.cache.retain(orphan.digest))
+                #expect(fixture.cache.blobs.retain(orphan.digest))
                 try await fixture.settle()
             }
             let fixture = try await CacheFixture.open(path)
@@ -170,7 +170,7 @@ struct CacheRecoveryTests {
             let retained = Mutex<[Bool]>([])
             fixture.files.observe { operation, name in
                 guard operation == "remove", name.hasPrefix("blobs/") else { return }
-                retained.withLock { $0.append(fixture.cache.retain(digest)) }
+                retained.withLock { $0.append(fixture.cache.blobs.retain(digest)) }
             }
             #expect(try await fixture.cache.remove(fixture.request(url(1))))
             fixture.files.observe(nil)

@@ -42,7 +42,7 @@ struct ImagePutTests {
             let second = try await fixture.cache.put(fixture.request(url(1)), .bytes(picture(2)), lifetime: 60)
             #expect(try await fixture.get(url(1)).digest == second.digest)
             try await fixture.settle()
-            #expect(!fixture.cache.retain(first.digest))
+            #expect(!fixture.cache.blobs.retain(first.digest))
             #expect(fixture.blobs.count == 1)
         }
     }

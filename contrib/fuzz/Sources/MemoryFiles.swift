@@ -1,4 +1,4 @@
-import LarderConfigStorage
+@testable import LarderConfigStorage
 import Synchronization
 
 /// A file system in memory. Paths are not checked, and directories exist implicitly.
