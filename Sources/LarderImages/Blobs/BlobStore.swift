@@ -207,11 +207,8 @@ package final class BlobStore: Sendable {
     ///   damaged file is removed, and the caller must delete the rows of the blob. ``ImageError/Code/storageFailed``
     package func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         let isVerified = isVerified(digest)
-        let opening: BlobFiles.Opening
-        do throws(CacheFileError) {
-            opening = try blobs.open(digest, isVerified: isVerified)
-        } catch {
-            throw error.asImageError
+        let opening = try ImageError.from { () throws(CacheFileError) in
+            try blobs.open(digest, isVerified: isVerified)
         }
         switch opening {
         case .whole(let file):
@@ -239,11 +236,9 @@ package final class BlobStore: Sendable {
     /// deallocated.
     package func markClean() throws(ImageError) {
         guard !isUnclean || blobs.withTable({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
-        do throws(CacheFileError) {
+        try ImageError.from { () throws(CacheFileError) in
             _ = try files.create("clean")
             try files.synchronizeDirectory(".")
-        } catch {
-            throw error.asImageError
         }
     }
 }

@@ -33,11 +33,8 @@ package struct BlobSweeper: Sendable {
     /// - Throws: ``ImageError/Code/storageFailed`` if the directory cannot be read
     package func sweep(_ position: Position) throws(ImageError) -> Slice {
         let shard = position.step == 0 ? nil : UInt8(position.step - 1)
-        let names: [String]
-        do throws(CacheFileError) {
-            names = try blobs.files.list(shard.map(BlobFiles.shard) ?? "tmp")
-        } catch {
-            throw error.asImageError
+        let names = try ImageError.from { () throws(CacheFileError) in
+            try blobs.files.list(shard.map(BlobFiles.shard) ?? "tmp")
         }
         var (removed, bytes) = (0, 0)
         var failure: ImageError?

@@ -122,17 +122,13 @@ package final class BlobWriter: Sendable {
     }
 
     private func publish(_ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
-        do throws(CacheFileError) {
-            try blobs.publish(name, file, blob, reserved: reserved)
-        } catch {
-            throw error.asImageError
-        }
+        try ImageError.from { () throws(CacheFileError) in try blobs.publish(name, file, blob, reserved: reserved) }
     }
 
     /// Makes the name of the published blob durable. On failure, releases the reference to the blob, and removes the
     /// file if that was the last reference.
     private func makeDurable(_ digest: BlobDigest) throws(ImageError) {
-        do throws(CacheFileError) {
+        try ImageError.from { () throws(CacheFileError) in
             do throws(CacheFileError) {
                 try blobs.synchronizeDirectory(of: digest)
             } catch {
@@ -140,8 +136,6 @@ package final class BlobWriter: Sendable {
                 if blobs.withTable({ $0.release(digest, isRow: false) }) { _ = try blobs.removeUnreferenced(digest) }
                 throw error
             }
-        } catch {
-            throw error.asImageError
         }
     }
 

@@ -54,8 +54,24 @@ protocol CacheFile: Sendable {
     func seal() throws(CacheFileError)
 }
 
+/// An error that users of the cache get as an ``ImageError``.
+protocol ImageErrorConvertible: Error {
+    var asImageError: ImageError { get }
+}
+
+extension ImageError: ImageErrorConvertible {
+    var asImageError: ImageError { self }
+
+    /// Runs `body` and converts its errors.
+    static func from<Value, Failure: ImageErrorConvertible>(
+        _ body: () throws(Failure) -> Value
+    ) throws(ImageError) -> Value {
+        do throws(Failure) { return try body() } catch { throw error.asImageError }
+    }
+}
+
 /// A failed system call.
-struct CacheFileError: Error, Sendable, Hashable {
+struct CacheFileError: ImageErrorConvertible, Sendable, Hashable {
     /// The operation, as a verb.
     let operation: String
     /// The name of the file: relative to the cache directory, or absolute.

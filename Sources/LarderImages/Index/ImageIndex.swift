@@ -144,9 +144,7 @@ package final class ImageIndex: Sendable {
 
     /// Adds rows, or replaces rows with the same keys, in one transaction.
     package func put(_ rows: [ImageRow]) throws(ImageError) {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) { try database.put(rows) } catch { throw error.asImageError }
-        }
+        try use { database throws(SQLiteError) in try database.put(rows) }
         noteChange(ofPins: rows.contains(where: \.isPinned))
     }
 
@@ -156,12 +154,8 @@ package final class ImageIndex: Sendable {
     /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
     ///   copied within a minute
     package func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                try spendingReserve { () throws(SQLiteError) in try database.remove(keys) }
-            } catch {
-                throw error.asImageError
-            }
+        try use { database throws(SQLiteError) in
+            try spendingReserve { () throws(SQLiteError) in try database.remove(keys) }
         }
         noteChange(ofPins: hasPins)
     }
@@ -204,9 +198,7 @@ package final class ImageIndex: Sendable {
 
     /// Returns free pages to the file system if they are more than half of the database.
     func compact() throws(ImageError) {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) { try database.compact() } catch { throw error.asImageError }
-        }
+        try use { database throws(SQLiteError) in try database.compact() }
     }
 
     /// Writes to the database without changing its contents.
@@ -220,25 +212,19 @@ package final class ImageIndex: Sendable {
     /// Records when images were last used. The times need not be exact: they only determine the order of eviction after
     /// a restart.
     package func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) { try database.touch(uses) } catch { throw error.asImageError }
-        }
+        try use { database throws(SQLiteError) in try database.touch(uses) }
     }
 
     /// Pins or unpins an image. Ignores an unknown key.
     package func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                guard var row = try database.row(key)?.row else { return }
-                row.isPinned = isPinned
-                // Unpinning must work on a full disk, because administrators do it to free disk space.
-                if isPinned {
-                    try database.put([row])
-                } else {
-                    try spendingReserve { () throws(SQLiteError) in try database.put([row]) }
-                }
-            } catch {
-                throw error.asImageError
+        try use { database throws(SQLiteError) in
+            guard var row = try database.row(key)?.row else { return }
+            row.isPinned = isPinned
+            // Unpinning must work on a full disk, because administrators do it to free disk space.
+            if isPinned {
+                try database.put([row])
+            } else {
+                try spendingReserve { () throws(SQLiteError) in try database.put([row]) }
             }
         }
         noteChange(ofPins: true)
@@ -246,13 +232,7 @@ package final class ImageIndex: Sendable {
 
     /// The row of an image; nil if it does not exist or is damaged.
     package func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                return try database.row(key)?.row
-            } catch {
-                throw error.asImageError
-            }
-        }
+        try use { database throws(SQLiteError) in try database.row(key)?.row }
     }
 
     /// Up to `limit` rows in the order of their keys. Damaged rows are omitted.
@@ -261,33 +241,23 @@ package final class ImageIndex: Sendable {
     ///   - key: the last key of the previous page; nil for the first page
     ///   - limit: the maximum number of rows
     package func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                return try database.rows(after: key, limit: limit).compactMap(\.row)
-            } catch {
-                throw error.asImageError
-            }
-        }
+        try use { database throws(SQLiteError) in try database.rows(after: key, limit: limit).compactMap(\.row) }
     }
 
     /// The keys of images that were fetched with certain credentials.
     ///
     /// - Parameter isIncluded: whether to include the credential of this name
     func keys(ofCredentials isIncluded: (String) -> Bool) throws(ImageError) -> [ImageKey] {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                var keys: [ImageKey] = []
-                var answers: [String: Bool] = [:]
-                try database.restricted { key, text in
-                    guard let name = ImageRow.credential(text) else { return }
-                    let answer = answers[name] ?? isIncluded(name)
-                    answers[name] = answer
-                    if answer { keys.append(key) }
-                }
-                return keys
-            } catch {
-                throw error.asImageError
+        try use { database throws(SQLiteError) in
+            var keys: [ImageKey] = []
+            var answers: [String: Bool] = [:]
+            try database.restricted { key, text in
+                guard let name = ImageRow.credential(text) else { return }
+                let answer = answers[name] ?? isIncluded(name)
+                answers[name] = answer
+                if answer { keys.append(key) }
             }
+            return keys
         }
     }
 
@@ -314,13 +284,7 @@ package final class ImageIndex: Sendable {
 
     /// Copies the next pages. Returns whether the copy is complete.
     func continueCopy(pages: Int) throws(ImageError) -> Bool {
-        try use { database throws(ImageError) in
-            do throws(SQLiteError) {
-                return try database.copy(to: IndexCopy(store).newPath, pages: pages)
-            } catch {
-                throw error.asImageError
-            }
-        }
+        try use { database throws(SQLiteError) in try database.copy(to: IndexCopy(store).newPath, pages: pages) }
     }
 
     /// Replaces the previous copy by the new one. Call it when the new copy is complete.
@@ -360,12 +324,14 @@ package final class ImageIndex: Sendable {
     }
 
     /// Runs `body` with exclusive access to the database. Marks the index as damaged if `body` finds damage.
-    private func use<T: Sendable>(_ body: (IndexDatabase) throws(ImageError) -> T) throws(ImageError) -> T {
-        do throws(ImageError) {
-            return try database.withLock { database throws(ImageError) in try body(database) }
+    private func use<T: Sendable, Failure: ImageErrorConvertible>(
+        _ body: (IndexDatabase) throws(Failure) -> T
+    ) throws(ImageError) -> T {
+        do throws(Failure) {
+            return try database.withLock { database throws(Failure) in try body(database) }
         } catch {
-            markDamage(error)
-            throw error
+            markDamage(error.asImageError)
+            throw error.asImageError
         }
     }
 

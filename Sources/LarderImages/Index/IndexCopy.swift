@@ -71,7 +71,7 @@ struct IndexCopy {
     func restore(now: Int) throws(ImageError) -> (rows: Int, pins: Int)? {
         guard let copy = try usable() else { return nil }
         try makeFile(Self.newIndex)
-        let index = try database { () throws(SQLiteError) in try IndexDatabase(path: path(Self.newIndex)) }
+        let index = try ImageError.from { () throws(SQLiteError) in try IndexDatabase(path: path(Self.newIndex)) }
         var restored = (rows: 0, pins: 0)
         var last: ImageKey?
         while let found = try page(of: copy, after: last), let end = found.last {
@@ -82,11 +82,11 @@ struct IndexCopy {
                 row.response.staleSince = min(now, row.response.staleSince ?? now)
                 rows.append(row)
             }
-            try database { () throws(SQLiteError) in try index.put(rows) }
+            try ImageError.from { () throws(SQLiteError) in try index.put(rows) }
             restored.rows += rows.count
             restored.pins += rows.count(where: \.isPinned)
         }
-        try database { () throws(SQLiteError) in try index.checkpoint() }
+        try ImageError.from { () throws(SQLiteError) in try index.checkpoint() }
         try rename(Self.newIndex, to: IndexFormat.index)
         return restored
     }
@@ -104,15 +104,7 @@ struct IndexCopy {
     /// The size of a blob's file; nil if the file is missing. Any other failure aborts the restoration, and the next
     /// start tries again.
     private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
-        do throws(CacheFileError) {
-            return try files.open(BlobFiles.name(digest))?.size()
-        } catch {
-            throw error.asImageError
-        }
-    }
-
-    private func database<Value>(_ body: () throws(SQLiteError) -> Value) throws(ImageError) -> Value {
-        do throws(SQLiteError) { return try body() } catch { throw error.asImageError }
+        try ImageError.from { () throws(CacheFileError) in try files.open(BlobFiles.name(digest))?.size() }
     }
 
     private func usable() throws(ImageError) -> IndexDatabase? {
@@ -135,19 +127,17 @@ struct IndexCopy {
     private func path(_ name: String) -> String { store.path + "/" + name }
 
     private func makeFile(_ name: String) throws(ImageError) {
-        do throws(CacheFileError) {
+        try ImageError.from { () throws(CacheFileError) in
             // Mode 0600, because URLs may contain secrets. SQLite gives its log the same mode.
             for suffix in ["", "-wal", "-journal"] { _ = try files.remove(name + suffix) }
             _ = try files.create(name)
-        } catch {
-            throw error.asImageError
         }
     }
 
     /// Makes a database durable and renames it. Removes the write-ahead log of the previous file first, because SQLite
     /// would apply that log to the new file.
     private func rename(_ name: String, to newName: String) throws(ImageError) {
-        do throws(CacheFileError) {
+        try ImageError.from { () throws(CacheFileError) in
             let file = uninterrupted { open(path(name), O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
             guard file >= 0 else { throw CacheFileError(operation: "open", name: name, errno: errno) }
             defer { close(file) }
@@ -157,8 +147,6 @@ struct IndexCopy {
             for suffix in ["-wal", "-journal"] { _ = try files.remove(newName + suffix) }
             try files.replace(name, as: newName)
             try files.synchronizeDirectory(".")
-        } catch {
-            throw error.asImageError
         }
     }
 }

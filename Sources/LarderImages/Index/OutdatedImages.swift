@@ -47,11 +47,8 @@ struct OutdatedImages {
     /// Returns the version and contents of the cache that was set aside, and removes its index. Returns nil if there is
     /// no such index, and therefore in later calls.
     func takeContents() throws(ImageError) -> (version: Int, contents: Contents)? {
-        do throws(CacheFileError) {
-            guard try files.open(Self.index) != nil else { return nil }
-        } catch {
-            throw error.asImageError
-        }
+        let exists = try ImageError.from { () throws(CacheFileError) in try files.open(Self.index) != nil }
+        guard exists else { return nil }
         var (version, contents) = (0, Contents.none)
         if let database = try? SQLiteDatabase(path: path + "/" + Self.index) {
             var counts = (images: 0, pins: 0)
@@ -63,10 +60,8 @@ struct OutdatedImages {
                 contents = counts
             } catch {}
         }
-        do throws(CacheFileError) {
+        try ImageError.from { () throws(CacheFileError) in
             for suffix in ["-wal", "-shm", "-journal", ""] { _ = try files.remove(Self.index + suffix) }
-        } catch {
-            throw error.asImageError
         }
         return (version, contents)
     }
@@ -75,12 +70,8 @@ struct OutdatedImages {
     ///
     /// - Returns: whether everything has been removed
     func remove(limit: Int) throws(ImageError) -> Bool {
-        do throws(CacheFileError) {
-            var rest = limit
-            return try remove(Self.directory, &rest)
-        } catch {
-            throw error.asImageError
-        }
+        var rest = limit
+        return try ImageError.from { () throws(CacheFileError) in try remove(Self.directory, &rest) }
     }
 
     private func remove(_ directory: String, _ rest: inout Int) throws(CacheFileError) -> Bool {

@@ -2,7 +2,7 @@ internal import CSQLite
 import Glibc
 
 /// An error of SQLite.
-struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
+struct SQLiteError: ImageErrorConvertible, Sendable, Hashable, CustomStringConvertible {
     /// The primary result code.
     let code: CInt
     /// SQLite's error message.
