@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderEncoding
 import Synchronization
 import Glibc
 
@@ -58,16 +59,11 @@ final class SignalPipe: Sendable {
     /// Waits until a message arrives or the timeout has passed. Returns all messages in the pipe.
     /// - Parameter timeout: the maximum time to wait; nil for no limit.
     func wait(_ timeout: Duration?) -> [Message] {
+        // Milliseconds are rounded up, so that a wait does not end too early.
         var polled = pollfd(fd: ends.read, events: Int16(POLLIN), revents: 0)
-        guard poll(&polled, 1, timeout.map(Self.milliseconds) ?? -1) > 0 else { return [] }
+        guard poll(&polled, 1, timeout.map { CInt(clamping: max(.zero, $0).milliseconds) } ?? -1) > 0 else { return [] }
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = read(ends.read, &bytes, bytes.count)
         return bytes.prefix(max(0, count)).map { $0 == Self.notification ? .notification : .signal(CInt($0)) }
-    }
-
-    /// A duration in milliseconds for poll(2), rounded up so that a wait does not end too early.
-    private static func milliseconds(_ time: Duration) -> CInt {
-        let (seconds, attoseconds) = max(.zero, time).components
-        return CInt(clamping: seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderEncoding
 
 /// A duration on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
 struct TimeSpan: Equatable, CustomStringConvertible {
@@ -22,13 +23,7 @@ struct TimeSpan: Equatable, CustomStringConvertible {
     ]
 
     init?(argument: String) {
-        if let seconds = Int(argument) {
-            let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-            guard seconds > 0, !overflow, milliseconds <= Self.maxMilliseconds else { return nil }
-            duration = .milliseconds(milliseconds)
-            return
-        }
-        var rest = argument[...]
+        var rest = (Int(argument).map { "\($0)s" } ?? argument)[...]
         var total = 0
         while !rest.isEmpty {
             let digits = rest.prefix { $0.isASCII && $0.isNumber }
@@ -48,11 +43,7 @@ struct TimeSpan: Equatable, CustomStringConvertible {
 
     init(_ duration: Duration) { self.duration = duration }
 
-    /// The duration in milliseconds.
-    var milliseconds: Int {
-        let (seconds, attoseconds) = duration.components
-        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
-    }
+    var milliseconds: Int { duration.milliseconds }
 
     /// The duration in seconds.
     var seconds: Double { Double(milliseconds) / 1000 }

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderEncoding
 import Synchronization
 
 /// A new version of an output file. It is not final until the check (`--check`) and the command after the change
@@ -162,10 +163,9 @@ enum Candidate {
             information.si_signo = 0
             let result = waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT | WNOHANG)
             if result == 0, information.si_signo != 0 { return true }
-            let left = TimeSpan(clock.now.duration(to: end)).milliseconds
-            guard left >= 0, clock.now < end else { return false }
-            // A part of a millisecond is rounded up.
-            poll(&process, 1, CInt(clamping: min(left + 1, longest)))
+            let left = clock.now.duration(to: end)
+            guard left > .zero else { return false }
+            poll(&process, 1, CInt(clamping: min(left.milliseconds, longest)))
         }
     }
 

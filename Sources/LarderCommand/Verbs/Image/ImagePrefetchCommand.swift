@@ -91,7 +91,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         let start = ContinuousClock.now
         do {
             let report = try await fetching.value
-            let milliseconds = TimeSpan(start.duration(to: .now)).milliseconds
+            let milliseconds = start.duration(to: .now).milliseconds
             try Output.line(agent.json ? report.json : report.text(milliseconds: milliseconds))
             if let failure = report.failure { throw failure }
             return nil
