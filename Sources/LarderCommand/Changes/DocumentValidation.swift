@@ -3,16 +3,8 @@ import LarderJSON
 import LarderPlatform
 import LarderSchema
 
-/// Validates documents with a schema that the command line has read.
+/// A schema that the command line has read.
 struct DocumentValidation {
-    /// A violation of the schema.
-    struct Violation: Equatable {
-        let path: [String]
-        let schemaPath: String
-        let keyword: String
-        let message: String
-    }
-
     let schema: JSONSchema
 
     /// Compiles the schema in a file. Documents that it refers to must be in the directory of the file.
@@ -52,15 +44,6 @@ struct DocumentValidation {
                 let bytes = try? Input.text(of: path)
             else { return nil }
             return try? LenientJSON.parse(bytes, name: path)
-        }
-    }
-
-    /// The violations of a document, the most specific first.
-    func violations(of document: JSONValue) -> [Violation] {
-        schema.validate(document).map { violation in
-            Violation(
-                path: violation.path.segments, schemaPath: violation.schemaLocation, keyword: violation.keyword,
-                message: violation.message)
         }
     }
 

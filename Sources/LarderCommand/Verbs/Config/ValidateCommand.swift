@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderJSON
+import LarderSchema
 
 /// `larder validate FILE`
 struct ValidateCommand: AsyncParsableCommand {
@@ -48,9 +49,9 @@ struct ValidateCommand: AsyncParsableCommand {
             throw Failure(
                 .usage, "\(name) contains JSON of the type \(document.kind); a configuration must be an object")
         }
-        var violations: [DocumentValidation.Violation] = []
+        var violations: [SchemaViolation] = []
         if let schema {
-            violations = try DocumentValidation(file: schema).violations(of: document)
+            violations = try DocumentValidation(file: schema).schema.validate(document)
         } else {
             try await agent.connection.withClient { client in
                 let parameters = ConfigSchema.Parameters(namespace: namespace.namespace)
@@ -59,9 +60,9 @@ struct ValidateCommand: AsyncParsableCommand {
                     ConfigExplain.self, ConfigExplain.Parameters(namespace: namespace.namespace))
                 let documents = try await documents(with: document, client)
                 let resolved = resolved(explained.layers, with: documents)
-                violations = validation.violations(of: resolved).filter { violation in
+                violations = validation.schema.validate(resolved).filter { violation in
                     // The agent has replaced secrets by a text, which need not satisfy the schema.
-                    resolved.value(at: JSONPath(violation.path)) != "<masked>"
+                    resolved.value(at: violation.path) != "<masked>"
                 }
             }
         }
@@ -87,11 +88,12 @@ struct ValidateCommand: AsyncParsableCommand {
         }
     }
 
-    private func report(_ violations: [DocumentValidation.Violation], _ name: String) throws {
+    private func report(_ violations: [SchemaViolation], _ name: String) throws {
         if Output.isJSON {
             let errors = violations.map { violation -> JSONValue in
                 [
-                    "path": .array(violation.path.map(JSONValue.string)), "schemaPath": .string(violation.schemaPath),
+                    "path": .array(violation.path.segments.map(JSONValue.string)),
+                    "schemaPath": .string(violation.schemaLocation),
                     "keyword": .string(violation.keyword), "message": .string(violation.message),
                 ]
             }
@@ -100,10 +102,7 @@ struct ValidateCommand: AsyncParsableCommand {
         } else if violations.isEmpty {
             try Output.line("\(name.printable) is valid")
         } else {
-            for violation in violations {
-                let place = violation.path.isEmpty ? "" : "\(JSONPath(violation.path)): "
-                try Output.line("\(place)\(violation.message)".printable)
-            }
+            for violation in violations { try Output.line(violation.description.printable) }
         }
         if !violations.isEmpty { ExitStatus.schemaViolation.endThisProcess() }
     }
