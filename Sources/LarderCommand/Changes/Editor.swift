@@ -1,4 +1,6 @@
 import Glibc
+import LarderEncoding
+import LarderPlatform
 
 /// Runs the user's editor on a temporary file, which other users cannot read. `deinit` removes the file.
 final class Editor {
@@ -25,7 +27,7 @@ final class Editor {
         try write(text)
         let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
         // The value of `VISUAL` or `EDITOR` may contain options, so the shell splits it into arguments.
-        let status = system("\(editor) '\(path.replacing("'", with: "'\\''"))'")
+        let status = system("\(editor) \(path.shellWord)")
         guard status == 0 else {
             throw Failure(
                 .failure,
@@ -38,13 +40,10 @@ final class Editor {
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Input.failure(path) }
         defer { close(file) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            guard count > 0 else {
-                throw Failure(.failure, "cannot write \(path): \(String(cString: strerror(errno)))")
-            }
-            rest = rest.dropFirst(count)
+        do throws(Errno) {
+            try writeAll(Array(text.utf8), to: file)
+        } catch {
+            throw Failure(.failure, "cannot write \(path): \(error)")
         }
     }
 

@@ -15,13 +15,10 @@ enum LayerFiles {
         at place: String, with document: JSONValue, inFile file: String?
     ) throws(Failure) -> [JSONValue] {
         let own = file.map { Array($0.utf8) }
+        let others = try names(in: place).filter { $0 != own }
+        let index = own.flatMap { own in others.firstIndex(where: own.lexicographicallyPrecedes) } ?? others.endIndex
         var documents: [JSONValue] = []
-        var isIncluded = false
-        for name in try names(in: place) where name != own {
-            if let own, !isIncluded, own.lexicographicallyPrecedes(name) {
-                documents.append(document)
-                isIncluded = true
-            }
+        for name in others {
             let path = place + "/" + String(decoding: name, as: UTF8.self)
             let other = try LenientJSON.parse(Input.text(of: path), name: path)
             guard other.kind == .object else {
@@ -29,7 +26,7 @@ enum LayerFiles {
             }
             documents.append(other)
         }
-        if !isIncluded { documents.append(document) }
+        documents.insert(document, at: index)
         return documents
     }
 
