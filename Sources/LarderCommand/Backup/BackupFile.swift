@@ -65,10 +65,7 @@ struct BackupFile: Equatable {
             writer.endObject()
             writer.endLine()
         }
-        let digest = Self.digest(of: writer.bytes)
-        writer.beginObject()
-        writer.member("sha256", digest)
-        writer.endObject()
+        writer.value(["sha256": .string(Self.digest(of: writer.bytes))])
         writer.endLine()
         return writer.bytes
     }

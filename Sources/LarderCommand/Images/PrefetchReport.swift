@@ -68,28 +68,13 @@ struct PrefetchReport {
     /// One line of JSON: the result as in the protocol, the numbers of evicted images as `evicted` and of others that are
     /// not cached as `notKept`, and the refused lines or elements as `refused`.
     var json: String {
-        JSONValue.building { writer in
-            writer.beginObject()
-            for (name, value) in JSONValue.building({ result.write(to: &$0) }).members {
-                writer.name(name)
-                writer.value(value)
-            }
-            writer.member("evicted", evicted)
-            writer.member("notKept", unkept)
-            writer.name("refused")
-            writer.beginArray()
-            for refusal in refusals {
-                writer.beginObject()
-                switch unit {
-                case .line: writer.member("line", refusal.number)
-                case .element: writer.member("element", refusal.number)
-                }
-                writer.member("detail", refusal.reason)
-                writer.endObject()
-            }
-            writer.endArray()
-            writer.endObject()
-        }.compactText
+        let refused = refusals.map { refusal -> JSONValue in
+            .object([(unit.rawValue, .int(refusal.number)), ("detail", .string(refusal.reason))])
+        }
+        let members = JSONValue.building { result.write(to: &$0) }.members.map { $0 }
+        return JSONValue.object(
+            members + [("evicted", .int(evicted)), ("notKept", .int(unkept)), ("refused", .array(refused))]
+        ).compactText
     }
 
     /// The result for people: a line with the counts, and a line for each failure that the agent reported, without a

@@ -24,12 +24,7 @@ enum Output {
     /// the member `note`.
     static func note(_ text: String) {
         guard isJSON else { return errorLine("larder: \(text.printable)") }
-        let note = JSONValue.building { writer in
-            writer.beginObject()
-            writer.member("note", text)
-            writer.endObject()
-        }
-        errorLine(note.compactText)
+        errorLine((["note": .string(text)] as JSONValue).compactText)
     }
 
     /// Prints text and a line end on standard error.

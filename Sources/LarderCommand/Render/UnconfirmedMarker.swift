@@ -29,14 +29,10 @@ final class UnconfirmedMarker: Sendable {
     init?(for output: String, content: [UInt8], file: String?, copy: String?, replacing inherited: UnconfirmedMarker?) {
         let path = Self.path(for: output)
         guard let temporary = HiddenFile(beside: output) else { return nil }
-        let text =
-            JSONValue.building { writer in
-                writer.beginObject()
-                writer.member("sha256", Self.digest(of: content))
-                if let file { writer.member("new", String(RenderedFile.split(file).name)) }
-                if let copy { writer.member("previous", String(RenderedFile.split(copy).name)) }
-                writer.endObject()
-            }.compactText + "\n"
+        var members: [(String, JSONValue)] = [("sha256", .string(Self.digest(of: content)))]
+        if let file { members.append(("new", .string(String(RenderedFile.split(file).name)))) }
+        if let copy { members.append(("previous", .string(String(RenderedFile.split(copy).name)))) }
+        let text = JSONValue.object(members).compactText + "\n"
         let writer = temporary.openForWriting()
         defer { close(writer) }
         let isWritten = Array(text.utf8).withUnsafeBytes { Output.writeAll($0, to: writer) } == 0 && fsync(writer) == 0

@@ -54,15 +54,10 @@ struct WatchCommand: AsyncParsableCommand {
 
     /// A snapshot as JSON, with the members of a `config.event` notification.
     static func json(_ snapshot: LarderSnapshot) -> JSONValue {
-        .building { writer in
-            writer.beginObject()
-            writer.member("namespace", snapshot.namespace)
-            writer.member("epoch", snapshot.epoch)
-            writer.member("revision", snapshot.revision)
-            writer.member("state", snapshot.state.rawValue)
-            writer.member("skipped", snapshot.skipped)
-            if let value = snapshot.value { writer.member("value", value) } else { writer.member("exists", false) }
-            writer.endObject()
-        }
+        .object([
+            ("namespace", .string(snapshot.namespace)), ("epoch", .string(snapshot.epoch)),
+            ("revision", .int(snapshot.revision)), ("state", .string(snapshot.state.rawValue)),
+            ("skipped", .int(snapshot.skipped)), snapshot.value.map { ("value", $0) } ?? ("exists", false),
+        ])
     }
 }
