@@ -60,10 +60,12 @@ struct AgentOptions: ParsableArguments {
     }
 
     /// Like ``printResult(of:_:timeout:_:)``, over an open connection.
+    /// - Returns: the result as received.
+    @discardableResult
     func printResult<Method: WireMethod>(
         of method: Method.Type, _ parameters: Method.Parameters, over client: LarderClient, timeout: Duration? = nil,
         _ text: (Method.Result) throws -> String?
-    ) async throws {
+    ) async throws -> JSONValue {
         // Print the JSON as received, so that `--json` includes members that a newer agent adds.
         let params = JSONValue.building { parameters.write(to: &$0) }
         try await checkSize(of: params, over: client)
@@ -76,6 +78,7 @@ struct AgentOptions: ParsableArguments {
         }
         // The dry run of a change that the schema would refuse has the exit status of that change.
         if result["dryRun"]?.bool == true, result["errors"] != nil { ExitStatus.schemaViolation.endThisProcess() }
+        return result
     }
 }
 

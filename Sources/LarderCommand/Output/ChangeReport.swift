@@ -2,23 +2,22 @@ import LarderClientCore
 import LarderJSON
 
 /// Formats the result of a change as text for the user of a command.
-struct ChangeReport {
-    let style: Style
-
-    func text(_ change: ConfigChange) -> String {
+enum ChangeReport {
+    static func text(_ change: ConfigChange) -> String {
         guard change.isDryRun else { return change.summary }
         return dryRun(change.changes ?? [], change.schemaErrors ?? [], at: change.revision)
     }
 
     /// The result of a dry run: a heading, then one line per difference and per violation of the schema.
-    func dryRun(_ changes: [ConfigDiff.Change], _ errors: [SchemaError], at revision: Int) -> String {
-        let report = DiffReport(style: style)
+    static func dryRun(_ changes: [ConfigDiff.Change], _ errors: [SchemaError], at revision: Int) -> String {
+        let report = DiffReport(style: .standardOutput)
         var lines =
             changes.isEmpty
             ? ["dry run: the configuration would stay as it is in revision \(revision)"]
             : ["dry run: this would change in revision \(revision)"] + changes.map(report.line)
         if !errors.isEmpty {
-            lines += [style.problem("the result would violate the schema")] + errors.map { "  " + $0.text.printable }
+            lines +=
+                [report.style.problem("the result would violate the schema")] + errors.map { "  " + $0.text.printable }
         }
         return lines.joined(separator: "\n")
     }

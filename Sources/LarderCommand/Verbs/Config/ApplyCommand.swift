@@ -47,9 +47,7 @@ struct ApplyCommand: AsyncParsableCommand {
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace.namespace, ifRevision: change.condition, reason: change.reason,
             isDryRun: change.dryRun)
-        try await agent.printResult(of: ConfigApply.self, parameters) {
-            ChangeReport(style: .standardOutput).text($0)
-        }
+        try await agent.printResult(of: ConfigApply.self, parameters, ChangeReport.text)
     }
 
     private func apply(long changes: [ConfigApply.Change]) async throws {

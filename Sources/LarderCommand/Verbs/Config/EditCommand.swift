@@ -95,8 +95,7 @@ struct EditCommand: AsyncParsableCommand {
 
     private func current(_ path: JSONPath, _ client: LarderClient) async throws -> ConfigGet.Result {
         let parameters = ConfigGet.Parameters(path: path, namespace: namespace.namespace)
-        let result = try await client.call(ConfigGet.name, params: JSONValue.building { parameters.write(to: &$0) })
-        return try readable { () throws(WireError) in try ConfigGet.Result(from: result) }
+        return try await client.call(ConfigGet.self, parameters)
     }
 
     private func apply(_ changes: [ConfigApply.Change], to base: ConfigGet.Result, _ client: LarderClient) async throws
@@ -104,8 +103,6 @@ struct EditCommand: AsyncParsableCommand {
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace.namespace,
             ifRevision: RevisionCondition(base.revision, epoch: base.epoch), reason: reason)
-        try await agent.printResult(of: ConfigApply.self, parameters, over: client) {
-            ChangeReport(style: .standardOutput).text($0)
-        }
+        try await agent.printResult(of: ConfigApply.self, parameters, over: client, ChangeReport.text)
     }
 }

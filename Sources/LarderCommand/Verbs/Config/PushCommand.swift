@@ -37,9 +37,7 @@ struct PushCommand: AsyncParsableCommand {
             document: try Self.document(Input.text(of: file), name: file), namespace: namespace.namespace,
             version: version, force: force, ifRevision: change.condition, reason: change.reason,
             isDryRun: change.dryRun)
-        try await agent.printResult(of: ConfigPush.self, parameters) {
-            ChangeReport(style: .standardOutput).text($0)
-        }
+        try await agent.printResult(of: ConfigPush.self, parameters, ChangeReport.text)
     }
 
     static func document(_ bytes: [UInt8], name: String) throws(Failure) -> JSONValue {

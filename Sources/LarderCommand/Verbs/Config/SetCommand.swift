@@ -88,9 +88,7 @@ struct SetCommand: AsyncParsableCommand {
             path: path, value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
             ttlMilliseconds: ttl?.milliseconds, replaceAll: all, ifRevision: change.condition,
             ifValue: try condition.condition(isString: string), reason: change.reason, isDryRun: change.dryRun)
-        try await agent.printResult(of: ConfigSet.self, parameters) {
-            ChangeReport(style: .standardOutput).text($0)
-        }
+        try await agent.printResult(of: ConfigSet.self, parameters, ChangeReport.text)
     }
 }
 
@@ -136,8 +134,6 @@ struct UnsetCommand: AsyncParsableCommand {
             path: try path.map(PathArgument.parse) ?? JSONPath([]), namespace: namespace.namespace, all: all,
             ifRevision: change.condition, ifValue: try condition.condition(isString: false), reason: change.reason,
             isDryRun: change.dryRun)
-        try await agent.printResult(of: ConfigUnset.self, parameters) {
-            ChangeReport(style: .standardOutput).text($0)
-        }
+        try await agent.printResult(of: ConfigUnset.self, parameters, ChangeReport.text)
     }
 }

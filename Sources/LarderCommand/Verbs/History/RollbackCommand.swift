@@ -57,7 +57,7 @@ struct RollbackCommand: AsyncParsableCommand {
             isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigRollback.self, parameters) { result in
             if result.isDryRun {
-                return ChangeReport(style: .standardOutput).dryRun(
+                return ChangeReport.dryRun(
                     result.changes ?? [], result.schemaErrors ?? [], at: result.revision)
             }
             let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"

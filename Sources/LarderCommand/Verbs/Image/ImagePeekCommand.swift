@@ -22,14 +22,10 @@ struct ImagePeekCommand: AsyncParsableCommand {
     func run() async throws {
         let parameters = ImagePeek.Parameters(image.reference)
         try await agent.connection.withClient { client in
-            let value = try await client.call(ImagePeek.name, params: .building { parameters.write(to: &$0) })
-            let result = try readable { () throws(WireError) in try ImagePeek.Result(from: value) }
-            if agent.json {
-                try Output.line(value.compactText)
-            } else if let held = result.held {
-                try Output.line(ImageReport(style: .standardOutput, now: .now).text(image.reference, held))
+            let result = try await agent.printResult(of: ImagePeek.self, parameters, over: client) { result in
+                result.held.map { ImageReport(style: .standardOutput, now: .now).text(image.reference, $0) }
             }
-            if result.held == nil {
+            if result["held"]?.bool != true {
                 let key = image.cacheKey.map { " --cache-key \($0.shellWord)" } ?? ""
                 let fetch = agent.connection.hints.command("larder image get \(image.url.shellWord)\(key)")
                 throw Failure(.notFound, "the image is not cached; download it with: \(fetch)")
