@@ -5,14 +5,14 @@ import Glibc
 ///
 /// No method blocks: a thread of its own sends the messages in order, as single datagrams, and waits while the socket is
 /// full. Each method returns whether the message was submitted to that thread. It returns false if `NOTIFY_SOCKET` is not
-/// set, which is not an error. It throws `notificationFailed` with `EAGAIN` if the thread cannot be started or if too
+/// set, which is not an error. It throws an error with `EAGAIN` if the thread cannot be started or if too
 /// many messages wait, because the manager does not read them.
 package struct ServiceNotifier: Sendable {
     private let onFailure: @Sendable (SystemdError) -> Void
 
     /// Each method reads `NOTIFY_SOCKET` from the environment, and does not change the environment.
     ///
-    /// - Parameter onFailure: called on another thread with `notificationFailed` if a submitted message cannot be sent
+    /// - Parameter onFailure: called on another thread if a submitted message cannot be sent
     package init(onFailure: @escaping @Sendable (SystemdError) -> Void = { _ in }) { self.onFailure = onFailure }
 
     /// Whether `NOTIFY_SOCKET` is set.
@@ -77,7 +77,6 @@ package struct ServiceNotifier: Sendable {
 
     private static func error(_ assignment: String, _ number: CInt) -> SystemdError {
         SystemdError(
-            .notificationFailed,
             "cannot send \(assignment) to the service manager; check NOTIFY_SOCKET and NotifyAccess=",
             systemError: number)
     }

@@ -1,7 +1,7 @@
 internal import CSystemd
 import Glibc
 
-/// A descriptor that the service manager opened before it started this process.
+/// A listening Unix stream socket that the service manager opened before it started this process.
 ///
 /// The manager keeps the socket open. Close the descriptor when it is no longer used, but do not unlink the socket's
 /// path or call `shutdown(2)`, because the next process would then get an unusable socket.
@@ -10,8 +10,6 @@ package struct ActivatedSocket: Sendable, Equatable {
     package let descriptor: CInt
     /// `FileDescriptorName=` of the socket unit, by default the name of the unit; "unknown" if no name was passed.
     package let name: String
-    /// Whether the descriptor is a listening `AF_UNIX` stream socket (`sd_is_socket_unix(3)`).
-    package let isStreamListener: Bool
 }
 
 /// Socket activation: adopts the sockets on which systemd, or `systemd-socket-activate(1)`, listens.
@@ -23,36 +21,25 @@ package enum SocketActivation {
     /// environment, so that child processes do not adopt the sockets. No other thread may read the environment during
     /// the call. A second call returns an empty array.
     ///
-    /// - Throws: `activationFailed` if the variables are malformed or a descriptor is closed
+    /// - Throws: an error if the variables are malformed, a descriptor is closed, or one is not a listening Unix stream
+    ///   socket (`sd_is_socket_unix(3)`). In the last case, the error names the first such descriptor.
     package static func take() throws(SystemdError) -> [ActivatedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
         defer { release(names) }
         guard count >= 0 else {
             throw SystemdError(
-                .activationFailed,
                 "cannot use the sockets passed by the service manager; check LISTEN_FDS and LISTEN_FDNAMES, "
                     + "or unset LISTEN_PID to start without them",
                 systemError: -count)
         }
-        return (0..<Int(count)).map { index in
-            let descriptor = SD_LISTEN_FDS_START + CInt(index)
-            return ActivatedSocket(
-                descriptor: descriptor,
-                name: names?[index].map { String(cString: $0) } ?? "unknown",
-                isStreamListener: sd_is_socket_unix(descriptor, CInt(SOCK_STREAM.rawValue), 1, nil, 0) > 0)
+        let sockets = (0..<Int(count)).map { index in
+            ActivatedSocket(
+                descriptor: SD_LISTEN_FDS_START + CInt(index),
+                name: names?[index].map { String(cString: $0) } ?? "unknown")
         }
-    }
-
-    /// Adopts all passed descriptors as ``take()`` does, and checks that each is a listening Unix stream socket.
-    ///
-    /// - Throws: `activationFailed` as ``take()`` does; `notAStreamListener`, which names the first descriptor that is
-    ///   not such a socket
-    package static func takeStreamListeners() throws(SystemdError) -> [ActivatedSocket] {
-        let sockets = try take()
-        for socket in sockets where !socket.isStreamListener {
+        for socket in sockets where sd_is_socket_unix(socket.descriptor, CInt(SOCK_STREAM.rawValue), 1, nil, 0) <= 0 {
             throw SystemdError(
-                .notAStreamListener,
                 "descriptor \(socket.descriptor) (\"\(socket.name)\"), passed by the service manager, is not a "
                     + "listening Unix stream socket; use ListenStream= with an absolute path, and Accept=no")
         }

@@ -2,17 +2,6 @@ import Glibc
 
 /// Why socket activation or a notification of the service manager failed.
 package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of failure.
-    package enum Code: String, Sendable {
-        /// The passed descriptors cannot be adopted (`sd_listen_fds_with_names(3)`).
-        case activationFailed
-        /// A passed descriptor is not a listening Unix stream socket.
-        case notAStreamListener
-        /// A notification cannot be sent to the service manager (`sd_notify(3)`).
-        case notificationFailed
-    }
-
-    package let code: Code
     /// One line: the failure and what to do.
     package let reason: String
     /// The error number (`errno(3)`) of a failed system call; otherwise nil.
@@ -25,8 +14,7 @@ package struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible
         return "\(reason): \(String(cString: words))"
     }
 
-    init(_ code: Code, _ reason: String, systemError: CInt? = nil) {
-        self.code = code
+    init(_ reason: String, systemError: CInt? = nil) {
         self.reason = reason
         self.systemError = systemError
     }

@@ -77,7 +77,7 @@ struct Larderd: AsyncParsableCommand {
     var forReload = false
 
     /// The sockets from systemd. They are adopted before other code reads the environment.
-    fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
+    fileprivate static let activation = Result { try SocketActivation.take() }
 
     func validate() throws {
         if forReload, !checkSettings {

@@ -15,7 +15,6 @@ struct SocketActivationTests {
             unsetenv("LISTEN_PID")
             unsetenv("LISTEN_FDS")
             try #expect(SocketActivation.take() == [])
-            try #expect(SocketActivation.takeStreamListeners() == [])
         }
     }
 
@@ -34,7 +33,6 @@ struct SocketActivationTests {
             setenv("LISTEN_PID", String(getpid()), 1)
             setenv("LISTEN_FDS", "many", 1)
             let error = #expect(throws: SystemdError.self) { try SocketActivation.take() }
-            #expect(error?.code == .activationFailed)
             #expect(error?.reason.contains("LISTEN_FDS") == true)
         }
     }
@@ -45,7 +43,6 @@ struct SocketActivationTests {
             let sockets = try SocketActivation.take()
             #expect(sockets.map(\.descriptor) == [3, 4])
             #expect(sockets.map(\.name) == ["larder", "other"])
-            #expect(sockets.map(\.isStreamListener) == [true, false])
             for socket in sockets { #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0) }
             #expect(getenv("LISTEN_FDS") == nil)
             #expect(try SocketActivation.take().isEmpty)
@@ -53,16 +50,14 @@ struct SocketActivationTests {
         }
         let directory = try TemporaryDirectory()
         let listener = Descriptor(try listeningSocket(at: directory.path + "/a"))
-        let datagram = try Descriptor.socket(AF_UNIX, SOCK_DGRAM)
-        try Rerun.expectSuccess(
-            of: "SocketActivationTests/passed", passing: [listener, datagram], names: "larder:other")
+        let other = Descriptor(try listeningSocket(at: directory.path + "/b"))
+        try Rerun.expectSuccess(of: "SocketActivationTests/passed", passing: [listener, other], names: "larder:other")
     }
 
     @Test("a descriptor that is not a listening Unix stream socket is rejected with its number and name")
     func refused() throws {
         if Rerun.isInside {
-            let error = #expect(throws: SystemdError.self) { try SocketActivation.takeStreamListeners() }
-            #expect(error?.code == .notAStreamListener)
+            let error = #expect(throws: SystemdError.self) { try SocketActivation.take() }
             #expect(error.map { "\($0)" }?.contains("descriptor 3 (\"larder.socket\")") == true)
             return
         }
@@ -76,7 +71,7 @@ struct SocketActivationTests {
             if: Rerun.succeeds(["systemd-socket-activate", "--version"]), "needs the command systemd-socket-activate"))
     func systemdSocketActivate() throws {
         if Rerun.isInside {
-            let sockets = try SocketActivation.takeStreamListeners()
+            let sockets = try SocketActivation.take()
             #expect(sockets.map(\.name) == ["larder"])
             let connection = accept(try #require(sockets.first).descriptor, nil, nil)
             #expect(connection >= 0)
