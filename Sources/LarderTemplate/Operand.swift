@@ -54,38 +54,29 @@ struct List {
     /// Returns the element at an index; `missing` if the index is out of range.
     func element(_ index: Int) -> Operand {
         items.indices.contains(index)
-            ? .item(items[index], ValuePath(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
+            ? .item(items[index], path: path(to: index)) : .missing(path + ["0"], isOptional: false)
     }
-}
-
-/// The parts from which the path of a value is computed. The path is needed only for error messages.
-struct ValuePath {
-    let base: [String]
-    var reference: Reference?
-    /// The steps of the reference from this index on are part of the path.
-    var first = 0
-
-    var path: [String] { base + (reference?.path(from: first) ?? []) }
 }
 
 /// The value that a reference has during rendering.
 enum Operand {
-    case item(Item, ValuePath)
+    /// A value, and its path for error messages.
+    case item(Item, path: [String])
     case list(List)
     /// The Boolean result of a function. A section over a Boolean result opens no scope.
     case flag(Bool)
     /// There is no value at the path.
     case missing([String], isOptional: Bool)
 
-    static func string(_ text: String) -> Operand { .item(.value(.string(text)), ValuePath(base: [])) }
-    static func int(_ number: Int) -> Operand { .item(.value(.int(number)), ValuePath(base: [])) }
+    static func string(_ text: String) -> Operand { .item(.value(.string(text)), path: []) }
+    static func int(_ number: Int) -> Operand { .item(.value(.int(number)), path: []) }
 
     /// The elements of an array or a list; nil for any other value.
     var list: List? {
         switch self {
         case .list(let list): list
-        case .item(.value(let value), let valuePath) where value.kind == .array:
-            List(items: value.elements.map { .value($0) }, path: valuePath.path)
+        case .item(.value(let value), let path) where value.kind == .array:
+            List(items: value.elements.map { .value($0) }, path: path)
         default: nil
         }
     }
@@ -108,21 +99,19 @@ enum Operand {
         guard let json else { return nil }
         if let text = json.string { return function.result(for: text) }
         if let number = json.int { return function.result(for: number) }
-        guard json.kind == .object, case .item(_, let valuePath) = self else { return nil }
+        guard json.kind == .object, case .item(_, let path) = self else { return nil }
         switch function {
         case .empty: return .flag(json.count == 0)
         case .count: return .int(json.count)
-        case .enumerated: return .list(Self.members(of: json, valuePath))
+        case .enumerated: return .list(List(items: Self.members(json.members), path: path))
         case .sorted:
-            var members = Self.members(of: json, valuePath)
-            members.items = json.members.sorted { $0.name < $1.name }.map { .member(name: $0.name, value: $0.value) }
-            return .list(members)
+            return .list(List(items: Self.members(json.members.sorted { $0.name < $1.name }), path: path))
         default: return nil
         }
     }
 
-    private static func members(of object: JSONValue, _ valuePath: ValuePath) -> List {
-        List(items: object.members.map { .member(name: $0.name, value: $0.value) }, path: valuePath.path)
+    private static func members(_ members: some Sequence<(name: String, value: JSONValue)>) -> [Item] {
+        members.map { .member(name: $0.name, value: $0.value) }
     }
 }
 

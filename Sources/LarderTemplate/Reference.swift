@@ -82,9 +82,6 @@ struct Reference: Sendable, Equatable {
         guard steps.allSatisfy({ !$0.name.isEmpty && $0.name != "?" }) else { throw .emptyStep }
     }
 
-    /// Returns the plain names of the steps from index `first` on.
-    func path(from first: Int) -> [String] { steps[first...].map(\.plainName) }
-
     /// Splits `outer(inner(name))` into `name` and the functions `outer` and `inner`, the outermost first.
     private static func parts(_ text: String) throws(Refusal) -> (Substring, [Function]) {
         let pieces = text.split(separator: "(", omittingEmptySubsequences: false)

@@ -66,8 +66,8 @@ struct Renderer {
         } else if let list {
             scopes.append(Scope(item: list.items[0], path: list.path(to: 0)))
             sections.append(Section(list: list, hasScope: true))
-        } else if case .item(let item, let valuePath) = operand {
-            scopes.append(Scope(item: item, path: valuePath.path))
+        } else if case .item(let item, let path) = operand {
+            scopes.append(Scope(item: item, path: path))
             sections.append(Section(list: nil, hasScope: true))
         } else {
             sections.append(Section(list: nil, hasScope: false))
@@ -152,7 +152,7 @@ struct Renderer {
     private func value(_ reference: Reference) -> Operand {
         let innermost = scopes.count - 1
         guard let first = reference.steps.first else {
-            return .item(scopes[innermost].item, ValuePath(base: scopes[innermost].path))
+            return .item(scopes[innermost].item, path: scopes[innermost].path)
         }
         var level = innermost
         while true {
@@ -171,22 +171,20 @@ struct Renderer {
             guard let next = Item.value(value).child(step) else { return nothing(reference, from: index, in: scope) }
             value = next
         }
-        return .item(.value(value), valuePath(reference, in: scope))
+        return .item(.value(value), path: path(reference, in: scope))
     }
 
     private func nothing(_ reference: Reference, from step: Int, in scope: Scope) -> Operand {
-        .missing(
-            valuePath(reference, in: scope).path, isOptional: reference.steps[step...].contains(where: \.isOptional))
+        .missing(path(reference, in: scope), isOptional: reference.steps[step...].contains(where: \.isOptional))
     }
 
     /// The path of the value that a reference has in a scope. If the value of the scope is a pair of a member's name
     /// and value, the path of the scope already ends with that name. A first step `value` of the reference then adds
     /// nothing to the path.
-    private func valuePath(_ reference: Reference, in scope: Scope) -> ValuePath {
-        if case .member = scope.item, reference.steps[0].plainName == "value" {
-            return ValuePath(base: scope.path, reference: reference, first: 1)
-        }
-        return ValuePath(base: scope.path, reference: reference)
+    private func path(_ reference: Reference, in scope: Scope) -> [String] {
+        var steps = reference.steps[...]
+        if case .member = scope.item, steps[0].plainName == "value" { steps.removeFirst() }
+        return scope.path + steps.map(\.plainName)
     }
 
     private func error(_ reference: Reference, _ text: String) -> TemplateError {
