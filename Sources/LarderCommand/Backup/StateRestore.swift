@@ -123,27 +123,19 @@ struct StateRestore {
     }
 
     private func synchronize(_ path: String) throws(Failure) {
-        do throws(Errno) {
-            try synchronizeDirectory(path)
-        } catch {
-            throw Self.failure("fsync", path, error)
-        }
+        try perform("fsync", path, synchronizeDirectory)
     }
 
-    /// Removes a file or a tree if it exists. Symbolic links are removed, not followed.
-    private func remove(_ path: String) throws(Failure) {
-        if unlink(path) == 0 || errno == ENOENT { return }
-        try check(errno == EISDIR || errno == EPERM, "remove", path)
-        let tree = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        try check(tree >= 0, "remove", path)
-        let names: [[UInt8]]
+    private func remove(_ path: String) throws(Failure) { try perform("remove", path, removeTree) }
+
+    private func perform(
+        _ operation: String, _ path: String, _ call: (String) throws(Errno) -> Void
+    ) throws(Failure) {
         do throws(Errno) {
-            names = try DirectoryListing.names(closing: tree)
+            try call(path)
         } catch {
-            throw Self.failure("remove", path, error)
+            throw Self.failure(operation, path, error)
         }
-        for name in names { try remove(path + "/" + String(decoding: name, as: UTF8.self)) }
-        try check(rmdir(path) == 0, "remove", path)
     }
 
     private func check(_ isDone: Bool, _ operation: String, _ path: String) throws(Failure) {

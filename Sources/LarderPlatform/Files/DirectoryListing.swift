@@ -34,3 +34,15 @@ package enum DirectoryListing {
         }
     }
 }
+
+/// Removes a file, or a directory with its contents, if it exists. Symbolic links are removed, not followed.
+package func removeTree(_ path: String) throws(Errno) {
+    if unlink(path) == 0 || errno == ENOENT { return }
+    guard errno == EISDIR || errno == EPERM else { throw .current }
+    let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard directory >= 0 else { throw .current }
+    for name in try DirectoryListing.names(closing: directory) {
+        try removeTree(path + "/" + String(decoding: name, as: UTF8.self))
+    }
+    guard rmdir(path) == 0 else { throw .current }
+}

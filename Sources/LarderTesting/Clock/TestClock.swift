@@ -173,23 +173,17 @@ struct TimerTable {
 
     private var timers: [Int: Timer] = [:]
     private var lastID = 0
-    private(set) var sleepers = 0
+    /// The number of timers that ``TestClock/waitForSleepers(_:)`` counts.
+    var sleepers: Int { timers.values.count(where: \.isSleeper) }
 
     mutating func newID() -> Int {
         lastID += 1
         return lastID
     }
 
-    mutating func add(_ timer: Timer, _ id: Int) {
-        timers[id] = timer
-        if timer.isSleeper { sleepers += 1 }
-    }
+    mutating func add(_ timer: Timer, _ id: Int) { timers[id] = timer }
 
-    mutating func remove(_ id: Int) -> Timer? {
-        guard let timer = timers.removeValue(forKey: id) else { return nil }
-        if timer.isSleeper { sleepers -= 1 }
-        return timer
-    }
+    mutating func remove(_ id: Int) -> Timer? { timers.removeValue(forKey: id) }
 
     /// Removes and returns the timers of an object; nil for all timers.
     mutating func takeAll(of owner: ObjectIdentifier? = nil) -> [Timer] {

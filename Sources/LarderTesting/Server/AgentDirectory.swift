@@ -27,23 +27,11 @@ final class AgentDirectory: Sendable {
         self.path = path
     }
 
-    deinit { Self.remove(path) }
+    deinit { try? removeTree(path) }
 
     private static func make(in parent: String) -> String? {
         var template = Array("\(parent)/larder-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    /// Removes a file, or a directory with its contents. Does not follow symbolic links.
-    private static func remove(_ path: String) {
-        let directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard directory >= 0 else {
-            unlink(path)
-            return
-        }
-        let names = try? DirectoryListing.names(closing: directory)
-        for name in names ?? [] { remove(path + "/" + String(decoding: name, as: UTF8.self)) }
-        rmdir(path)
     }
 }
