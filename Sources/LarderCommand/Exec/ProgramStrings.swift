@@ -47,14 +47,7 @@ final class ProgramStrings {
         ) -> Result
     ) -> Result {
         var (words, variables, places) = (words + [nil], variables + [nil], processIDs + [nil])
-        return words.withUnsafeMutableBufferPointer { words in
-            variables.withUnsafeMutableBufferPointer { variables in
-                places.withUnsafeMutableBufferPointer { places in
-                    // Each array has at least one element, so its base address is not nil.
-                    body(words.baseAddress!, variables.baseAddress!, places.baseAddress!)
-                }
-            }
-        }
+        return body(&words, &variables, &places)
     }
 
     /// Whether execve(2) would refuse the strings with E2BIG: one string has at most 32 pages, and all strings with

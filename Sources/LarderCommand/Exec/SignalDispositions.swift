@@ -43,11 +43,9 @@ struct SignalDispositions: @unchecked Sendable {
     func withSets<Result>(
         _ body: (_ blocked: UnsafePointer<sigset_t>, _ defaults: UnsafePointer<sigset_t>) -> Result
     ) -> Result {
-        var defaults = sigset_t()
+        var (blocked, defaults) = (mask, sigset_t())
         sigemptyset(&defaults)
         for number in 1...Self.last where !ignores(number) { sigaddset(&defaults, number) }
-        return withUnsafePointer(to: mask) { blocked in
-            withUnsafePointer(to: defaults) { defaults in body(blocked, defaults) }
-        }
+        return body(&blocked, &defaults)
     }
 }
