@@ -23,12 +23,6 @@ struct RenderedOutput: Sendable {
         let newest: String
     }
 
-    /// The command after a change failed. If a new file had replaced the output, the previous file has been restored if
-    /// possible.
-    struct ExecFailure: Error {
-        let failure: Failure
-    }
-
     /// Updates the file.
     ///
     /// Other processes may write the same file with newer snapshots. Therefore the configuration is read again when the
@@ -38,8 +32,8 @@ struct RenderedOutput: Sendable {
     ///   - text: the desired content.
     ///   - newest: returns the content for the newest snapshot; nil if it cannot be determined.
     /// - Returns: whether the content changed.
-    /// - Throws: ``Failure`` or ``ExecFailure``. The file is then unchanged, unless the previous file could not be
-    ///   restored.
+    /// - Throws: ``OutputFailure`` if the command after a change failed, otherwise ``Failure``. The file is then
+    ///   unchanged, unless the previous file could not be restored.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
         let file = file
         var unconfirmed = file.recover()
@@ -87,12 +81,13 @@ struct RenderedOutput: Sendable {
     }
 
     /// Runs `exec` again, although the file has not changed.
-    /// - Throws: ``ExecFailure`` if it fails.
+    /// - Throws: ``OutputFailure`` if it fails.
     func repeatExec() async throws {
         do {
             try await runExec(on: file.path)
         } catch {
-            throw ExecFailure(failure: Failure(error.status, "\(error.reason); \(path) is unchanged"))
+            throw OutputFailure(
+                failure: Failure(error.status, "\(error.reason); \(path) is unchanged"), isExecDue: true)
         }
     }
 
@@ -162,6 +157,6 @@ struct RenderedOutput: Sendable {
                 "the previous \(path) cannot be restored: \(String(cString: strerror(number))); its copy is \(copy)"
             }
         let failure = Failure(rejection.status, "\(rejection.reason); \(outcome)")
-        return rejection.isOfExec ? ExecFailure(failure: failure) : failure
+        return rejection.isOfExec ? OutputFailure(failure: failure, isExecDue: true) : failure
     }
 }

@@ -67,8 +67,6 @@ struct RenderedConfiguration: Sendable {
             }
             if isExecDue, !isReplaced { try await output.repeatExec() }
             return isReplaced
-        } catch let error as RenderedOutput.ExecFailure {
-            throw OutputFailure(failure: error.failure, isExecDue: true)
         } catch let failure as Failure {
             throw OutputFailure(failure: failure, isExecDue: isExecDue)
         }
