@@ -33,7 +33,7 @@ actor LongApplyRun {
             change.changed = change.changed || result?.changed == true
             result = change
             applied += portion.changes.count
-            show()
+            if let columns = screen.columns() { screen.redraw(state, columns: columns) }
         }
         guard let result else { preconditionFailure("a run has at least one change") }
         return result
@@ -52,11 +52,5 @@ actor LongApplyRun {
             }
         }
         return try await applying.value.get()
-    }
-
-    private func show() {
-        guard let columns = screen.columns() else { return }
-        // The last column stays empty, because some terminals start a new line when a character is written there.
-        screen.write("\r\(state.prefix(max(0, columns - 1)))\u{1B}[K")
     }
 }

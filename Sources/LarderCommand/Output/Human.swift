@@ -1,5 +1,5 @@
-import Glibc
 import LarderClientCore
+import LarderPlatform
 
 /// Formats numbers for people.
 enum Human {
@@ -51,8 +51,6 @@ enum Human {
 extension Timestamp {
     /// The current time. It is comparable with times of the agent, because the agent runs on the same host.
     static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: time.tv_sec * 1000 + time.tv_nsec / 1_000_000)
+        Timestamp(milliseconds: WallClock.system.now)
     }
 }

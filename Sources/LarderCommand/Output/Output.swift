@@ -41,10 +41,10 @@ enum Output {
 
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// The size of the terminal in characters; 80 by 24 if it is unknown.
-    static var terminalSize: (columns: Int, rows: Int) {
+    /// The size of a terminal in characters; 80 by 24 if it is unknown.
+    static func terminalSize(_ descriptor: CInt = STDOUT_FILENO) -> (columns: Int, rows: Int) {
         var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
             return (80, 24)
         }
         return (Int(size.ws_col), Int(size.ws_row))

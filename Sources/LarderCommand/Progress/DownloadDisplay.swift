@@ -37,8 +37,7 @@ final class DownloadDisplay: Sendable {
             let rate = Int(Double(progress.receivedBytes - first.bytes) / seconds)
             return Self.line(progress, bytesPerSecond: rate)
         }
-        // The last column stays empty, because some terminals start a new line when a character is written there.
-        if let line { screen.write("\r\(line.prefix(columns - 1))\u{1B}[K") }
+        if let line { screen.redraw(line, columns: columns) }
     }
 
     /// Removes the line, so that other text can follow.

@@ -46,8 +46,7 @@ actor ProgressDisplay {
         let now = screen.now()
         meter.note(tally, at: now)
         if let columns = screen.columns() {
-            // The last column stays empty, because some terminals start a new line when a character is written there.
-            screen.write("\r\(line.bar(columns: columns - 1))\u{1B}[K")
+            screen.redraw(line.bar(columns: columns - 1), columns: columns)
             isLineOpen = true
         } else if now - lastPlain >= Self.plainInterval {
             lastPlain = now
@@ -77,14 +76,13 @@ extension ProgressDisplay.Screen {
         let start = clock.now
         return Self(
             write: { if canRedraw || !isQuiet { Output.progress($0) } },
-            columns: { canRedraw ? terminalColumns : nil },
+            columns: { canRedraw ? Output.terminalSize(STDERR_FILENO).columns : nil },
             now: { start.duration(to: clock.now) })
     }
 
-    /// The width of the terminal; 80 if it is unknown.
-    private static var terminalColumns: Int {
-        var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-        return Int(size.ws_col)
+    /// Replaces the line of the cursor on a terminal with this number of columns.
+    func redraw(_ line: String, columns: Int) {
+        // The last column stays empty, because some terminals start a new line when a character is written there.
+        write("\r\(line.prefix(max(0, columns - 1)))\u{1B}[K")
     }
 }

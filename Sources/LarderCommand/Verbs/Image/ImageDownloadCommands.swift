@@ -34,7 +34,7 @@ struct ImageDownloadsCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             while true {
                 let downloads = try await client.call(ImageDownloads.self, NoParameters()).downloads
-                let size = Output.terminalSize
+                let size = Output.terminalSize()
                 let list = DownloadReport.text(downloads, columns: size.columns, rows: size.rows - 1)
                 Output.clearScreen()
                 try Output.line(list)
