@@ -121,17 +121,19 @@ enum Candidate {
     }
 
     /// Waits for a command to end. Until then, signals that end this process are forwarded to the command.
-    /// - Parameter leadsGroup: whether the command leads a process group, which then gets the signals.
+    /// - Parameters:
+    ///   - leadsGroup: whether the command leads a process group, which then gets the signals.
+    ///   - running: the command, with its timeouts.
     /// - Returns: how the command ended; nil if it was ended after the timeout.
-    static func wait(for child: pid_t, leadsGroup: Bool, _ limit: CommandLimit) -> ProgramEnd? {
+    static func wait(for child: pid_t, leadsGroup: Bool, _ running: ShellCommand) -> ProgramEnd? {
         _ = catchesSignals
         let target = leadsGroup ? -child : child
         command.store(target, ordering: .sequentiallyConsistent)
         var isInTime = true
-        if let timeout = limit.timeout, !hasEnded(child, within: timeout) {
+        if !hasEnded(child, within: running.timeout) {
             isInTime = false
             kill(target, SIGTERM)
-            _ = hasEnded(child, within: limit.killDelay)
+            _ = hasEnded(child, within: running.killDelay)
             // This also ends the rest of the group if the command has ended. The command has not been waited for, so no
             // other process can have its process ID.
             kill(target, SIGKILL)

@@ -139,10 +139,10 @@ struct RenderedOutput: Sendable {
             throw RenderedFile.Rejection(status: error.status, reason: error.message, isOfExec: isOfExec)
         }
         if end == .exited(0) { return }
-        var reason = "\(name) failed with \(end?.text ?? "")"
-        if end == nil, let timeout = command.limit.timeout {
-            reason = "\(name) did not end within \(TimeSpan(timeout)) and was ended; correct it, or increase \(option)"
-        }
+        let timeout = TimeSpan(command.timeout)
+        let reason =
+            end.map { "\(name) failed with \($0.text)" }
+            ?? "\(name) did not end within \(timeout) and was ended; correct it, or increase \(option)"
         throw RenderedFile.Rejection(status: status, reason: reason, isOfExec: isOfExec)
     }
 

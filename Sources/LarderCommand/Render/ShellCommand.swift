@@ -7,7 +7,10 @@ import LarderEncoding
 struct ShellCommand: Sendable {
     /// The command as the user wrote it.
     let text: String
-    var limit = CommandLimit()
+    /// The time after which the command gets SIGTERM.
+    var timeout = Duration.seconds(30)
+    /// The time after SIGTERM after which the command is killed.
+    var killDelay = Duration.seconds(5)
 
     /// The environment variable with the path of the file.
     static let variable = "LARDER_FILE"
@@ -27,7 +30,7 @@ struct ShellCommand: Sendable {
         let leadsGroup = !ProgramTerminal.exists
         let child = try Program(words: ["/bin/sh", "-c", script(for: file)], variables: variables).start(
             in: leadsGroup ? .separate : .shared, output: STDERR_FILENO)
-        return await onOwnThread { [limit] in Candidate.wait(for: child, leadsGroup: leadsGroup, limit) }
+        return await onOwnThread { Candidate.wait(for: child, leadsGroup: leadsGroup, self) }
     }
 
     /// The command with each placeholder replaced by the path of a file.
@@ -72,12 +75,4 @@ struct ShellCommand: Sendable {
         endWord(at: text.endIndex)
         return found
     }
-}
-
-/// How long this process waits for a command.
-struct CommandLimit: Equatable {
-    /// The time after which the command gets SIGTERM; nil for no limit.
-    var timeout: Duration? = .seconds(30)
-    /// The time after SIGTERM after which the command is killed.
-    var killDelay = Duration.seconds(5)
 }

@@ -191,12 +191,8 @@ struct RenderCommand: AsyncParsableCommand {
     private var rendered: RenderedOutput {
         RenderedOutput(
             path: output, mode: mode, owner: owner,
-            check: check.map {
-                ShellCommand(text: $0, limit: CommandLimit(timeout: (checkTimeout ?? Self.timeout).duration))
-            },
+            check: check.map { ShellCommand(text: $0, timeout: (checkTimeout ?? Self.timeout).duration) },
             checksInPlace: checkInPlace,
-            exec: exec.map {
-                ShellCommand(text: $0, limit: CommandLimit(timeout: (execTimeout ?? Self.timeout).duration))
-            })
+            exec: exec.map { ShellCommand(text: $0, timeout: (execTimeout ?? Self.timeout).duration) })
     }
 }

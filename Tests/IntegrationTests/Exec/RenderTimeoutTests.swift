@@ -7,16 +7,17 @@ import Testing
 
 @Suite("Timeout of the commands of larder render", .timeLimit(.minutes(5)))
 struct ShellCommandTimeoutTests {
-    @Test("a command that ends in time is not disturbed", arguments: [Duration.seconds(600), nil])
-    func inTime(timeout: Duration?) async throws {
-        let command = ShellCommand(text: "exit 3", limit: CommandLimit(timeout: timeout))
+    @Test("a command that ends in time is not disturbed")
+    func inTime() async throws {
+        let command = ShellCommand(text: "exit 3", timeout: .seconds(600))
         #expect(try await command.run(on: "f") == .exited(3))
     }
 
     @Test("a command that ignores SIGTERM is killed")
     func killed() async throws {
-        let limit = CommandLimit(timeout: .milliseconds(500), killDelay: .milliseconds(1))
-        let command = ShellCommand(text: "trap '' TERM; while :; do sleep 1000; done", limit: limit)
+        let command = ShellCommand(
+            text: "trap '' TERM; while :; do sleep 1000; done", timeout: .milliseconds(500),
+            killDelay: .milliseconds(1))
         #expect(try await command.run(on: "f") == nil)
     }
 }
