@@ -1,6 +1,6 @@
 internal import Logging
 
-/// Prepares the metadata of a log statement for ``JournalLogHandler`` and ``TextLogHandler``.
+/// Prepares the metadata of a log statement for ``ServiceLogHandler``.
 enum LogMetadata {
     /// Returns the metadata of one statement, sorted by key. Metadata of the statement overrides that of the provider,
     /// which overrides that of the handler. A logged error adds `error.message` and `error.type`, as in the handlers of

@@ -1,30 +1,61 @@
 import Glibc
 package import Logging
 
-/// Chooses the log handler of a service.
-package enum ServiceLog {
-    /// Returns a ``JournalLogHandler`` if standard error is connected to the journal, otherwise a ``TextLogHandler``.
-    ///
-    ///     LoggingSystem.bootstrap(
-    ///         { ServiceLog.handler(label: $0, identifier: "larderd", fieldPrefix: "LARDER_", metadataProvider: $1) },
-    ///         metadataProvider: nil)
-    ///
+/// Writes the log statements of a service: to the systemd journal (``JournalOutput``) if standard error is connected to
+/// it, otherwise as lines of text (``TextOutput``).
+///
+///     LoggingSystem.bootstrap(
+///         { ServiceLogHandler(label: $0, identifier: "larderd", fieldPrefix: "LARDER_", metadataProvider: $1) },
+///         metadataProvider: nil)
+package struct ServiceLogHandler: LogHandler {
+    enum Output {
+        case journal(JournalOutput)
+        case text(TextOutput)
+    }
+
+    /// The lowest level that is written.
+    package var logLevel: Logger.Level
+    /// Metadata that is added to every statement.
+    package var metadata: Logger.Metadata = [:]
+    /// Provides further metadata for each statement.
+    package var metadataProvider: Logger.MetadataProvider?
+    let output: Output
+
     /// - Parameters:
-    ///   - label: the label of the logger
-    ///   - identifier: the name of the program, `SYSLOG_IDENTIFIER` in the journal
-    ///   - fieldPrefix: the prefix of metadata fields in the journal, such as `LARDER_`; not empty
+    ///   - label: the label of the logger; not written if empty
+    ///   - identifier: the name of the program, written as `SYSLOG_IDENTIFIER` and selected by `journalctl -t`
+    ///   - fieldPrefix: the prefix of metadata fields in the journal, such as `LARDER_`. Without a prefix, metadata
+    ///     could replace the journal's own fields.
     ///   - level: the lowest level that is written
     ///   - metadataProvider: provides further metadata for each statement
-    package static func handler(
+    package init(
         label: String, identifier: String, fieldPrefix: String, level: Logger.Level = .info,
         metadataProvider: Logger.MetadataProvider? = nil
-    ) -> any LogHandler {
-        guard JournalStream.isStandardError else {
-            return TextLogHandler(level: level, metadataProvider: metadataProvider)
+    ) {
+        self.init(
+            JournalStream.isStandardError
+                ? .journal(JournalOutput(label: label, identifier: identifier, fieldPrefix: fieldPrefix))
+                : .text(TextOutput()),
+            level: level)
+        self.metadataProvider = metadataProvider
+    }
+
+    init(_ output: Output, level: Logger.Level = .info) {
+        self.output = output
+        logLevel = level
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        let members = LogMetadata.merged(metadata, metadataProvider, event)
+        switch output {
+        case .journal(let journal): journal.write(event, members)
+        case .text(let text): text.write(event, members)
         }
-        return JournalLogHandler(
-            label: label, identifier: identifier, fieldPrefix: fieldPrefix, level: level,
-            metadataProvider: metadataProvider)
     }
 }
 

@@ -1,5 +1,5 @@
 import Glibc
-package import Logging
+internal import Logging
 
 /// Writes each log statement as one line of text: time, level, message and metadata.
 ///
@@ -8,45 +8,25 @@ package import Logging
 /// The time is RFC 3339 in UTC. Metadata is sorted by key. A value is quoted if it is empty or contains a space, a
 /// quotation mark, an equals sign, a backslash or a control character. Control characters are always escaped, so a
 /// statement stays on one line whatever a client sends.
-package struct TextLogHandler: LogHandler {
-    /// The lowest level that is written.
-    package var logLevel: Logger.Level
-    /// Metadata that is added to every statement.
-    package var metadata: Logger.Metadata = [:]
-    /// Provides further metadata for each statement.
-    package var metadataProvider: Logger.MetadataProvider?
-
+struct TextOutput {
     private let descriptor: CInt
     private let isColoured: Bool
 
     /// - Parameters:
     ///   - descriptor: the output, standard error by default. The caller owns it and keeps it open.
-    ///   - level: the lowest level that is written
     ///   - isColoured: whether the level is colored. By default, it is colored if the output is a terminal, unless
     ///     `NO_COLOR` is set or `TERM` is "dumb".
-    ///   - metadataProvider: provides further metadata for each statement
-    package init(
-        descriptor: CInt = 2, level: Logger.Level = .info, isColoured: Bool? = nil,
-        metadataProvider: Logger.MetadataProvider? = nil
-    ) {
+    init(descriptor: CInt = 2, isColoured: Bool? = nil) {
         self.descriptor = descriptor
-        self.logLevel = level
         self.isColoured = isColoured ?? Self.supportsColor(descriptor)
-        self.metadataProvider = metadataProvider
     }
 
-    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    package func log(event: LogEvent) {
-        LogLine.write(line(for: event, at: LogLine.now()), to: descriptor)
+    func write(_ event: LogEvent, _ members: [(key: String, value: String)]) {
+        LogLine.write(line(for: event, members, at: LogLine.now()), to: descriptor)
     }
 
     /// Formats a statement as a line that ends with a line feed. The time is in milliseconds since 1970.
-    func line(for event: LogEvent, at time: Int) -> String {
-        let members = LogMetadata.merged(metadata, metadataProvider, event)
+    func line(for event: LogEvent, _ members: [(key: String, value: String)], at time: Int) -> String {
         let text = LogLine.text(event.message.description, members)
         return "\(LogLine.timestamp(time)) \(levelText(event.level)) \(text)\n"
     }

@@ -88,7 +88,7 @@ enum Process {
         if isStarted { return }
         LoggingSystem.bootstrap(
             { label, provider in
-                ServiceLog.handler(
+                ServiceLogHandler(
                     label: label, identifier: "larderd", fieldPrefix: "LARDER_",
                     level: logLevel.withLock { $0 } ?? level, metadataProvider: provider)
             }, metadataProvider: nil)

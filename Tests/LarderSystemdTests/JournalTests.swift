@@ -21,12 +21,15 @@ struct JournalTests {
 
     @Test("a log event becomes journal fields, with its metadata sorted and prefixed")
     func fields() {
-        var handler = JournalLogHandler(label: "server", identifier: "larderd", fieldPrefix: "LARDER_")
+        let journal = JournalOutput(label: "server", identifier: "larderd", fieldPrefix: "LARDER_")
+        var handler = ServiceLogHandler(.journal(journal))
         handler[metadataKey: "namespace"] = "overridden"
         handler[metadataKey: "host"] = "a"
         handler.metadataProvider = .init { ["request.id": "9"] }
+        let event = Self.event("two\nlines", .warning)
+        let members = LogMetadata.merged(handler.metadata, handler.metadataProvider, event)
         #expect(
-            Self.fields(handler.entry(for: Self.event("two\nlines", .warning))) == [
+            Self.fields(journal.entry(for: event, members)) == [
                 "MESSAGE=two\nlines", "PRIORITY=4", "SYSLOG_IDENTIFIER=larderd",
                 "CODE_FILE=LarderServer/Session.swift", "CODE_LINE=7", "CODE_FUNC=read()", "LARDER_LOGGER=server",
                 "LARDER_HOST=a", "LARDER_NAMESPACE=default", "LARDER_PEER_PID=42", "LARDER_REQUEST_ID=9",
@@ -35,8 +38,9 @@ struct JournalTests {
 
     @Test("a logged error becomes journal fields with its message and type")
     func error() {
-        let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
-        let fields = Self.fields(handler.entry(for: Self.event("x", error: SystemdError("why"))))
+        let journal = JournalOutput(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
+        let event = Self.event("x", error: SystemdError("why"))
+        let fields = Self.fields(journal.entry(for: event, LogMetadata.merged([:], nil, event)))
         #expect(fields.contains("LARDER_ERROR_MESSAGE=why"))
         #expect(fields.contains("LARDER_ERROR_TYPE=LarderSystemd.SystemdError"))
         #expect(!fields.contains { $0.hasPrefix("LARDER_LOGGER") })
@@ -64,7 +68,7 @@ struct JournalTests {
 
     @Test("log levels become syslog priorities")
     func priorities() {
-        #expect(Logger.Level.allCases.map(JournalLogHandler.priority) == [7, 7, 6, 5, 4, 3, 2])
+        #expect(Logger.Level.allCases.map(JournalOutput.priority) == [7, 7, 6, 5, 4, 3, 2])
     }
 
     @Test("JOURNAL_STREAM matches a descriptor only if it names the device and inode of that descriptor")
@@ -88,7 +92,8 @@ struct JournalTests {
     func choice() async {
         await #expect(processExitsWith: .success) {
             func isJournal() -> Bool {
-                ServiceLog.handler(label: "x", identifier: "larderd", fieldPrefix: "LARDER_") is JournalLogHandler
+                let handler = ServiceLogHandler(label: "x", identifier: "larderd", fieldPrefix: "LARDER_")
+                return if case .journal = handler.output { true } else { false }
             }
             unsetenv("JOURNAL_STREAM")
             #expect(!isJournal())
@@ -122,7 +127,8 @@ struct JournalTests {
         try FileManager.default.createDirectory(atPath: "/run/systemd/journal", withIntermediateDirectories: true)
         // The socket exists, but no process listens on it, so the entry must be written to standard error.
         close(try listeningSocket(at: "/run/systemd/journal/socket"))
-        let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
+        let handler = ServiceLogHandler(
+            .journal(JournalOutput(label: "", identifier: "larderd", fieldPrefix: "LARDER_")))
         handler.log(event: Self.event("refused\n<0>by journald", .warning))
         unlink("/run/systemd/journal/socket")
 

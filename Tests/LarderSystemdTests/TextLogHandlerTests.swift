@@ -16,7 +16,7 @@ struct TextLogHandlerTests {
         let event = LogEvent(
             level: level, message: message, metadata: metadata, source: nil, file: "A/B.swift", function: "f()",
             line: 1)
-        return TextLogHandler(isColoured: isColoured).line(for: event, at: time)
+        return TextOutput(isColoured: isColoured).line(for: event, LogMetadata.merged([:], nil, event), at: time)
     }
 
     @Test("a line has time, level, message, and metadata sorted by key")
@@ -75,7 +75,7 @@ struct TextLogHandlerTests {
         try #require(pipe(&ends) == 0)
         defer { close(ends[0]) }
         let writing = ends[1]
-        var logger = Logger(label: "x") { _ in TextLogHandler(descriptor: writing) }
+        var logger = Logger(label: "x") { _ in ServiceLogHandler(.text(TextOutput(descriptor: writing))) }
         logger[metadataKey: "namespace"] = "default"
         var quiet = logger
         quiet.logLevel = .error
