@@ -21,7 +21,10 @@ struct Renderer {
     private var scopes: [Scope]
     private var sections: [Section] = []
     private var output: [UInt8] = []
-    private var missing = MissingNames()
+    /// The names in the template that have no value, in the order of the template and without duplicates.
+    private var missing: [String] = []
+    /// The maximum number of names that the error lists. More names are not collected, except one.
+    private static let maxMissing = 20
 
     init(template: Template, root: JSONValue) {
         self.template = template
@@ -49,7 +52,11 @@ struct Renderer {
             }
             next += 1
         }
-        if let error = missing.error { throw error }
+        guard missing.isEmpty else {
+            let list = missing.prefix(Self.maxMissing).map(\.shownName).joined(separator: ", ")
+            let others = missing.count > Self.maxMissing ? " and others" : ""
+            throw TemplateError(missing: "no value at \(list)\(others)")
+        }
         return String(decoding: output, as: UTF8.self)
     }
 
@@ -103,7 +110,9 @@ struct Renderer {
     private mutating func print(_ operand: Operand, isEscaped: Bool) {
         switch operand {
         case .missing(let path, let isOptional):
-            if !isOptional { missing.note(path) }
+            if isOptional || missing.count > Self.maxMissing { return }
+            let name = JSONPath(path).description
+            if !missing.contains(name) { missing.append(name) }
         default:
             guard let json = operand.json else { return }
             let text = json.string ?? json.compactText
@@ -189,28 +198,5 @@ struct Renderer {
 
     private func error(_ reference: Reference, _ text: String) -> TemplateError {
         TemplateError(.function, at: reference.offset, in: template.source, text)
-    }
-}
-
-/// The names in the template that have no value, in the order of the template and without duplicates.
-struct MissingNames {
-    private var names: [String] = []
-    private var areMore = false
-
-    /// The maximum number of names that the error lists.
-    private static let maxNames = 20
-
-    mutating func note(_ path: [String]) {
-        if areMore { return }
-        let name = JSONPath(path).description
-        if names.contains(name) { return }
-        if names.count == Self.maxNames { areMore = true } else { names.append(name) }
-    }
-
-    /// The error that lists the names; nil if no name is missing.
-    var error: TemplateError? {
-        if names.isEmpty { return nil }
-        let list = names.map(\.shownName).joined(separator: ", ")
-        return TemplateError(missing: "no value at \(list)\(areMore ? " and others" : "")")
     }
 }
