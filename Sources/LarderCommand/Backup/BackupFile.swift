@@ -70,12 +70,10 @@ struct BackupFile: Equatable {
         return writer.bytes
     }
 
-    init(version: String, createdAt: String, stateDirectory: String) {
-        self.version = version
-        self.createdAt = createdAt
-        self.stateDirectory = stateDirectory
-    }
+    fileprivate static func digest(of bytes: [UInt8]) -> String { SHA256.hash(bytes).hex }
+}
 
+extension BackupFile {
     /// Parses a backup.
     /// - Parameter name: the name of the file, for messages
     /// - Throws: ``Failure`` if it is not a complete backup in a format that this version can read.
@@ -122,8 +120,6 @@ struct BackupFile: Equatable {
             throw Failure(.failure, "\(name) contains no snapshot; nothing was restored; use another backup")
         }
     }
-
-    fileprivate static func digest(of bytes: [UInt8]) -> String { SHA256.hash(bytes).hex }
 }
 
 extension BackupFile.Generation {

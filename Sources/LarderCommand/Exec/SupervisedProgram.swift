@@ -129,14 +129,9 @@ private struct Run {
     let words: [String]
     let terminal: ProgramTerminal
     /// The process ID of the program, which is also the number of its group.
-    private var program: pid_t = 0
+    var program: pid_t = 0
     /// Whether the status of the program has not been collected yet.
-    private var isRunning = false
-
-    init(words: [String], terminal: ProgramTerminal) {
-        self.words = words
-        self.terminal = terminal
-    }
+    var isRunning = false
 
     mutating func start(_ variables: EnvironmentVariables) throws(Failure) {
         let foreground = terminal.foreground
