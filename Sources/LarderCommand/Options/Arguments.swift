@@ -79,35 +79,28 @@ enum Arguments {
     /// The unknown verb in the arguments, as one or two words; nil if the arguments have no verb, or the verb exists.
     static func unknownVerb(_ arguments: [String]) -> String? {
         guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
-        guard verbs.contains(verb) else { return verb }
-        guard let second = arguments.dropFirst().first, !second.hasPrefix("-") else { return nil }
-        let seconds = verbs(of: verb)
-        return seconds.isEmpty || seconds.contains(second) ? nil : "\(verb) \(second)"
+        let words = verbWords(arguments[...])
+        return command(of: words) == nil ? words.joined(separator: " ") : nil
     }
 
-    private static var verbs: [String] { Larder.configuration.subcommands.map { $0._commandName } }
-
-    /// The possible second words after a verb such as `image`; empty for verbs of one word.
-    private static func verbs(of verb: String) -> [String] {
-        let command = Larder.configuration.subcommands.first { $0._commandName == verb }
-        return command?.configuration.subcommands.map { $0._commandName } ?? []
+    /// The command of a verb: the root command for no words, and two words for `image get`. Nil if it does not exist.
+    static func command(of verb: [String]) -> (any ParsableCommand.Type)? {
+        verb.reduce(Larder.self) { command, word in
+            command?.configuration.subcommands.first { $0._commandName == word }
+        }
     }
 
     /// The words of the verb at the beginning of the arguments: two for `image get`.
     private static func verbWords(_ arguments: ArraySlice<String>) -> [String] {
-        guard let verb = arguments.first else { return [] }
-        guard !verbs(of: verb).isEmpty, let second = arguments.dropFirst().first, !second.hasPrefix("-") else {
-            return [verb]
-        }
-        return [verb, second]
+        let words = arguments.prefix(2).prefix { !$0.hasPrefix("-") }
+        let hasVerbs = command(of: Array(words.prefix(1)))?.configuration.subcommands.isEmpty == false
+        return Array(words.prefix(hasVerbs ? 2 : 1))
     }
 
     /// The command that shows the help for the verb in the arguments: `larder get --help`.
     static func helpCommand(_ arguments: [String]) -> String {
-        guard let verb = arguments.first, verbs.contains(verb) else { return "larder --help" }
-        guard let second = arguments.dropFirst().first, verbs(of: verb).contains(second) else {
-            return "larder \(verb) --help"
-        }
-        return "larder \(verb) \(second) --help"
+        var words = verbWords(arguments[...])
+        while command(of: words) == nil { words.removeLast() }
+        return (["larder"] + words + ["--help"]).joined(separator: " ")
     }
 }

@@ -9,11 +9,7 @@ struct VerbOptions {
 
     /// - Parameter verb: the words of the verb; two for a verb such as `image get`.
     init(of verb: [String]) {
-        var command: any ParsableCommand.Type = Larder.self
-        for word in verb {
-            guard let next = command.configuration.subcommands.first(where: { $0._commandName == word }) else { return }
-            command = next
-        }
+        guard let command = Arguments.command(of: verb) else { return }
         // A line of an option is `  -n, --namespace <name>  The namespace.`, with two spaces before the description.
         let lines = Larder.helpMessage(for: command, columns: 1000).split(separator: "\n")
         for line in lines.drop(while: { $0 != "OPTIONS:" }) where line.hasPrefix("  -") {
