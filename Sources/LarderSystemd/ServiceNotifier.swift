@@ -43,12 +43,8 @@ package struct ServiceNotifier: Sendable {
     }
 
     /// `STOPPING=1`: shutdown has begun.
-    ///
-    /// - Parameter status: a new status line, sent in the same message
     @discardableResult
-    package func stopping(status: String? = nil) throws(SystemdError) -> Bool {
-        try send("STOPPING=1", status: status)
-    }
+    package func stopping() throws(SystemdError) -> Bool { try send("STOPPING=1", status: nil) }
 
     /// `WATCHDOG=1`: the service is alive. Must be sent at least once per ``Watchdog/interval``. At most one such
     /// message waits for a full socket, so that messages of the past do not keep a hanging service alive.

@@ -19,8 +19,8 @@ struct ServiceNotifierTests {
             #expect(manager.receive() == "READY=1\nSTATUS=serving 3 namespaces")
             try #expect(notifier.status("idle"))
             #expect(manager.receive() == "STATUS=idle")
-            try #expect(notifier.stopping(status: "draining"))
-            #expect(manager.receive() == "STOPPING=1\nSTATUS=draining")
+            try #expect(notifier.stopping())
+            #expect(manager.receive() == "STOPPING=1")
             try #expect(notifier.watchdog())
             #expect(manager.receive() == "WATCHDOG=1")
         }
