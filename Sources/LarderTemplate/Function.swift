@@ -19,12 +19,7 @@ enum Function: String, Sendable {
 
     /// Whether the function can be called without an argument. It then applies to the position of the current element
     /// in a list.
-    var isOfPlaces: Bool {
-        switch self {
-        case .index, .first, .last, .even, .odd: true
-        default: false
-        }
-    }
+    var isOfPlaces: Bool { result(forElement: 0, of: 1) != nil }
 
     /// Returns the result for a string; nil if the function does not apply to strings.
     func result(for text: String) -> Operand? {

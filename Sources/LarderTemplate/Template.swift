@@ -19,7 +19,7 @@ package struct Template: Sendable {
     /// - Throws: ``TemplateError`` (`syntax` or `function`) with the place of the error.
     package init(_ text: String) throws(TemplateError) {
         source = Array(text.utf8)
-        instructions = try TemplateParser.instructions(of: source)
+        instructions = try TemplateParser(source).instructions
     }
 
     /// Renders the template with a value.

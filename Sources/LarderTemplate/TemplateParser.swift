@@ -9,7 +9,7 @@ struct TemplateParser {
     }
 
     private let source: [UInt8]
-    private var instructions: [Instruction] = []
+    private(set) var instructions: [Instruction] = []
     /// The open sections. A change of the delimiters or of escaping inside a section lasts until the end of the
     /// section.
     private var sections: [Section] = []
@@ -20,16 +20,9 @@ struct TemplateParser {
     /// Whether the byte at `textStart` is the first of a line.
     private var isAtLineStart = true
 
-    /// Returns the instructions of a template.
-    static func instructions(of source: [UInt8]) throws(TemplateError) -> [Instruction] {
-        var parser = TemplateParser(source)
-        try parser.parse()
-        return parser.instructions
-    }
-
-    private init(_ source: [UInt8]) { self.source = source }
-
-    private mutating func parse() throws(TemplateError) {
+    /// Parses a template.
+    init(_ source: [UInt8]) throws(TemplateError) {
+        self.source = source
         while let start = nextTag() { try read(TagReader(source: source, delimiters: delimiters, start: start)) }
         endText(at: source.count, next: source.count)
         guard let section = sections.last else { return }
