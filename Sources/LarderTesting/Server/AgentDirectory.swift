@@ -13,25 +13,17 @@ final class AgentDirectory: Sendable {
     init() throws(LarderClientError) {
         let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
         let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? ""
-        for parent in ["/dev/shm", runtime, temporary] where parent.hasPrefix("/") {
-            if let path = Self.make(in: parent) {
-                self.path = path
+        for parent in ["/dev/shm", runtime, temporary, "/tmp"] where parent.hasPrefix("/") {
+            var template = Array("\(parent)/larder-test-XXXXXX".utf8CString)
+            if mkdtemp(&template) != nil {
+                path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
                 return
             }
         }
-        guard let path = Self.make(in: "/tmp") else {
-            throw LarderClientError(
-                .unreachable, "cannot create a directory in /tmp: \(String(cString: strerror(errno)))",
-                advice: "set TMPDIR to a directory that the test can write to", systemError: errno)
-        }
-        self.path = path
+        throw LarderClientError(
+            .unreachable, "cannot create a directory in /tmp: \(String(cString: strerror(errno)))",
+            advice: "set TMPDIR to a directory that the test can write to", systemError: errno)
     }
 
     deinit { try? removeTree(path) }
-
-    private static func make(in parent: String) -> String? {
-        var template = Array("\(parent)/larder-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return nil }
-        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
 }
