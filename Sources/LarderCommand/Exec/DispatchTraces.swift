@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// Hides changes that libdispatch makes to this process from the programs that this process starts.
 ///
@@ -8,7 +7,8 @@ import Synchronization
 /// changed priority.
 enum DispatchTraces {
     private static let variable = "LIBDISPATCH_LOG"
-    private static let isVariableOurs = Atomic<Bool>(false)
+    /// Whether this process added the variable. The first use adds it unless it exists.
+    private static let isVariableOurs = getenv(variable) == nil && setenv(variable, "NO", 1) == 0
 
     /// The nice value with which this process was started.
     private static let inheritedPriority = getpriority(process, 0)
@@ -18,16 +18,13 @@ enum DispatchTraces {
     /// Keeps libdispatch from logging. Must be called before the first use of libdispatch, and while the process has
     /// one thread, because setenv(3) is not thread-safe.
     static func begin() {
-        _ = inheritedPriority
-        guard getenv(variable) == nil else { return }
-        setenv(variable, "NO", 1)
-        isVariableOurs.store(true, ordering: .relaxed)
+        _ = (inheritedPriority, isVariableOurs)
     }
 
     /// Whether `name` is the name of the environment variable that disables the log, and this process added that
     /// variable.
     static func isOwn(_ name: some Sequence<UInt8>) -> Bool {
-        isVariableOurs.load(ordering: .relaxed) && name.elementsEqual(variable.utf8)
+        isVariableOurs && name.elementsEqual(variable.utf8)
     }
 
     /// Gives the calling thread, which is about to start a program, the nice value with which this process was started.
