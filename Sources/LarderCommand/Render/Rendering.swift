@@ -1,7 +1,8 @@
 import LarderClientCore
 
-/// Renders a value as text: as JSON, as environment variables, or with a template.
-struct Rendering: Sendable {
+/// A value of the configuration that is rendered as text, as JSON, as environment variables, or with a template, and
+/// its output file.
+struct RenderedConfiguration: Sendable {
     enum Form: Sendable {
         case json
         case environment(EnvironmentMapping)
@@ -12,6 +13,15 @@ struct Rendering: Sendable {
     let form: Form
     /// The path of the value in the configuration.
     let path: JSONPath
+    let output: RenderedOutput
+    let namespace: String
+    let client: LarderClient
+
+    /// The minimum time between two updates of the output that run the check or the command after a change.
+    static let pause = Duration.seconds(1)
+
+    /// The timeout for the request that checks for a newer value.
+    private static let requestTimeout = Duration.seconds(2)
 
     /// - Throws: ``Failure`` if the value or the template is unsuitable; ``OutputFailure`` if the template cannot be read.
     func text(of value: JSONValue) throws -> String {
@@ -31,20 +41,6 @@ struct Rendering: Sendable {
             return try ConfigTemplate(text, name: name).render(value)
         }
     }
-}
-
-/// A rendering and its output file.
-struct RenderedConfiguration: Sendable {
-    let rendering: Rendering
-    let output: RenderedOutput
-    let namespace: String
-    let client: LarderClient
-
-    /// The minimum time between two updates of the output that run the check or the command after a change.
-    static let pause = Duration.seconds(1)
-
-    /// The timeout for the request that checks for a newer value.
-    private static let requestTimeout = Duration.seconds(2)
 
     /// Updates the output, and runs the check and the command after a change. Prints the result if the output is `-`.
     /// - Parameter isExecDue: whether the command after a change failed last time, so that it runs even if nothing
@@ -52,7 +48,7 @@ struct RenderedConfiguration: Sendable {
     /// - Returns: whether the content of a file changed.
     /// - Throws: ``Failure`` if the value cannot be rendered; ``OutputFailure`` for any other failure.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
-        let text = try rendering.text(of: value)
+        let text = try self.text(of: value)
         if output.path == "-" {
             try Output.text(text)
             return false
@@ -61,9 +57,9 @@ struct RenderedConfiguration: Sendable {
             let isReplaced = try await output.write(text) {
                 // If the agent is unreachable or the newest value cannot be rendered, this closure returns nil, and
                 // `value` is written.
-                let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
+                let parameters = ConfigGet.Parameters(path: path, namespace: namespace)
                 let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.requestTimeout).value
-                return newest.flatMap { try? rendering.text(of: $0) }
+                return newest.flatMap { try? self.text(of: $0) }
             }
             if isExecDue, !isReplaced { try await output.repeatExec() }
             return isReplaced

@@ -131,14 +131,14 @@ struct RenderCommand: AsyncParsableCommand {
     var output: String { (json || env ? files.first : files.last) ?? "-" }
 
     func run() async throws {
-        let rendering = Rendering(form: form, path: try source.path)
+        let path = try source.path
         _ = try owner?.numbers()
         if output == "-" { Output.endWhenReaderCloses() }
         try await connection.withClient { client in
             let rendered = RenderedConfiguration(
-                rendering: rendering, output: rendered, namespace: source.namespace.namespace, client: client)
+                form: form, path: path, output: rendered, namespace: source.namespace.namespace, client: client)
             if watch { return try await follow(rendered) }
-            let parameters = ConfigGet.Parameters(path: rendering.path, namespace: source.namespace.namespace)
+            let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
             let value = try await client.call(ConfigGet.self, parameters).value
             do {
                 _ = try await rendered.write(value)
@@ -161,7 +161,7 @@ struct RenderCommand: AsyncParsableCommand {
             var isReplaced = true
             var failed: (value: JSONValue, failure: OutputFailure)?
             do {
-                let value = try source.value(of: snapshot, at: rendered.rendering.path)
+                let value = try source.value(of: snapshot, at: rendered.path)
                 do {
                     isReplaced = try await rendered.write(value, isExecDue: isExecDue)
                     isExecDue = false
@@ -183,7 +183,7 @@ struct RenderCommand: AsyncParsableCommand {
         }
     }
 
-    private var form: Rendering.Form {
+    private var form: RenderedConfiguration.Form {
         if json { return .json }
         return env ? .environment(source.mapping) : .template(files[0])
     }
