@@ -1,31 +1,32 @@
 import LarderClientCore
 import Glibc
 
-/// Catches the first signal by which a user or the service manager ends the program, so that the program can report its
-/// results. A second signal ends the program at once.
-struct Interruption {
+/// The signals by which a user or the service manager ends the program.
+enum Interruption {
     private static let numbers = [SIGINT, SIGTERM, SIGHUP]
-    private let pipe: SignalPipe
-    private let caught: [CInt]
 
-    /// Catches the signals, except those that were already ignored when this process was started.
-    init() throws(Failure) {
-        pipe = try SignalPipe()
-        caught = Self.numbers.filter { !SignalDispositions.inherited.ignores($0) }
+    /// Starts work that the first signal cancels, so that the program can report its results. A second signal ends the
+    /// program at once. Signals that were already ignored when this process was started stay ignored.
+    /// - Returns: the work, and a task that waits for the first signal and returns its number.
+    static func cancelling<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) throws(Failure) -> (work: Task<Value, any Error>, signal: Task<CInt, Never>) {
+        let pipe = try SignalPipe()
+        let caught = numbers.filter { !SignalDispositions.inherited.ignores($0) }
         pipe.catchSignals(caught)
-    }
-
-    /// Waits for the first signal.
-    /// - Returns: its number.
-    func first() async -> CInt {
-        await onOwnThread { [pipe, caught] in
-            while true {
-                for case .signal(let number) in pipe.wait(nil) {
-                    for number in caught { signal(number, SIG_DFL) }
-                    return number
+        let task = Task { try await work() }
+        let waiting = Task {
+            await onOwnThread {
+                while true {
+                    for case .signal(let number) in pipe.wait(nil) {
+                        for number in caught { signal(number, SIG_DFL) }
+                        task.cancel()
+                        return number
+                    }
                 }
             }
         }
+        return (task, waiting)
     }
 
     /// Ends this process by a signal. After Ctrl-C, a shell aborts its script only if the program for which the shell

@@ -80,13 +80,7 @@ struct ApplyCommand: AsyncParsableCommand {
     /// Runs a long apply and prints the result.
     /// - Returns: the signal that stopped it; nil if it was not stopped.
     private func apply(_ run: LongApplyRun, over client: LarderClient) async throws -> CInt? {
-        let interruption = try Interruption()
-        let applying = Task { try await run.apply(over: client) }
-        let stopping = Task {
-            let number = await interruption.first()
-            applying.cancel()
-            return number
-        }
+        let (applying, stopping) = try Interruption.cancelling { try await run.apply(over: client) }
         do {
             let result = try await applying.value
             try Output.line(agent.json ? JSONValue.building { result.write(to: &$0) }.compactText : result.summary)

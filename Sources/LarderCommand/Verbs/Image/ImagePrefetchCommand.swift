@@ -81,13 +81,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     /// Runs the prefetch and prints the result.
     /// - Returns: the signal that stopped the prefetch; nil if it was not stopped.
     private func fetch(_ run: PrefetchRun, over client: LarderClient) async throws -> CInt? {
-        let interruption = try Interruption()
-        let fetching = Task { try await run.fetch(over: client) }
-        let stopping = Task {
-            let number = await interruption.first()
-            fetching.cancel()
-            return number
-        }
+        let (fetching, stopping) = try Interruption.cancelling { try await run.fetch(over: client) }
         let start = ContinuousClock.now
         do {
             let report = try await fetching.value
