@@ -53,15 +53,15 @@ struct Failure: Error, Equatable {
         JSONValue.building { writer in
             writer.beginObject()
             writer.member("name", name)
-            if let code { writer.member("code", code) } else { writer.member("code", JSONValue.null) }
+            writer.member("code", code.map(JSONValue.int) ?? .null)
             writer.member("message", message)
-            if let reason = remote?.reason { writer.member("reason", reason) }
-            if let right = remote?.right { writer.member("right", right.rawValue) }
-            if let namespace = remote?.namespace { writer.member("namespace", namespace) }
+            writer.member("reason", remote?.reason)
+            writer.member("right", remote?.right?.rawValue)
+            writer.member("namespace", remote?.namespace)
             if let conflict = remote?.conflict {
                 writer.member("revision", conflict.revision)
                 writer.member("epoch", conflict.epoch)
-                if let path = conflict.path { writer.member("path", path.description) }
+                writer.member("path", conflict.path?.description)
                 writer.member("value", conflict.value)
                 if conflict.isMasked { writer.member("masked", true) }
             }

@@ -38,8 +38,6 @@ struct Style {
 
     func problem(_ text: String) -> String { wrapped(text, .red) }
 
-    func added(_ text: String) -> String { wrapped(text, .green) }
-
     private func wrapped(_ text: String, _ color: Color) -> String {
         isColoured ? color.sequence + text + Color.none.sequence : text
     }

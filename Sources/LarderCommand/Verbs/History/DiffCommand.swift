@@ -55,7 +55,7 @@ struct DiffReport {
         let path = change.path.isEmpty ? "everything" : JSONPath(change.path).description.printable
         let (old, new) = (change.old?.compactText.printable, change.new?.compactText.printable)
         switch change.kind {
-        case .added: return style.added("+ \(path): \(new ?? "")")
+        case .added: return style.good("+ \(path): \(new ?? "")")
         case .removed: return style.problem("- \(path): \(old ?? "")")
         case .changed: return "~ \(path): \(old ?? "") → \(new ?? "")"
         }
