@@ -4,13 +4,11 @@ import LarderEncoding
 enum Input {
     /// Reads a file to its end; `-` is standard input.
     static func contents(of name: String) throws(Failure) -> [UInt8] {
-        let descriptor = name == "-" ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure(name) }
-        defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+        let file = try InputFile(name)
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = read(descriptor, &chunk, chunk.count)
+            let count = read(file.descriptor, &chunk, chunk.count)
             if count > 0 {
                 bytes += chunk[..<count]
             } else if count == 0 {
