@@ -35,7 +35,6 @@ package struct ConfigArchive: Sendable {
         var older = names.sorted(by: >)[...]
         var newest: Generation?
         while newest == nil, let name = older.popFirst() { newest = try generations.load(name) }
-        state.olderFiles = Array(older)
         if let newest { state.begin(with: newest) }
         if let reader = try journal.read(after: state.journalSequence) { state.replay(reader) }
         if let written = newest?.epoch, written != epoch { state.skipUnknownRevisions() }

@@ -101,12 +101,6 @@ package final class NamespaceStorage: Sendable {
     /// Sets the history limits. Files are removed at the next write.
     package func configure(_ limits: HistoryLimits) { archive.generations.configure(limits) }
 
-    /// Reads the generations in files; see ``GenerationDirectory/generations(inFiles:before:)``.
-    package func generations(inFiles names: [String], before next: Generation?) async -> [Generation] {
-        let generations = archive.generations
-        return await blocking.run { generations.generations(inFiles: names, before: next) }
-    }
-
     /// Reads the generations of these revisions. Skips those that are missing or damaged.
     package func generations(ofRevisions revisions: [Int]) async -> [Generation] {
         let generations = archive.generations

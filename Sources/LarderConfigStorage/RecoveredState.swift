@@ -6,8 +6,6 @@ package struct RecoveredState: Sendable {
     /// The newest snapshots that are known with certainty: the newest intact generation and those that the journal adds
     /// to it. Older snapshots are not read at the start.
     package var history = GenerationHistory()
-    /// The files of the older generations, newest first; see ``GenerationDirectory/generations(inFiles:before:)``.
-    package var olderFiles: [String] = []
     /// The snapshots of ``history`` that are only in the journal.
     package var unwritten: [Generation] = []
     /// The revision of the last snapshot whose changes are in the layers; 0 for none.

@@ -104,20 +104,4 @@ struct CommitCoreTests {
         }
         #expect(batch.layers.resolved() == ["a": 1] && batch.causes.count == 1)
     }
-
-    @Test("older generations can be added to the history while a commit waits for its disk write")
-    func prepend() throws {
-        let core = core()
-        var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
-        _ = try batch.apply(set(["a"], 1))
-        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
-        let need = core.need(for: resolution, of: batch, writesJournal: true)
-        core.prepend([
-            Generation(
-                revision: 0, digest: SnapshotDigest(of: .emptyObject), publishedAt: 1, journalSequence: 0, released: 0,
-                layers: Layers())
-        ])
-        _ = core.commit(batch, resolution, causes: batch.causes, met: need)
-        #expect(core.history.generations.map(\.revision) == [0, 1])
-    }
 }

@@ -136,11 +136,11 @@ extension ConfigStore {
     func pastSnapshots() async -> [PastSnapshot] { await history().snapshots() }
 
     func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
-        try await history(of: revision).value(ofRevision: revision)
+        try await history().value(ofRevision: revision)
     }
 
     func pin(_ isPinned: Bool, revision: Int) async throws(ConfigError) -> Bool {
-        try await history(of: revision).pin(isPinned, revision: revision)
+        try await history().pin(isPinned, revision: revision)
     }
 
     func set(

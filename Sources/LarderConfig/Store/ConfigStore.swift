@@ -24,7 +24,6 @@ package actor ConfigStore {
     let committer: Committer
     private let clocks: StoreClocks
     private let log: StoreLog
-    private var olderGenerations: OlderGenerations
     private let archived: ArchivedSnapshots
 
     private init(
@@ -41,7 +40,6 @@ package actor ConfigStore {
         committer = Committer(
             opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks,
             log: log, locator: locator)
-        olderGenerations = OlderGenerations(inFiles: opening.olderFiles)
         archived = ArchivedSnapshots(storage: storage)
         self.storage = storage
         self.clocks = clocks
@@ -284,18 +282,9 @@ package actor ConfigStore {
 
     // MARK: History
 
-    /// The history, including the snapshots on disk. The first call that needs generations from before the start reads
-    /// them from disk.
-    /// - Parameter revision: the only snapshot that the caller needs; nil for all
-    package func history(of revision: Int? = nil) async -> SnapshotHistory {
-        let isKnown = revision.map { core.history[$0] != nil } ?? false
-        if !isKnown, let reading = olderGenerations.read(before: core.history, from: storage) {
-            let older = await reading.value
-            // Several callers may have waited for the same read. Only the first of them adds the generations to the
-            // history.
-            if olderGenerations.end() { core.prepend(older) }
-        }
-        return SnapshotHistory(
+    /// The history, including the snapshots on disk.
+    package func history() -> SnapshotHistory {
+        SnapshotHistory(
             publication: publication, newest: core.history.generations,
             current: core.snapshot.revision > 0 ? core.currentGeneration : nil, storage: storage, archived: archived)
     }
@@ -309,14 +298,14 @@ package actor ConfigStore {
     package func rollback(
         toRevision revision: Int, hold rule: HoldRule?, by peer: Peer?
     ) async throws(ConfigError) -> LayerChange {
-        let generation = try await history(of: revision).generation(ofRevision: revision)
+        let generation = try await history().generation(ofRevision: revision)
         return .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer)
     }
 
     /// The effect of each layer at a path, and when each effect began.
     func provenance(of path: [String]) async -> PathProvenance {
-        _ = await history()
-        return await PathProvenance.find(path, in: core.snapshot, of: core.layers, after: core.history.generations)
+        let (snapshot, layers, generations) = (core.snapshot, core.layers, await history().generations())
+        return await PathProvenance.find(path, in: snapshot, of: layers, after: generations)
     }
 
     private func noteWriteProblem() { committer.noteWriteProblem() }
@@ -352,7 +341,6 @@ package actor ConfigStore {
         // generation records that.
         log.flush()
         core.settleReservations()
-        _ = await olderGenerations.reading?.value
         if core.snapshot.revision == 0 { return }
         do throws(FileError) {
             try await storage.finish(with: core.currentGeneration)

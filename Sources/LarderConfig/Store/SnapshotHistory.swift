@@ -63,6 +63,15 @@ package struct SnapshotHistory: Sendable {
                 + (known.isEmpty ? "none, because nothing has been published yet" : known))
     }
 
+    /// The newest kept snapshots, oldest first: as many as a running agent has in memory. After a start, those from
+    /// before it are read from disk.
+    func generations() async -> [Generation] {
+        let missing = GenerationHistory.capacity - newest.count
+        let oldest = newest.first?.revision ?? 0
+        let older = await keptFiles().map(\.revision).filter { $0 < oldest }.prefix(missing)
+        return await storage.generations(ofRevisions: Array(older)).reversed() + newest
+    }
+
     /// Pins or unpins a snapshot. A pinned snapshot is kept regardless of its age and of the number of newer ones.
     /// - Returns: whether anything changed
     /// - Throws: `notFound`, naming the revisions that are known; `rejected` if the pinned snapshots would take more
@@ -142,45 +151,4 @@ package struct SavedGeneration: Sendable {
     /// The revisions of the history, newest first.
     package var revisions: [Int]
     package var isPinned = false
-}
-
-/// The generations from before the start. They are read on demand.
-struct OlderGenerations {
-    private enum State {
-        /// The generations have not been read. They are in these files, newest first.
-        case inFiles([String])
-        case beingRead(Task<[Generation], Never>)
-        case inHistory
-    }
-
-    private var state: State
-
-    /// - Parameter names: the files, newest first
-    init(inFiles names: [String]) { state = names.isEmpty ? .inHistory : .inFiles(names) }
-
-    /// The task that reads the generations; nil if they are not being read.
-    var reading: Task<[Generation], Never>? { if case .beingRead(let task) = state { task } else { nil } }
-
-    /// Starts to read as many generations as the history has room for, or returns the task that is reading them.
-    /// - Returns: nil if the history already has them or is full
-    mutating func read(before history: GenerationHistory, from storage: NamespaceStorage) -> Task<[Generation], Never>?
-    {
-        guard case .inFiles(let names) = state else { return reading }
-        if history.isFull {
-            state = .inHistory
-            return nil
-        }
-        let task = Task { await storage.generations(inFiles: names, before: history.oldest) }
-        state = .beingRead(task)
-        return task
-    }
-
-    /// Records that the generations have been read.
-    /// - Returns: whether the caller must add the generations to the history; false if an earlier call has returned
-    ///   true
-    mutating func end() -> Bool {
-        guard reading != nil else { return false }
-        state = .inHistory
-        return true
-    }
 }

@@ -18,8 +18,6 @@ struct StoreOpening: Sendable {
     let isUnwritten: Bool
     /// The generations that are only in the journal. The journal starts over once they are written to files.
     private(set) var onlyInJournal: [Generation]
-    /// The files of the generations that have not been read, newest first.
-    private(set) var olderFiles: [String]
 
     /// The schema, and the changes since the last known good state that it has refused.
     private(set) var gate: SchemaGate
@@ -85,7 +83,6 @@ struct StoreOpening: Sendable {
         self.layers = layers
         reservation = numbering.openingReservation(after: numbers, first: first)
         onlyInJournal = recovered.unwritten
-        olderFiles = recovered.olderFiles
     }
 
     /// Adds the file and line of each violation of the schema.
@@ -103,6 +100,5 @@ struct StoreOpening: Sendable {
         history = GenerationHistory()
         if let current { history.append(current) }
         onlyInJournal = []
-        olderFiles = []
     }
 }

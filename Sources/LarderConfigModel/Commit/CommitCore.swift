@@ -24,8 +24,7 @@ package final class CommitCore {
     /// The digest of the resolved layers. It differs from the snapshot's digest only if the layers have changed in the
     /// order of their members. Such a change does not publish a new snapshot.
     package private(set) var resolvedDigest: SnapshotDigest
-    /// The newest snapshots, including the current one. After a start, older ones are missing until ``prepend(_:)``
-    /// adds them.
+    /// The newest snapshots since the start, including the current one.
     package private(set) var history: GenerationHistory
     package private(set) var numbering: RevisionNumbering
     /// The epoch of the revisions.
@@ -162,9 +161,6 @@ package final class CommitCore {
             journalSequence: numbering.journalSequence, released: numbering.settledBound, bytes: snapshot.bytes,
             causes: causes, layers: layers, published: published)
     }
-
-    /// Adds older snapshots from disk to the history, newest first.
-    package func prepend(_ older: [Generation]) { history.prepend(older) }
 
     /// Marks all reserved revisions as settled. Nothing may be published afterwards.
     package func settleReservations() { numbering.settle() }

@@ -15,12 +15,6 @@ package struct GenerationHistory: Sendable {
     /// The newest snapshot; nil if nothing was published.
     package var current: Generation? { entries.last }
 
-    /// The oldest snapshot; nil if nothing was published.
-    package var oldest: Generation? { entries.first }
-
-    /// Whether the history has its maximum number of snapshots, so that no older one can be added.
-    package var isFull: Bool { entries.count >= Self.capacity }
-
     /// The snapshot with a revision; nil if it is not in memory.
     package subscript(revision: Int) -> Generation? { entries.last { $0.revision == revision } }
 
@@ -35,12 +29,6 @@ package struct GenerationHistory: Sendable {
         if entries.count > Self.capacity { entries.removeFirst() }
     }
 
-    /// Adds older snapshots, as many as fit.
-    /// - Parameter older: newest first
-    package mutating func prepend(_ older: [Generation]) {
-        for generation in older.prefix(Self.capacity - entries.count) { entries.prepend(generation) }
-    }
-
     /// Replaces the layers of the newest snapshot with layers that resolve to the same value.
     /// - Parameters:
     ///   - digest: the digest of the resolved layers, whose members may be in another order
@@ -53,33 +41,5 @@ package struct GenerationHistory: Sendable {
         guard let last = entries.last, last.revision == revision else { return }
         entries[entries.count - 1] = last.with(
             layers, published: layersChanged ? last.publishedLayers : last.published, digest: digest)
-    }
-}
-
-extension Generation {
-    /// Returns a copy that shares equal documents with another generation. In a running agent generations share them
-    /// already, but those that were read from disk do not.
-    package func sharing(with other: Generation?) -> Generation {
-        let shared = other.map { layers.sharing(with: $0.layers) } ?? layers
-        return with(shared, published: published?.sharing(with: shared))
-    }
-}
-
-extension Layers {
-    fileprivate func sharing(with previous: Layers) -> Layers {
-        var shared = self
-        for layer in FileLayer.allCases {
-            if let known = previous[layer], known.document == self[layer]?.document {
-                shared[layer]?.document = known.document
-            }
-        }
-        if let known = previous.remote, known.document == remote?.document { shared.remote?.document = known.document }
-        if let known = previous.hold?.remote?.content, known.document == hold?.remote?.content?.document {
-            shared.hold?.remote?.content?.document = known.document
-        }
-        if previous.experiment.overlays == experiment.overlays {
-            shared.experiment.overlays = previous.experiment.overlays
-        }
-        return shared
     }
 }

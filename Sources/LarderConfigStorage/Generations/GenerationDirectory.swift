@@ -125,21 +125,6 @@ package final class GenerationDirectory: Sendable {
         (try? load(Self.name(revision: revision))) ?? nil
     }
 
-    /// Reads generations. Skips those that have been removed, are damaged or cannot be read.
-    /// - Parameters:
-    ///   - names: the files, newest first
-    ///   - next: the generation after the newest of these, if any; documents that are equal in both share their memory
-    /// - Returns: the generations, newest first; at most as many as a history has room for besides `next`
-    package func generations(inFiles names: [String], before next: Generation?) -> [Generation] {
-        var found: [Generation] = []
-        for name in names {
-            if found.count == GenerationHistory.capacity - 1 { break }
-            guard let generation = try? load(name) else { continue }
-            found.append(generation.sharing(with: found.last ?? next))
-        }
-        return found
-    }
-
     /// Encodes a generation as a file.
     package func encode(_ generation: Generation) -> [UInt8] {
         GenerationFile.encode(generation, epoch: epoch, namespace: namespace)

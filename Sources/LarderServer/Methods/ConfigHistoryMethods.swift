@@ -100,8 +100,8 @@ extension ConfigNamespace {
     ) async throws(WireError) -> ConfigDiff.Result {
         do throws(ConfigError) {
             let to = parameters.to ?? publication.current.snapshot.revision
-            let old = try await store.history(of: parameters.from).value(ofRevision: parameters.from)
-            let new = try await store.history(of: to).value(ofRevision: to)
+            let old = try await store.history().value(ofRevision: parameters.from)
+            let new = try await store.history().value(ofRevision: to)
             let difference = await ConfigDifference.between(old, new, at: parameters.path)
             let shown = ShownDifference(difference, visibility)
             let patch = difference.patch.map { visibility.shown($0, at: parameters.path) }
@@ -115,7 +115,7 @@ extension ConfigNamespace {
 
     fileprivate func pin(_ isPinned: Bool, revision: Int) async throws(WireError) -> ConfigPin.Result {
         do throws(ConfigError) {
-            let changed = try await store.history(of: revision).pin(isPinned, revision: revision)
+            let changed = try await store.history().pin(isPinned, revision: revision)
             return ConfigPin.Result(revision: revision, epoch: publication.epoch, changed: changed)
         } catch {
             throw WireError(error)

@@ -27,8 +27,8 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
         if bytes != PublishedArchive.files[name] { damaged.insert(name) }
     }
     guard let restored = restore(files) else { return }
-    let older = archive(files).generations.generations(
-        inFiles: restored.olderFiles, before: restored.history.generations.first)
+    let directory = archive(files).generations
+    let older = PublishedArchive.digests.keys.compactMap { directory.generation(ofRevision: $0) }
     for generation in restored.history.generations + older {
         require(
             PublishedArchive.digests[generation.revision] == generation.digest.text,
