@@ -2,38 +2,9 @@ package import LarderConfigModel
 package import LarderPlatform
 package import Logging
 
-/// The data of a commit that is written to the journal.
-package struct JournalEntry: Sendable {
-    package let sequence: Int
-    package let settledBound: Int
-    package let snapshot: ConfigSnapshot
-    /// The digest of the resolved layers. Its text may be computed later, on the thread that writes the record.
-    package let digest: SnapshotDigest
-    package let operations: [LayerOperation]
-    package let causes: [ChangeCause]
-
-    package init(
-        sequence: Int, settledBound: Int, snapshot: ConfigSnapshot, digest: SnapshotDigest,
-        operations: [LayerOperation], causes: [ChangeCause]
-    ) {
-        self.sequence = sequence
-        self.settledBound = settledBound
-        self.snapshot = snapshot
-        self.digest = digest
-        self.operations = operations
-        self.causes = causes
-    }
-
-    fileprivate var record: JournalRecord {
-        JournalRecord(
-            sequence: sequence, revision: snapshot.revision, digest: digest.text, publishedAt: snapshot.publishedAt,
-            released: settledBound, operations: operations, causes: causes)
-    }
-}
-
 /// The state of a running namespace on disk. Blocking I/O runs on the threads for blocking work.
 ///
-/// Only the committer of the namespace calls ``append(_:after:)`` and ``reserve(_:)``.
+/// Only the committer of the namespace calls ``append(after:_:)`` and ``reserve(_:)``.
 package final class NamespaceStorage: Sendable {
     private let archive: ConfigArchive
     private let blocking: BlockingWork
@@ -56,14 +27,18 @@ package final class NamespaceStorage: Sendable {
     // MARK: Commits
 
     /// Writes a change to the journal and waits until it is on disk.
-    /// - Parameter current: the state before the change. If the journal is too long, this state is written first, so
-    ///   that the journal can start over.
-    package func append(_ entry: JournalEntry, after current: Generation) async throws(FileError) {
+    /// - Parameters:
+    ///   - current: the state before the change. If the journal is too long, this state is written first, so that the
+    ///     journal can start over.
+    ///   - record: makes the record, on the thread that writes it: the text of a digest may have to be computed
+    package func append(
+        after current: Generation, _ record: @escaping @Sendable () -> JournalRecord
+    ) async throws(FileError) {
         let journal = archive.journal
         if journal.isTooLong() { await writeNow(current) }
         let contained = writer.containedSequence
         try await blocking.run { () throws(FileError) in
-            try journal.append(entry.record, afterGenerationWith: contained)
+            try journal.append(record(), afterGenerationWith: contained)
         }
     }
 

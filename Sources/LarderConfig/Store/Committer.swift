@@ -169,11 +169,13 @@ final class Committer {
             switch need {
             case .nothing: break
             case .journal(let sequence, let settledBound):
-                try await storage.append(
-                    JournalEntry(
-                        sequence: sequence, settledBound: settledBound, snapshot: resolution.snapshot,
-                        digest: resolution.digest, operations: commit.batch.operations, causes: causes),
-                    after: core.currentGeneration)
+                let (snapshot, digest, operations) = (resolution.snapshot, resolution.digest, commit.batch.operations)
+                try await storage.append(after: core.currentGeneration) {
+                    JournalRecord(
+                        sequence: sequence, revision: snapshot.revision, digest: digest.text,
+                        publishedAt: snapshot.publishedAt, released: settledBound, operations: operations,
+                        causes: causes)
+                }
             case .reservation(let bound): try await storage.reserve(bound)
             }
             return true
