@@ -8,7 +8,8 @@ package import Logging
 package final class NamespaceStorage: Sendable {
     private let archive: ConfigArchive
     private let blocking: BlockingWork
-    private let writer: GenerationWriter
+    /// Writes generations in the background.
+    package let writer: GenerationWriter
 
     package init(
         _ archive: ConfigArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger
@@ -21,9 +22,6 @@ package final class NamespaceStorage: Sendable {
     package var namespace: String { archive.namespace }
     package var epoch: String { archive.epoch }
 
-    /// Whether a generation is pending or being written.
-    package var isAtWork: Bool { writer.isAtWork }
-
     // MARK: Commits
 
     /// Writes a change to the journal and waits until it is on disk.
@@ -35,7 +33,7 @@ package final class NamespaceStorage: Sendable {
         after current: Generation, _ record: @escaping @Sendable () -> JournalRecord
     ) async throws(FileError) {
         let journal = archive.journal
-        if journal.isTooLong() { await writeNow(current) }
+        if journal.isTooLong() { await writer.catchUp(with: current) }
         let contained = writer.containedSequence
         try await blocking.run { () throws(FileError) in
             try journal.append(record(), afterGenerationWith: contained)
@@ -47,22 +45,6 @@ package final class NamespaceStorage: Sendable {
         let reservation = archive.reservation
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
-
-    /// Queues the current generation: a new one, or a newer state of the generation that was queued last. A background
-    /// task writes it soon.
-    package func writeInBackground(_ generation: Generation) { writer.note(generation) }
-
-    /// Writes a generation in the background until that succeeds, and then calls the observer of ``writeProblem``.
-    package func confirmInBackground(_ generation: Generation) { writer.confirm(with: generation) }
-
-    /// Why generations cannot be written; nil if the last attempt succeeded.
-    package var writeProblem: FileError? { writer.problem }
-
-    /// Calls `changed`, on any thread, whenever ``writeProblem`` changes.
-    package func observeWriteProblem(_ changed: @escaping @Sendable () -> Void) { writer.observeProblem(changed) }
-
-    /// Writes this generation and all pending ones now.
-    package func writeNow(_ generation: Generation) async { await writer.catchUp(with: generation) }
 
     /// Writes the last generation and all pending ones, and shortens the journal to its usual size.
     package func finish(with last: Generation) async throws(FileError) {

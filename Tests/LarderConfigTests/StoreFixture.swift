@@ -181,5 +181,5 @@ extension ConfigStore {
     }
 
     /// Writes the current generation and the pending ones.
-    func writeNow() async throws { await storage.writeNow(core.currentGeneration) }
+    func writeNow() async throws { await storage.writer.catchUp(with: core.currentGeneration) }
 }

@@ -186,7 +186,7 @@ final class Committer {
             report { $0.storageFailed(.commit, refusal, now: $1) }
             commit.refuse(refusal)
             // The status has the error until a write succeeds, and there may be no other change for a long time.
-            storage.confirmInBackground(core.currentGeneration)
+            storage.writer.confirm(with: core.currentGeneration)
             return false
         }
     }
@@ -217,13 +217,13 @@ final class Committer {
         log.note(status, now: now)
         commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
         guard commit.batch.hasChanged else { return }
-        storage.writeInBackground(core.currentGeneration)
+        storage.writer.note(core.currentGeneration)
         expiry.note(commit.batch, in: core.layers.override)
     }
 
     /// Reports whether generations can be written in the background. If so, changes can be written, too.
     func noteWriteProblem() {
-        guard let problem = storage.writeProblem else {
+        guard let problem = storage.writer.problem else {
             if status.current.hasStorageProblem(.commit) { log.storageWorked() }
             return report { status, _ in
                 status.storageWorked(.generations)

@@ -89,7 +89,7 @@ package actor ConfigStore {
 
     /// - Parameter hasAdopted: whether the generation must be written again; see ``Layers/adopt(_:at:)``
     private func begin(_ opening: StoreOpening, hasAdopted: Bool) {
-        storage.observeWriteProblem { [weak self] in Task { await self?.noteWriteProblem() } }
+        storage.writer.observeProblem { [weak self] in Task { await self?.noteWriteProblem() } }
         if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
@@ -97,9 +97,9 @@ package actor ConfigStore {
             log.schemaUnusable(problem, previous: schema?.settings.path)
         }
         for generation in opening.onlyInJournal {
-            storage.writeInBackground(core.history[generation.revision] ?? generation)
+            storage.writer.note(core.history[generation.revision] ?? generation)
         }
-        if opening.isUnwritten || hasAdopted { storage.writeInBackground(core.currentGeneration) }
+        if opening.isUnwritten || hasAdopted { storage.writer.note(core.currentGeneration) }
         if opening.isNew, core.snapshot.revision > 0 { log.published(core.snapshot, [ChangeCause(.start)]) }
     }
 
@@ -315,7 +315,7 @@ package actor ConfigStore {
     /// Describes the work that is due within a time; see ``ConfigNamespace/pendingWork(within:)``.
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
-        if storage.isAtWork { return "is being written to the disk" }
+        if storage.writer.isAtWork { return "is being written to the disk" }
         let next = committer.expiry.nextExpiry(in: core.layers.override)
         if let next, next - clocks.wallClock.now <= time.milliseconds {
             return "has an override that expires soon"

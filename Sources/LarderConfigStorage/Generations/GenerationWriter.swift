@@ -55,10 +55,12 @@ package final class GenerationWriter: Sendable {
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
 
     /// Why the last generation could not be written; nil if it was written.
-    var problem: FileError? { state.withLock { $0.problem } }
+    package var problem: FileError? { state.withLock { $0.problem } }
 
     /// Calls `changed`, on any thread, whenever ``problem`` changes.
-    func observeProblem(_ changed: @escaping @Sendable () -> Void) { state.withLock { $0.problemChanged = changed } }
+    package func observeProblem(_ changed: @escaping @Sendable () -> Void) {
+        state.withLock { $0.problemChanged = changed }
+    }
 
     private func note(problem: FileError?) {
         let changed = state.withLock { state -> (@Sendable () -> Void)? in

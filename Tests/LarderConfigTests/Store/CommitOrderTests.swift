@@ -36,7 +36,7 @@ struct CommitOrderTests {
         let storage = store.storage
         _ = store.submit(name, value) { result in
             let text = publication.current.snapshot.value.compactText
-            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.isAtWork)")
+            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.writer.isAtWork)")
         }
         await store.changes.waitUntilIdle()
     }
@@ -61,15 +61,15 @@ struct CommitOrderTests {
         let store = try await fixture.open()
         try await store.writeNow()
         let (steps, publication, storage) = (Steps(), store.publication, store.storage)
-        #expect(!storage.isAtWork)
+        #expect(!storage.writer.isAtWork)
         observe(store, steps) {
             "publish \(publication.current.snapshot.revision): \(publication.current.snapshot.value.compactText), "
-                + "pending: \(storage.isAtWork)"
+                + "pending: \(storage.writer.isAtWork)"
         }
         await change(store, "a", to: 1, steps)
         #expect(
             steps.all == [#"publish 2: {"a":1}, pending: false"#, #"reply a 2: {"a":1}, pending: false"#])
-        #expect(storage.isAtWork)
+        #expect(storage.writer.isAtWork)
         await store.stop()
     }
 
@@ -86,14 +86,14 @@ struct CommitOrderTests {
             let content = (try? LocalFileSystem().readJournal(journal))?.flatMap { $0 }
             let onDisk = content.map { JournalReader($0.bytes, zeros: $0.zeros, after: 0).records.map(\.revision) }
             return "publish \(publication.current.snapshot.revision), journal: \(onDisk ?? []), "
-                + "pending: \(storage.isAtWork)"
+                + "pending: \(storage.writer.isAtWork)"
         }
         await change(store, "a", to: 1, steps)
         #expect(
             steps.all == [
                 "publish 2, journal: [2], pending: false", #"reply a 2: {"a":1}, pending: false"#,
             ])
-        #expect(storage.isAtWork)
+        #expect(storage.writer.isAtWork)
         await store.stop()
     }
 
