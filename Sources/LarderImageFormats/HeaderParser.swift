@@ -38,9 +38,24 @@ protocol HeaderParser: Sendable {
 /// A parser for one known image type.
 protocol TypedHeaderParser: HeaderParser {
     var type: ImageType { get }
+
+    /// Does the work of ``HeaderParser/step(_:)``. Throws if the window is too short for a part of the header, or if the
+    /// part is damaged.
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep
 }
 
 extension TypedHeaderParser {
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        do throws(Unreadable) {
+            return try read(window)
+        } catch {
+            switch error {
+            case .needs(let count): return .need(count)
+            case .damaged(let reason): return damaged(reason)
+            }
+        }
+    }
+
     func ended(_ window: Span<UInt8>) -> ImageFormatError { .truncated(type) }
 
     var tooLong: ImageFormatError { .headerTooLong(type, limit: Self.lookAhead) }
@@ -59,13 +74,12 @@ extension TypedHeaderParser {
     }
 }
 
-/// The result of reading a part of a header from a window.
-enum Reading<Value> {
-    case value(Value)
+/// Why a part of a header cannot be read from a window.
+enum Unreadable: Error {
     /// The window is too short: it must have at least this many bytes.
     case needs(Int)
     /// The part is damaged; the text gives the reason.
-    case invalid(String)
+    case damaged(String)
 }
 
 extension Span where Element == UInt8 {

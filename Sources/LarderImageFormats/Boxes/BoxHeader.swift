@@ -6,19 +6,19 @@ struct BoxHeader {
     /// The length of the box, at least ``headerLength``. Nil if the box extends to the end of its container.
     let length: Int?
 
-    static func read(_ window: Span<UInt8>) -> Reading<BoxHeader> {
-        guard window.count >= 8 else { return .needs(8) }
+    static func read(_ window: Span<UInt8>) throws(Unreadable) -> BoxHeader {
+        guard window.count >= 8 else { throw .needs(8) }
         let length = window.big32(0)
-        if length == 0 { return .value(BoxHeader(headerLength: 8, length: nil)) }
+        if length == 0 { return BoxHeader(headerLength: 8, length: nil) }
         guard length == 1 else {
-            return length >= 8
-                ? .value(BoxHeader(headerLength: 8, length: length)) : .invalid("a box has an invalid length")
+            guard length >= 8 else { throw .damaged("a box has an invalid length") }
+            return BoxHeader(headerLength: 8, length: length)
         }
         // A 64-bit length follows the type.
-        guard window.count >= 16 else { return .needs(16) }
-        guard window.big32(8) <= 0x7FFF_FFFF else { return .invalid("a box is too long") }
+        guard window.count >= 16 else { throw .needs(16) }
+        guard window.big32(8) <= 0x7FFF_FFFF else { throw .damaged("a box is too long") }
         let longLength = window.big32(8) << 32 | window.big32(12)
-        guard longLength >= 16 else { return .invalid("a box has an invalid length") }
-        return .value(BoxHeader(headerLength: 16, length: longLength))
+        guard longLength >= 16 else { throw .damaged("a box has an invalid length") }
+        return BoxHeader(headerLength: 16, length: longLength)
     }
 }

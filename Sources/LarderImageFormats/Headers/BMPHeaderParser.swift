@@ -6,13 +6,8 @@ struct BMPHeaderParser: TypedHeaderParser {
     /// The length of the file header.
     static let fileHeaderLength = 14
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
-        let header: BitmapHeader
-        switch BitmapHeader.read(window.extracting(Self.fileHeaderLength...)) {
-        case .needs(let count): return .need(Self.fileHeaderLength + count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let value): header = value
-        }
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
+        let header = try BitmapHeader.read(window, at: Self.fileHeaderLength)
         // Only pixels of at most eight bits are indices in the palette. An offset of 0 means that the pixels follow the
         // palette.
         let (pixels, palette) = (window.little32(10), Self.fileHeaderLength + header.length + 4 * header.colours)

@@ -20,17 +20,19 @@ struct BitmapHeader {
     /// (BI_BITFIELDS, BI_ALPHABITFIELDS).
     private(set) var hasAlpha = false
 
-    /// Reads the header at the start of the window.
-    static func read(_ window: Span<UInt8>) -> Reading<BitmapHeader> {
-        guard window.count >= 4 else { return .needs(4) }
+    /// Reads the header at an offset in the window, which must not be beyond the window's end.
+    static func read(_ window: Span<UInt8>, at start: Int = 0) throws(Unreadable) -> BitmapHeader {
+        let window = window.extracting(start...)
+        guard window.count >= 4 else { throw .needs(start + 4) }
         let length = window.little32(0)
         guard knownLengths.contains(length) else {
-            return .invalid("its header has an invalid length of \(length) bytes")
+            throw .damaged("its header has an invalid length of \(length) bytes")
         }
         let needed = min(length, length >= 56 ? 56 : 40)
-        guard window.count >= needed else { return .needs(needed) }
+        guard window.count >= needed else { throw .needs(start + needed) }
         let header = BitmapHeader(window, length)
-        return header.width > 0 ? .value(header) : .invalid("its width is \(header.width)")
+        guard header.width > 0 else { throw .damaged("its width is \(header.width)") }
+        return header
     }
 
     /// The number of planes is not read, because decoders ignore it.

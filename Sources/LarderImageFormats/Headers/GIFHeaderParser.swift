@@ -13,7 +13,7 @@ struct GIFHeaderParser: TypedHeaderParser {
     private var height = 0
     private var hasAlpha = false
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         switch place {
         case .screen:
             guard window.count >= 13 else { return .need(13) }

@@ -27,17 +27,12 @@ struct HEIFHeaderParser: TypedHeaderParser {
     /// The contents of the `iprp` box, kept until the primary item is known.
     private var properties: [UInt8]?
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         if case .meta(let end) = place, position >= end {
             place = .top
             guard mayMove else { return damaged("its meta box has no primary item with properties") }
         }
-        let box: BoxHeader
-        switch BoxHeader.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let header): box = header
-        }
+        let box = try BoxHeader.read(window)
         let headerLength = box.headerLength
         var rest = Int.max - position
         if case .meta(let end) = place { rest = end - position }

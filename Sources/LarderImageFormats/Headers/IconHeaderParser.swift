@@ -12,30 +12,19 @@ struct IconHeaderParser: TypedHeaderParser {
     private var position = 0
     private var largest = (width: 0, height: 0)
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
-        guard let offsets else { return directory(window) }
-        guard let next = offsets.first else { return found(largest.width, largest.height, frames: nil) }
-        guard next >= position else { return damaged("two pictures in it overlap") }
-        return next > position ? consume(next - position) : picture(window)
-    }
-
-    private mutating func directory(_ window: Span<UInt8>) -> HeaderStep {
-        switch IconDirectory.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let directory):
-            offsets = directory.offsets[...]
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
+        guard let offsets else {
+            let directory = try IconDirectory.read(window)
+            self.offsets = directory.offsets[...]
             return consume(directory.length)
         }
+        guard let next = offsets.first else { return found(largest.width, largest.height, frames: nil) }
+        guard next >= position else { return damaged("two pictures in it overlap") }
+        return next > position ? consume(next - position) : try picture(window)
     }
 
-    private mutating func picture(_ window: Span<UInt8>) -> HeaderStep {
-        let picture: IconPicture
-        switch IconPicture.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let value): picture = value
-        }
+    private mutating func picture(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
+        let picture = try IconPicture.read(window)
         let size = picture.size
         guard size.height > 0 else { return damaged("a picture in it has no height") }
         // A side has at most 31 bits.

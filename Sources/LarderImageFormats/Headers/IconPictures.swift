@@ -8,15 +8,15 @@ struct IconDirectory {
     /// The offsets in the file of the pictures, in ascending order, without duplicates. At least one.
     let offsets: [Int]
 
-    static func read(_ window: Span<UInt8>) -> Reading<IconDirectory> {
-        guard window.count >= 6 else { return .needs(6) }
+    static func read(_ window: Span<UInt8>) throws(Unreadable) -> IconDirectory {
+        guard window.count >= 6 else { throw .needs(6) }
         let count = window.little16(4)
-        guard (1...maxPictures).contains(count) else { return .invalid("it declares \(count) pictures") }
+        guard (1...maxPictures).contains(count) else { throw .damaged("it declares \(count) pictures") }
         let length = 6 + 16 * count
-        guard window.count >= length else { return .needs(length) }
+        guard window.count >= length else { throw .needs(length) }
         let offsets = Set((0..<count).map { window.little32(6 + 16 * $0 + 12) }).sorted()
-        guard offsets[0] >= length else { return .invalid("a picture overlaps its directory") }
-        return .value(IconDirectory(length: length, offsets: offsets))
+        guard offsets[0] >= length else { throw .damaged("a picture overlaps its directory") }
+        return IconDirectory(length: length, offsets: offsets)
     }
 }
 
@@ -26,22 +26,13 @@ enum IconPicture {
     case bitmap(BitmapHeader)
 
     /// Reads the header of the picture at the start of the window, which must not be empty.
-    static func read(_ window: Span<UInt8>) -> Reading<IconPicture> {
-        let reason: String
-        if window[0] == 0x89 {
-            switch PNGStart.read(window) {
-            case .value(let png): return .value(.png(png))
-            case .needs(let count): return .needs(count)
-            case .invalid(let text): reason = text
-            }
-        } else {
-            switch BitmapHeader.read(window) {
-            case .value(let bitmap): return .value(.bitmap(bitmap))
-            case .needs(let count): return .needs(count)
-            case .invalid(let text): reason = text
-            }
+    static func read(_ window: Span<UInt8>) throws(Unreadable) -> IconPicture {
+        do throws(Unreadable) {
+            return window[0] == 0x89 ? .png(try PNGStart.read(window)) : .bitmap(try BitmapHeader.read(window))
+        } catch {
+            guard case .damaged(let reason) = error else { throw error }
+            throw .damaged("one of its pictures is damaged: \(reason)")
         }
-        return .invalid("one of its pictures is damaged: \(reason)")
     }
 
     /// The number of bytes that ``read(_:)`` has read.

@@ -7,7 +7,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
     private var orientation: Int?
     private var isStarted = false
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         guard isStarted else {
             isStarted = true
             return .consume(2)  // SOI, which the sniffer has checked

@@ -7,13 +7,13 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
     private enum Place { case start, boxes, codestream }
     private var place = Place.start
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         switch place {
         case .start:
             guard window.count >= 2 else { return .need(2) }
             place = window[0] == 0xFF ? .codestream : .boxes
             return .consume(window[0] == 0xFF ? 2 : 12)
-        case .boxes: return box(window)
+        case .boxes: return try box(window)
         case .codestream:
             var bits = BitReader(window)
             let header = JPEGXLHeader(&bits)
@@ -25,13 +25,8 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
         }
     }
 
-    private mutating func box(_ window: Span<UInt8>) -> HeaderStep {
-        let box: BoxHeader
-        switch BoxHeader.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let header): box = header
-        }
+    private mutating func box(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
+        let box = try BoxHeader.read(window)
         let headerLength = box.headerLength
         let isPart = window.has("jxlp", at: 4)
         guard isPart || window.has("jxlc", at: 4) else {

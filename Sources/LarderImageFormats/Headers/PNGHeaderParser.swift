@@ -9,8 +9,12 @@ struct PNGHeaderParser: TypedHeaderParser {
     /// Whether the colour type has an alpha channel or a `tRNS` chunk makes colours transparent.
     private var hasAlpha = false
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
-        guard let size else { return header(window) }
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
+        guard let size else {
+            let start = try PNGStart.read(window)
+            (self.size, hasAlpha) = ((start.width, start.height), start.hasAlpha)
+            return .consume(PNGStart.length)
+        }
         guard window.count >= 8 else { return .need(8) }
         let length = window.big32(0)
         guard length <= 0x7FFF_FFFF else { return damaged("a chunk has the invalid length \(length)") }
@@ -26,15 +30,5 @@ struct PNGHeaderParser: TypedHeaderParser {
         let isType = (4..<8).allSatisfy { (0x41...0x5A).contains(window[$0] & 0xDF) }
         guard isType else { return damaged("a chunk has no type") }
         return .consume(length + 12)
-    }
-
-    private mutating func header(_ window: Span<UInt8>) -> HeaderStep {
-        switch PNGStart.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid(let reason): return damaged(reason)
-        case .value(let start):
-            (size, hasAlpha) = ((start.width, start.height), start.hasAlpha)
-            return .consume(PNGStart.length)
-        }
     }
 }

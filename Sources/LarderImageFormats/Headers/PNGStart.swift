@@ -8,23 +8,23 @@ struct PNGStart {
     /// Whether the colour type has an alpha channel.
     let hasAlpha: Bool
 
-    static func read(_ window: Span<UInt8>) -> Reading<PNGStart> {
-        guard window.count >= length else { return .needs(length) }
+    static func read(_ window: Span<UInt8>) throws(Unreadable) -> PNGStart {
+        guard window.count >= length else { throw .needs(length) }
         guard isSignature(window), window.has("IHDR", at: 12), window.big32(8) == 13 else {
-            return .invalid("its first chunk is not IHDR")
+            throw .damaged("its first chunk is not IHDR")
         }
         // Decoders reject a PNG whose first chunk has a wrong checksum, but not wrong checksums of optional chunks.
         guard window.big32(29) == checksum(window.extracting(12..<29)) else {
-            return .invalid("the checksum of its IHDR chunk is wrong")
+            throw .damaged("the checksum of its IHDR chunk is wrong")
         }
         let (width, height) = (window.big32(16), window.big32(20))
         guard (1...0x7FFF_FFFF).contains(width), (1...0x7FFF_FFFF).contains(height) else {
-            return .invalid("it is \(width) by \(height) pixels")
+            throw .damaged("it is \(width) by \(height) pixels")
         }
         guard isColour(depth: window[24], type: window[25]), window[26] == 0, window[27] == 0, window[28] <= 1 else {
-            return .invalid("its IHDR chunk is invalid")
+            throw .damaged("its IHDR chunk is invalid")
         }
-        return .value(PNGStart(width: width, height: height, hasAlpha: window[25] & 4 != 0))
+        return PNGStart(width: width, height: height, hasAlpha: window[25] & 4 != 0)
     }
 
     /// Whether the window, which must not be empty, begins with the signature.

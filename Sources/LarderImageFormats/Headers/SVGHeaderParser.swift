@@ -54,7 +54,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         return window[offset] == UInt8(ascii: "<") && !(offset + 1 < window.count && window[offset + 1] == 0)
     }
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         for index in 0..<window.count {
             if let end = take(window[index]) { return end }
             count += 1

@@ -6,7 +6,7 @@ struct WebPHeaderParser: TypedHeaderParser {
     var type: ImageType { .webp }
     static var lookAhead: Int { 64 }
 
-    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+    mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
         guard window.count >= 16 else { return .need(16) }
         // The smallest lossless image has 26 bytes, so the parser must not require 30 bytes for a lossless image.
         let isLossless = window.has("VP8L", at: 12)

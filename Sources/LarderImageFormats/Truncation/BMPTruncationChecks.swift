@@ -2,13 +2,8 @@
 /// the header is wrong in many files and is ignored by decoders. With another compression, such as Huffman or JPEG, the
 /// bitmap ends after the number of bytes that its header declares for the pixels.
 struct BMPTruncationCheck: TruncationCheck {
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
-        let header: BitmapHeader
-        switch BitmapHeader.read(window.extracting(BMPHeaderParser.fileHeaderLength...)) {
-        case .needs(let count): return .need(BMPHeaderParser.fileHeaderLength + count)
-        case .invalid: return .endless
-        case .value(let value): header = value
-        }
+    mutating func step(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep {
+        let header = try BitmapHeader.read(window, at: BMPHeaderParser.fileHeaderLength)
         let start = max(window.little32(10), BMPHeaderParser.fileHeaderLength + header.length)
         switch (header.compression, header.bitsPerPixel) {
         // With one bit per pixel, 3 is not BI_BITFIELDS but the Huffman compression of OS/2. With 24 bits, 4 is not

@@ -22,15 +22,10 @@ struct HEIFTruncationCheck: TruncationCheck {
     /// The maximum size of an `iloc` box that is parsed; larger ones are skipped.
     private static let maxLocationBytes = 1 << 20
 
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
+    mutating func step(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep {
         if case .meta(let end) = place, position >= end { place = .top }
         if case .meta(let end) = place, end - position < 8 { return passing(end - position, isEndOfMeta: true) }
-        let box: BoxHeader
-        switch BoxHeader.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid: return .endless
-        case .value(let header): box = header
-        }
+        let box = try BoxHeader.read(window)
         let headerLength = box.headerLength
         let isOpen = box.length == nil
         var rest = Int.max - position

@@ -10,32 +10,24 @@ struct IconTruncationCheck: TruncationCheck {
     /// The check of the PNG picture that is being read.
     private var png: PNGTruncationCheck?
 
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
+    mutating func step(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep {
         if png != nil { return pngStep(window) }
-        guard let offsets else { return directory(window) }
-        guard let next = offsets.first, next >= position else { return .endless }
-        return next > position ? consume(next - position) : picture(window)
-    }
-
-    private mutating func directory(_ window: Span<UInt8>) -> TruncationStep {
-        switch IconDirectory.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid: return .endless
-        case .value(let directory):
-            offsets = directory.offsets[...]
+        guard let offsets else {
+            let directory = try IconDirectory.read(window)
+            self.offsets = directory.offsets[...]
             return consume(directory.length)
         }
+        guard let next = offsets.first, next >= position else { return .endless }
+        return next > position ? consume(next - position) : try picture(window)
     }
 
-    private mutating func picture(_ window: Span<UInt8>) -> TruncationStep {
-        switch IconPicture.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid: return .endless
-        case .value(.png):
+    private mutating func picture(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep {
+        switch try IconPicture.read(window) {
+        case .png:
             offsets?.removeFirst()
             png = PNGTruncationCheck()
             return pngStep(window)
-        case .value(.bitmap(let header)):
+        case .bitmap(let header):
             guard let length = header.iconLength else { return .endless }
             offsets?.removeFirst()
             return passing(header.length, pictureLength: length)

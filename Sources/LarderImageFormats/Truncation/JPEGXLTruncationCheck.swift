@@ -6,17 +6,12 @@
 struct JPEGXLTruncationCheck: TruncationCheck {
     private var isStarted = false
 
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
+    mutating func step(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep {
         guard isStarted else {
             isStarted = true
             return window[0] == 0xFF ? .complete(after: FormatSniffer.signatureLength) : .consume(12)
         }
-        let box: BoxHeader
-        switch BoxHeader.read(window) {
-        case .needs(let count): return .need(count)
-        case .invalid: return .endless
-        case .value(let header): box = header
-        }
+        let box = try BoxHeader.read(window)
         let headerLength = box.headerLength
         if window.has("jxlc", at: 4) { return .complete(after: box.length ?? headerLength) }
         if window.has("jxlp", at: 4) {

@@ -72,7 +72,7 @@ package struct TruncationDetector: Sendable {
             return .waits
         }
         need = 1
-        switch check.step(window) {
+        switch next(window) {
         case .consume(let count):
             assert(count > 0)
             let consumed = min(max(count, 0), window.count)
@@ -94,6 +94,15 @@ package struct TruncationDetector: Sendable {
             end(hasEnd: false)
         }
         return .waits
+    }
+
+    private mutating func next(_ window: Span<UInt8>) -> TruncationStep {
+        do throws(Unreadable) {
+            return try check.step(window)
+        } catch {
+            guard case .needs(let count) = error else { return .endless }
+            return .need(count)
+        }
     }
 
     private mutating func end(hasEnd: Bool) {
@@ -129,8 +138,9 @@ protocol TruncationCheck: Sendable {
     var mayEnd: Bool { get }
 
     /// Parses the unconsumed bytes. The window has at least the number of bytes that the last step required, and at
-    /// least one.
-    mutating func step(_ window: Span<UInt8>) -> TruncationStep
+    /// least one. Throws if the window is too short for a part of a header, or if the part is damaged. In the latter
+    /// case the end of the image cannot be determined.
+    mutating func step(_ window: Span<UInt8>) throws(Unreadable) -> TruncationStep
 }
 
 extension TruncationCheck {
