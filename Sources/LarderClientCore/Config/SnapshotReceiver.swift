@@ -49,9 +49,6 @@ package struct SnapshotReceiver {
         nextSequence = 1
     }
 
-    /// Whether a snapshot is pending.
-    var hasSnapshot: Bool { undelivered != nil }
-
     /// Returns the pending snapshot and removes it.
     mutating func take() -> LarderSnapshot? {
         defer { undelivered = nil }

@@ -11,8 +11,6 @@ final class ConnectionSlot: Sendable {
         case closed
     }
 
-    static let maxBusyRetries = 6
-
     private let transport: Transport
     private let configuration: LarderClient.Configuration
     private let state = Mutex(State.empty)
@@ -24,22 +22,7 @@ final class ConnectionSlot: Sendable {
 
     /// Returns the current connection, or a new one.
     func connection() async throws(LarderClientError) -> Connection {
-        var attempt = 0
-        while true {
-            do throws(LarderClientError) {
-                return try await connectOnce()
-            } catch {
-                // EAGAIN means that the accept queue of the socket is full. Unlike a missing socket, this is usually
-                // temporary, so connecting is retried.
-                guard error.systemError == EAGAIN, attempt < Self.maxBusyRetries else { throw error }
-            }
-            do {
-                try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
-            } catch {
-                throw .cancelled
-            }
-            attempt += 1
-        }
+        try await configuration.retryingWhileBusy { () async throws(LarderClientError) in try await connectOnce() }
     }
 
     /// Closes the connection permanently. Calls in flight and later calls fail with `closed`.
@@ -101,6 +84,32 @@ final class ConnectionSlot: Sendable {
     private func uninstall() {
         state.withLock { state in
             if case .connecting = state { state = .empty }
+        }
+    }
+}
+
+extension LarderClient.Configuration {
+    private static let maxBusyRetries = 6
+
+    /// Connects, and retries while the accept queue of the socket is full.
+    func retryingWhileBusy<Value>(
+        _ connect: () async throws(LarderClientError) -> Value
+    ) async throws(LarderClientError) -> Value {
+        var attempt = 0
+        while true {
+            do throws(LarderClientError) {
+                return try await connect()
+            } catch {
+                // EAGAIN means that the accept queue of the socket is full. Unlike a missing socket, this is usually
+                // temporary, so connecting is retried.
+                guard error.systemError == EAGAIN, attempt < Self.maxBusyRetries else { throw error }
+            }
+            do {
+                try await clock.sleep(for: backoff.delay(beforeAttempt: attempt))
+            } catch {
+                throw .cancelled
+            }
+            attempt += 1
         }
     }
 }

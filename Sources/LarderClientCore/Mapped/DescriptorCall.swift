@@ -42,7 +42,9 @@ package struct DescriptorCall: Sendable {
         _ method: String, passing passed: CInt? = nil, timeout: Duration? = nil,
         onNotification: @escaping @Sendable (JSONValue) -> Void = { _ in }, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> Reply {
-        let stream = try await connect()
+        let stream = try await configuration.retryingWhileBusy { () async throws(LarderClientError) in
+            try DescriptorStream(connectedBy: transport)
+        }
         var writer = JSONWriter()
         Envelope.writeRequest(id: RequestID(1), method: method, to: &writer, params: params)
         writer.endLine()
@@ -68,25 +70,6 @@ package struct DescriptorCall: Sendable {
             throw LarderClientError(.protocolViolation, "the reply has neither result nor error")
         }
         return Reply(result: result, file: file, stream: stream)
-    }
-
-    private func connect() async throws(LarderClientError) -> DescriptorStream {
-        var attempt = 0
-        while true {
-            do throws(LarderClientError) {
-                return try DescriptorStream(connectedBy: transport)
-            } catch {
-                // EAGAIN means that the accept queue of the socket is full. This is usually temporary, so connecting is
-                // retried.
-                guard error.systemError == EAGAIN, attempt < ConnectionSlot.maxBusyRetries else { throw error }
-            }
-            do {
-                try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
-            } catch {
-                throw .cancelled
-            }
-            attempt += 1
-        }
     }
 }
 
