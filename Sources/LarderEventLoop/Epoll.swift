@@ -54,11 +54,11 @@ package final class Epoll {
     #endif
     private var places: [Place] = []
 
-    /// - Throws: `cannotStart` if the kernel cannot create the epoll instance.
+    /// - Throws: an error if the kernel cannot create the epoll instance.
     package init() throws(EpollError) {
         events.initialize(repeating: larder_epoll_event(), count: Self.maxEvents)
         descriptor = larder_epoll_create()
-        guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot create an epoll instance: \(Self.reason)") }
+        guard descriptor >= 0 else { throw EpollError(description: "cannot create an epoll instance: \(Self.reason)") }
     }
 
     deinit {
@@ -66,12 +66,12 @@ package final class Epoll {
         events.deallocate()
     }
 
-    /// - Throws: `cannotWatch` if the kernel cannot watch another descriptor.
+    /// - Throws: an error if the kernel cannot watch another descriptor.
     package func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(EpollError) {
         while places.count <= watched { places.append(Place()) }
         places[Int(watched)].generation &+= 1
         guard control(LARDER_EPOLL_ADD, watched, interest) == 0 else {
-            throw EpollError(.cannotWatch, "cannot watch a descriptor: \(Self.reason)")
+            throw EpollError(description: "cannot watch a descriptor: \(Self.reason)")
         }
         places[Int(watched)].target = target
     }

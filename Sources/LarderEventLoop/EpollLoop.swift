@@ -88,13 +88,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// Creates a loop and starts its thread.
     /// - Parameter name: the thread name that top(1) shows, up to 15 bytes
-    /// - Throws: `cannotStart` if the kernel cannot create a thread or descriptor
+    /// - Throws: an error if the kernel cannot create a thread or descriptor
     public init(name: String) throws(EpollError) {
         own = try Own()
         wakeupFD = larder_eventfd()
         timerFD = larder_timerfd()
         guard wakeupFD >= 0, timerFD >= 0 else {
-            throw EpollError(.cannotStart, "cannot create an event loop: \(String(cString: strerror(errno)))")
+            throw EpollError(description: "cannot create an event loop: \(String(cString: strerror(errno)))")
         }
         // Edge-triggered: each write causes an event, although the counter of the eventfd is never read.
         try own.epoll.add(wakeupFD, [.readable, .onEdges], EpollTarget())
@@ -110,7 +110,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             }, body.toOpaque())
         guard failure == 0 else {
             body.release()
-            throw EpollError(.cannotStart, "cannot start a thread: \(String(cString: strerror(failure)))")
+            throw EpollError(description: "cannot start a thread: \(String(cString: strerror(failure)))")
         }
     }
 
