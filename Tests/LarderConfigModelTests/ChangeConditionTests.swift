@@ -10,7 +10,7 @@ struct ChangeConditionTests {
     /// A commit core whose current snapshot has revision 1.
     private func core(_ value: JSONValue = ["a": ["x": 1], "n": 5]) throws -> CommitCore {
         var layers = Layers()
-        layers.host = FileDocument(document: value, updatedAt: 1)
+        layers[.host] = FileDocument(document: value, updatedAt: 1)
         return CommitCore(
             layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 1, publishedAt: 1),
             history: GenerationHistory(),

@@ -53,7 +53,7 @@ struct StoreFixture {
         archive.generations.configure(history)
         var restored = try archive.restore()
         let lastGood = restored.layers
-        if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
+        if let host { restored.layers[.host] = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
             restored,
             storage: NamespaceStorage(

@@ -15,7 +15,7 @@ package enum ConfigLayer: String, Sendable, Hashable, CaseIterable {
     package var isOfFiles: Bool { FileLayer(rawValue: rawValue) != nil }
 }
 
-/// The layers that are read from files on this machine.
+/// The layers that are read from files on this machine, lowest first.
 package enum FileLayer: String, Sendable, Hashable, CaseIterable {
     /// Files that are shipped with programs.
     case defaults

@@ -5,8 +5,7 @@ package import LarderJSON
 /// hold of a rollback and the rules for merging.
 package struct Layers: Sendable {
     private struct Content: Sendable {
-        var defaults: FileDocument?
-        var host: FileDocument?
+        var files: [FileLayer: FileDocument] = [:]
         var remote: RemoteDocument?
         var experiment = ExperimentLayer()
         var override = OverrideLayer()
@@ -27,7 +26,8 @@ package struct Layers: Sendable {
     package init(
         host: FileDocument? = nil, remote: RemoteDocument? = nil, override: OverrideLayer = OverrideLayer()
     ) {
-        storage = Storage(Content(host: host, remote: remote, override: override))
+        let files = host.map { [FileLayer.host: $0] } ?? [:]
+        storage = Storage(Content(files: files, remote: remote, override: override))
     }
 
     private var content: Content {
@@ -38,13 +38,9 @@ package struct Layers: Sendable {
         }
     }
 
-    package var defaults: FileDocument? {
-        get { storage.content.defaults }
-        _modify { yield &content.defaults }
-    }
-    package var host: FileDocument? {
-        get { storage.content.host }
-        _modify { yield &content.host }
+    package subscript(layer: FileLayer) -> FileDocument? {
+        get { storage.content.files[layer] }
+        _modify { yield &content.files[layer] }
     }
     package var remote: RemoteDocument? {
         get { storage.content.remote }
@@ -68,10 +64,10 @@ package struct Layers: Sendable {
     /// with their text only, because their values are also in the snapshot.
     package var copiedBytes: Int {
         let hold = storage.content.hold
-        let files = [storage.content.defaults, storage.content.host] + (hold?.files.values.map(\.content) ?? [])
+        let files = storage.content.files.values + (hold?.files.values.compactMap(\.content) ?? [])
         let remotes = [storage.content.remote, hold?.remote?.content]
         return override.bytes + experiment.overlays.reduce(0) { $0 + $1.values.detachedMemory }
-            + files.reduce(0) { $0 + ($1?.document.detachedMemory ?? 0) }
+            + files.reduce(0) { $0 + $1.document.detachedMemory }
             + remotes.reduce(0) {
                 $0 + ($1?.document.detachedMemory ?? 0) + ($1?.experiments?.list.detachedMemory ?? 0)
             }
@@ -111,20 +107,5 @@ package struct Layers: Sendable {
         // `hold?.rule` copies the whole hold. Usually there is no hold, so that case is checked first.
         if case .none = storage.content.hold { return nil }
         return storage.content.hold?.rule
-    }
-
-    package subscript(layer: FileLayer) -> FileDocument? {
-        get {
-            switch layer {
-            case .defaults: defaults
-            case .host: host
-            }
-        }
-        set {
-            switch layer {
-            case .defaults: defaults = newValue
-            case .host: host = newValue
-            }
-        }
     }
 }

@@ -6,8 +6,7 @@ extension Layers {
     package func resolved() -> JSONValue {
         let shown = shown
         var documents: [JSONValue] = []
-        if let defaults = shown.defaults { documents += defaults.content.patches }
-        if let host = shown.host { documents += host.content.patches }
+        for layer in FileLayer.allCases { documents += shown[layer]?.content.patches ?? [] }
         let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
         if let remote = shown.remote { documents += remote.content.patches }
         for overlay in shown.experiment.overlays { documents.append(overlay.values) }

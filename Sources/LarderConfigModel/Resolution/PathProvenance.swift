@@ -72,8 +72,8 @@ private struct SnapshotState {
         if !isLater { return publishedAt }
         let own: Int? =
             switch layer {
-            case .defaults: layers.defaults?.updatedAt
-            case .host: layers.host?.updatedAt
+            case .defaults: layers[.defaults]?.updatedAt
+            case .host: layers[.host]?.updatedAt
             case .remote: layers.remote?.updatedAt
             case .experiment: layers.experiment.updatedAt
             case .override:

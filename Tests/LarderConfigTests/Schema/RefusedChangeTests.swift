@@ -91,10 +91,10 @@ struct RefusedChangeTests {
         var lastGood = Layers()
         lastGood.override.set(OverrideEntry(path: ["b"], value: 1, setAt: 0, expiresAt: 5))
         lastGood.override.set(OverrideEntry(path: ["e"], value: 1, setAt: 0, expiresAt: 5))
-        lastGood.host = FileDocument(document: ["b": "hidden"], updatedAt: 0)
+        lastGood[.host] = FileDocument(document: ["b": "hidden"], updatedAt: 0)
         var layers = lastGood
-        layers.defaults = FileDocument(document: ["a": "bad"], updatedAt: 1)
-        layers.host = FileDocument(document: ["b": "hidden", "h": 1], updatedAt: 1)
+        layers[.defaults] = FileDocument(document: ["a": "bad"], updatedAt: 1)
+        layers[.host] = FileDocument(document: ["b": "hidden", "h": 1], updatedAt: 1)
         layers.override = OverrideLayer()
         var gate = SchemaGate(try fixture.compiled(try #require(fixture.schema)))
         #expect(gate.open(&layers, lastGood: lastGood, now: 10).isEmpty)
