@@ -13,7 +13,7 @@ package final class ConfigNamespace: Sendable {
         var configuration: NamespaceConfiguration
         /// The remote source. It is kept as long as its settings stay the same, because a connected source has state.
         var source: (any ConfigSource)?
-        var files: PerFileLayer<FileLayerRefresher>
+        var files: [FileLayer: FileLayerRefresher]
         /// Watches and polls the sources.
         var sourceTask: Task<Void, Never>?
         /// Whether new settings are being applied. During that time the sources are neither watched nor polled.
@@ -65,8 +65,8 @@ package final class ConfigNamespace: Sendable {
         state = Mutex(
             State(
                 configuration: configuration, source: source,
-                files: PerFileLayer {
-                    FileLayerRefresher(recovered.files[$0], store: store, blocking: environment.blocking)
+                files: recovered.files.mapValues {
+                    FileLayerRefresher($0, store: store, blocking: environment.blocking)
                 }))
     }
 
@@ -122,7 +122,7 @@ package final class ConfigNamespace: Sendable {
     func stop() async {
         await stopFollowing()
         let (refreshTask, files) = state.withLock { ($0.refreshTask, $0.files) }
-        for layer in FileLayer.allCases { await files[layer].finish() }
+        for refresher in files.values { await refresher.finish() }
         refreshTask?.cancel()
         await refreshTask?.value
         await store.stop()
@@ -136,7 +136,7 @@ package final class ConfigNamespace: Sendable {
 
     private func followSources(
         _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
-        _ files: PerFileLayer<FileLayerRefresher>, isReconfigured: Bool
+        _ files: [FileLayer: FileLayerRefresher], isReconfigured: Bool
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
@@ -144,8 +144,8 @@ package final class ConfigNamespace: Sendable {
         // corrected document now. Therefore the source is polled soon.
         let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
-            for layer in FileLayer.allCases {
-                group.addTask { await self.follow(layer, at: configuration.location(of: layer), files[layer]) }
+            for (layer, refresher) in files {
+                group.addTask { await self.follow(layer, at: configuration.location(of: layer), refresher) }
             }
             if configuration.schema != nil { group.addTask { await self.followSchema(configuration) } }
             if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
@@ -255,14 +255,15 @@ package final class ConfigNamespace: Sendable {
     }
 
     private func refresh(_ layer: FileLayer) async throws(ConfigError) -> CommitOutcome {
-        let files = state.withLock { $0.files[layer] }
+        func current() -> FileLayerRefresher { state.withLock { $0.files[layer]! } }
+        let files = current()
         do throws(ConfigError) {
             return try await files.refresh()
         } catch {
             // If new settings replaced the layer's refresher during the read, repeat the read with the new refresher.
-            let current = state.withLock { $0.files[layer] }
-            guard error.code == .stopped, current !== files else { throw error }
-            return try await current.refresh()
+            let next = current()
+            guard error.code == .stopped, next !== files else { throw error }
+            return try await next.refresh()
         }
     }
 

@@ -11,7 +11,7 @@ struct RecoveredNamespace: Sendable {
     let archive: ConfigArchive
     private(set) var state: RecoveredState
     private(set) var status: NamespaceStatus
-    let files: PerFileLayer<FileLayerReader>
+    let files: [FileLayer: FileLayerReader]
     /// The layers of the last known good state.
     let lastGood: Layers
     let savedSchema: SavedSchema
@@ -36,12 +36,15 @@ struct RecoveredNamespace: Sendable {
         let state = try archive.restore()
         self.state = state
         status = configuration.initialStatus
-        files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
+        files = Dictionary(
+            uniqueKeysWithValues: FileLayer.allCases.map {
+                ($0, configuration.reader(of: $0, lastContent: state.layers[$0]?.document))
+            })
         lastGood = state.layers
         savedSchema = SavedSchema(
             namespace: configuration.name, directory: directory, files: environment.files, logger: environment.logger)
         readSchema(now: environment.wallClock.now)
-        for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
+        for reader in files.values { read(reader, now: environment.wallClock.now) }
         if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {
             self.state.layers.dropRemote()
         }
@@ -63,8 +66,8 @@ struct RecoveredNamespace: Sendable {
         }
     }
 
-    private mutating func read(_ layer: FileLayer, now: Int) {
-        let reader = files[layer]
+    private mutating func read(_ reader: FileLayerReader, now: Int) {
+        let layer = reader.layer
         if reader.path == nil {
             state.layers[layer] = nil
             return
