@@ -18,17 +18,7 @@ enum EscapedString {
     static func equals(_ text: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
         // The text contains an escape, so it is longer than the decoded string, but at most six times as long.
         guard bytes.count < text.count, text.count <= 6 * bytes.count else { return false }
-        var source = 0
-        var target = 0
-        while source < text.count {
-            var unit = next(text, &source)
-            for _ in 0..<unit.count {
-                guard target < bytes.count, bytes[target] == UInt8(truncatingIfNeeded: unit.bytes) else { return false }
-                unit.bytes >>= 8
-                target += 1
-            }
-        }
-        return target == bytes.count
+        return withDecoded(text) { $0.elementsEqual(bytes) }
     }
 
     /// The ``NameHash`` of the decoded string.

@@ -110,26 +110,7 @@ enum Names {
     /// The value node of the member of `object` whose name equals that of the name node `name` in `other`; nil if there
     /// is no such member.
     static func find(_ document: Document, object: Int, like name: Int, of other: Document) -> Int? {
-        let wanted = other.nodes[name]
-        return withBytes(wanted, text: other.text) { bytes in
-            let nodes = document.nodes
-            if wanted.has(Node.Flag.redirected) || nodes[object].has(Node.Flag.indexed) {
-                return find(document.storage, object: object, bytes)
-            }
-            let text = document.text
-            var node = object + 1
-            let end = object + Int(nodes[object].span)
-            while node < end {
-                let entry = nodes[node]
-                if !entry.has(Node.Flag.later), entry.span == wanted.span || entry.has(Node.Flag.redirected),
-                    matches(entry, text: text, bytes)
-                {
-                    return winner(nodes, node) + 1
-                }
-                node += 1 + Int(nodes[node + 1].span)
-            }
-            return nil
-        }
+        withBytes(other.nodes[name], text: other.text) { find(document.storage, object: object, $0) }
     }
 
     /// Searches an open object for an earlier name equal to the one at `name`, and resolves the duplicate. Returns
