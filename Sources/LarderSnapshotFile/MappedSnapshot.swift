@@ -122,7 +122,7 @@ public final class MappedSnapshot: @unchecked Sendable {
 
     /// Returns the integer at a path; nil if there is no integer, or if it does not fit into `Int`. Allocates nothing.
     public func int(at path: String) -> Int? {
-        withText(at: path) { text in text.flatMap(ScalarText.int) }
+        withText(at: path) { text in text.flatMap(JSONValue.int(ofText:)) }
     }
 
     /// Returns the number at a path, rounded to the nearest `Double`; nil if there is no number, or if the number is

@@ -2,25 +2,6 @@ import LarderJSON
 
 /// Parses scalars from their JSON text.
 package enum ScalarText {
-    /// Parses an integer. Returns nil if the text has a fraction or an exponent, is not a number, or does not fit into
-    /// `Int`.
-    package static func int(_ text: UnsafeRawBufferPointer) -> Int? {
-        let isNegative = text.first == UInt8(ascii: "-")
-        guard text.count > (isNegative ? 1 : 0) else { return nil }
-        var result = 0
-        for byte in text[(isNegative ? 1 : 0)...] {
-            let digit = byte &- UInt8(ascii: "0")
-            guard digit < 10 else { return nil }
-            let (product, overflows) = result.multipliedReportingOverflow(by: 10)
-            let (sum, overflowsToo) =
-                isNegative
-                ? product.subtractingReportingOverflow(Int(digit)) : product.addingReportingOverflow(Int(digit))
-            if overflows || overflowsToo { return nil }
-            result = sum
-        }
-        return result
-    }
-
     package static func bool(_ text: UnsafeRawBufferPointer) -> Bool? {
         if text.elementsEqual("true".utf8) { return true }
         return text.elementsEqual("false".utf8) ? false : nil

@@ -43,20 +43,23 @@ public struct JSONValue: Sendable {
     }
 
     /// The number if it is written as an integer (`1` or `-0`, not `1.0` or `1e3`) and fits into `Int`; otherwise nil.
-    public var int: Int? {
-        let entry = entry
-        guard entry.kind == Node.Kind.number else { return nil }
-        let start = textStart
-        let negative = start.pointee == UInt8(ascii: "-")
+    public var int: Int? { entry.kind == Node.Kind.number ? withTextBytes(Self.int(ofText:)) : nil }
+
+    /// Parses an integer from the text of a scalar. Returns nil if the text has a fraction or an exponent, is not a
+    /// number, or does not fit into `Int`.
+    package static func int(ofText text: UnsafeRawBufferPointer) -> Int? {
+        let isNegative = text.first == UInt8(ascii: "-")
+        let start = isNegative ? 1 : 0
+        guard text.count > start else { return nil }
         var result = 0
-        for index in (negative ? 1 : 0)..<Int(entry.length) {
-            let digit = start[index] &- 0x30
+        for index in start..<text.count {
+            let digit = text[index] &- UInt8(ascii: "0")
             guard digit < 10 else { return nil }
-            let (product, overflow) = result.multipliedReportingOverflow(by: 10)
-            let (sum, overflow2) =
-                negative
+            let (product, overflows) = result.multipliedReportingOverflow(by: 10)
+            let (sum, overflowsToo) =
+                isNegative
                 ? product.subtractingReportingOverflow(Int(digit)) : product.addingReportingOverflow(Int(digit))
-            guard !overflow, !overflow2 else { return nil }
+            if overflows || overflowsToo { return nil }
             result = sum
         }
         return result

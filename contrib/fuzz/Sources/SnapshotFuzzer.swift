@@ -45,7 +45,7 @@ private func search(_ file: [UInt8], _ keys: [[UInt8]]) {
                 found.text.lowerBound >= 0 && found.text.upperBound <= bytes.count,
                 "a value is beyond the end of the file")
             let text = UnsafeRawBufferPointer(rebasing: bytes[found.text])
-            _ = (ScalarText.int(text), ScalarText.bool(text), ScalarText.string(text))
+            _ = (JSONValue.int(ofText: text), ScalarText.bool(text), ScalarText.string(text))
         }
     }
 }
