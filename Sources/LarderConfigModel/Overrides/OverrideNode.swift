@@ -1,3 +1,4 @@
+import HashTreeCollections
 import LarderJSON
 
 /// A node of an ``OverrideLayer``: the entry at one path, and the nodes below it. Nodes are immutable. A change creates
@@ -26,34 +27,20 @@ final class OverrideNode: Sendable {
         }
     }
 
-    /// The name of a member. Names are compared by their UTF-8, because `==` of `String` ignores differences in Unicode
-    /// normalization.
-    struct Name: Equatable {
-        let text: String
-        let hash: Int
-
-        init(_ text: String) {
-            self.text = text
-            hash = text.hashValue
-        }
-
-        static func == (left: Name, right: Name) -> Bool {
-            left.hash == right.hash && left.text.isSpelled(as: right.text)
-        }
-    }
-
-    let name: Name
+    let name: String
     /// The entry at the path of this node; nil for none.
     let entry: OverrideEntry?
     let totals: Totals
-    private let children: OverrideChildren
+    /// A hash trie, so that the cost of a change does not depend on the number of children.
+    private let children: TreeDictionary<ExactText, OverrideNode>
     /// The number that determines the position of the node: siblings are sorted by it.
     private let order: Int
     /// The ``order`` of the next new child.
     private let nextOrder: Int
 
     private init(
-        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
+        _ name: String, entry: OverrideEntry?, totals: Totals, children: TreeDictionary<ExactText, OverrideNode>,
+        order: Int, nextOrder: Int
     ) {
         self.name = name
         self.entry = entry
@@ -63,14 +50,13 @@ final class OverrideNode: Sendable {
         self.nextOrder = nextOrder
     }
 
-    private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
+    private convenience init(_ name: String, entry: OverrideEntry?, order: Int) {
         self.init(
-            name, entry: entry, totals: entry?.totals ?? Totals(), children: OverrideChildren(), order: order,
-            nextOrder: 0)
+            name, entry: entry, totals: entry?.totals ?? Totals(), children: [:], order: order, nextOrder: 0)
     }
 
     /// A root without entries.
-    convenience init() { self.init(Name(""), entry: nil, order: 0) }
+    convenience init() { self.init("", entry: nil, order: 0) }
 
     var isLeaf: Bool { totals.count == (hasEntry ? 1 : 0) }
     /// Whether there is an entry. Like the two properties below, this avoids a copy of the entry.
@@ -78,7 +64,7 @@ final class OverrideNode: Sendable {
     var value: JSONValue? { entry?.value }
     var expiresAt: Int? { entry?.expiresAt }
 
-    func child(named name: String) -> OverrideNode? { children.node(named: Name(name)) }
+    func child(named name: String) -> OverrideNode? { children[ExactText(name)] }
 
     func node(at path: [String]) -> OverrideNode? {
         var node = self
@@ -100,8 +86,8 @@ final class OverrideNode: Sendable {
             replaced = self
             return OverrideNode(name, entry: entry, order: order)
         }
-        let name = Name(entry.path[depth])
-        let old = children.node(named: name)
+        let name = entry.path[depth]
+        let old = child(named: name)
         let new: OverrideNode
         if depth + 1 < entry.path.count {
             new = (old ?? OverrideNode(name, entry: nil, order: nextOrder))
@@ -132,9 +118,9 @@ final class OverrideNode: Sendable {
         return rest.entry == nil && rest.isLeaf ? nil : rest
     }
 
-    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
+    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: String) -> OverrideNode {
         var children = children
-        children.replace(name, by: new)
+        children[ExactText(name)] = new
         return OverrideNode(
             self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
             children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
@@ -166,19 +152,15 @@ final class OverrideNode: Sendable {
         }
         writer.beginObject()
         for child in orderedChildren {
-            let place = target.map { $0.kind == .object ? $0[child.name.text] ?? .null : .null }
+            let place = target.map { $0.kind == .object ? $0[child.name] ?? .null : .null }
             if let place, place.kind != .object, child.onlyRemovesMembers { continue }
-            writer.name(child.name.text)
+            writer.name(child.name)
             child.write(to: &writer, over: place, refinements: &refinements)
         }
         writer.endObject()
     }
 
-    private var orderedChildren: [OverrideNode] {
-        var nodes: [OverrideNode] = []
-        children.forEach { nodes.append($0) }
-        return nodes.sorted { $0.order < $1.order }
-    }
+    private var orderedChildren: [OverrideNode] { children.values.sorted { $0.order < $1.order } }
 }
 
 extension OverrideEntry {
