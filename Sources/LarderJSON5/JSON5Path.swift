@@ -10,10 +10,6 @@ package struct JSON5Path: CustomStringConvertible {
     /// The whole document. Its description is "the settings".
     package static let root = JSON5Path(steps: [])
 
-    private init(steps: [Step]) {
-        self.steps = steps
-    }
-
     /// The path of a member of the value at this path.
     package func appending(_ name: String) -> JSON5Path {
         JSON5Path(steps: steps + [.name(name)])

@@ -41,16 +41,10 @@ struct ConfigExplainer: Sendable {
     private func isHeld(_ layer: ConfigLayer, at path: [String], _ provenance: PathProvenance) -> Bool {
         guard let hold = provenance.hold else { return false }
         guard layer == .experiment else { return hold.holds(layer) }
-        return hold.holds(.remote) && overlay(at: path, provenance.layers)?.isRemote ?? false
+        return hold.holds(.remote) && provenance.layers.experiment.overlay(at: path)?.isRemote ?? false
     }
 
     // MARK: Sources
-
-    /// The overlay of the experiment layer that takes effect at a path: the last one with an effect there; nil if there
-    /// is none.
-    private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
-        layers.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }
-    }
 
     private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> ConfigExplanation.Source {
         switch layer {
@@ -58,7 +52,7 @@ struct ConfigExplainer: Sendable {
         case .host: return ConfigExplanation.Source(kind: "file", location: configuration.hostDirectory)
         case .remote: return remote(layers.remote, at: path)
         case .experiment:
-            let overlay = overlay(at: path, layers)
+            let overlay = layers.experiment.overlay(at: path)
             var source =
                 overlay?.isRemote ?? false
                 ? remote(layers.remote, at: [layers.remote?.experiments?.member].compactMap(\.self))

@@ -85,19 +85,13 @@ struct SourcePoller: Sendable {
     private func awaitChange() async throws(ConfigError) -> (event: PollPlan.Event, isEarly: Bool) {
         let wait = source.longPollWait ?? .zero
         await store.nextAttempt(at: nil)
-        let (outcome, duration) = try await measured(on: clock)
+        let elapsed = clock.stopwatch()
+        let outcome = try await refresher.awaitChange()
+        let duration = elapsed()
         let isEarly = duration < min(wait, schedule.interval) / 2
         if outcome.hasOnlyWaited { return (.waitEnded, isEarly) }
         if duration >= wait / 2 { return (.waited, isEarly) }
         return (outcome.commit.layerChanged ? .changedEarly : .answered, isEarly)
-    }
-
-    private func measured(
-        on clock: some Clock<Duration>
-    ) async throws(ConfigError) -> (ConfigRefreshService.Outcome, Duration) {
-        let start = clock.now
-        let outcome = try await refresher.awaitChange()
-        return (outcome, start.duration(to: clock.now))
     }
 
     /// - Returns: false if the task was cancelled

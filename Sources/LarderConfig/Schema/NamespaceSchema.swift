@@ -178,8 +178,7 @@ package struct NamespaceSchema: Sendable {
         let isRemote =
             switch layer {
             case .remote: true
-            case .experiment:
-                shown.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }?.isRemote ?? false
+            case .experiment: shown.experiment.overlay(at: path)?.isRemote ?? false
             default: false
             }
         return isRemote ? shown.remote.flatMap { $0.origin == SourceOrigin.push ? nil : $0.origin } : nil

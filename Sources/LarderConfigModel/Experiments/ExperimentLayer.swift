@@ -29,6 +29,9 @@ package struct ExperimentLayer: Sendable {
         self.updatedAt = updatedAt
     }
 
+    /// The overlay that takes effect at a path: the last one with an effect there; nil for none.
+    package func overlay(at path: [String]) -> Overlay? { overlays.last { $0.values.effect(at: path) != .unchanged } }
+
     /// The size of all values as text, in bytes.
     package var bytes: Int { overlays.reduce(0) { $0 + $1.values.textSize } }
 }
