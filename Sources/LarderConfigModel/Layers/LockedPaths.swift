@@ -53,13 +53,13 @@ package struct LockedPaths: Sendable, Equatable {
                 writer.value(member)
             } else {
                 written.append(name)
-                writeMember(name, member, base?.member(named: name), inner, to: &writer)
+                writeMember(name, member, base?[name], inner, to: &writer)
             }
         }
         // The remaining members are on locked paths. `document` does not have them, but the file layers may.
         for name in locks.compactMap(\.first) where !written.contains(where: { $0.isSpelled(as: name) }) {
             written.append(name)
-            writeMember(name, nil, base?.member(named: name), rests(of: locks, below: name), to: &writer)
+            writeMember(name, nil, base?[name], rests(of: locks, below: name), to: &writer)
         }
         writer.endObject()
     }
@@ -76,15 +76,10 @@ package struct LockedPaths: Sendable, Equatable {
 
     private static func has(_ value: JSONValue?, _ path: ArraySlice<String>) -> Bool {
         guard let name = path.first else { return value != nil }
-        return has(value?.member(named: name), path.dropFirst())
+        return has(value?[name], path.dropFirst())
     }
 
     private static func rests(of locks: [ArraySlice<String>], below name: String) -> [ArraySlice<String>] {
         locks.filter { $0.first?.isSpelled(as: name) ?? false }.map { $0.dropFirst() }
     }
-}
-
-extension JSONValue {
-    /// The member with a name; nil if there is no such member or this is not an object.
-    fileprivate func member(named name: String) -> JSONValue? { kind == .object ? self[name] : nil }
 }
