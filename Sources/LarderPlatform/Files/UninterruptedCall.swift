@@ -12,11 +12,3 @@ package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Resul
         if result >= 0 || errno != EINTR { return result }
     }
 }
-
-/// Makes a call that returns a pointer or nil, such as opendir(3), and repeats it while it fails with EINTR.
-package func uninterrupted<Result>(_ call: () -> Result?) -> Result? {
-    while true {
-        if let result = call() { return result }
-        if errno != EINTR { return nil }
-    }
-}
