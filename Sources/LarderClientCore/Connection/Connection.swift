@@ -94,42 +94,28 @@ final class Connection: Sendable {
     }
 
     /// Ends a call that is still running, and asks the agent to cancel its request.
-    func cancel(_ id: Int) {
-        channel.eventLoop.execute { [handler] in
-            handler.value.abandon(id, .cancelled)
-        }
-    }
+    func cancel(_ id: Int) { onLoop { $0.abandon(id, .cancelled) } }
 
     private func start(
         _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
         _ caller: @escaping @Sendable (CallOutcome) -> Void
     ) {
-        channel.eventLoop.execute { [handler] in
-            handler.value.start(id, line, timeout: timeout, purpose: purpose, caller)
-        }
+        onLoop { $0.start(id, line, timeout: timeout, purpose: purpose, caller) }
     }
 
     private func nextID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Ends a subscription. Returns at once.
-    func unsubscribe(_ subscription: Int) {
-        channel.eventLoop.execute { [handler] in
-            handler.value.unsubscribe(subscription)
-        }
-    }
+    func unsubscribe(_ subscription: Int) { onLoop { $0.unsubscribe(subscription) } }
 
     /// Releases a lease. Returns at once.
-    func release(_ lease: Int) {
-        channel.eventLoop.execute { [handler] in
-            handler.value.writeRelease(lease)
-        }
-    }
+    func release(_ lease: Int) { onLoop { $0.writeRelease(lease) } }
 
     /// Closes the connection. Returns at once; the calls in flight fail with `error`.
-    func close(_ error: LarderClientError) {
-        channel.eventLoop.execute { [handler] in
-            handler.value.finish(error)
-        }
+    func close(_ error: LarderClientError) { onLoop { $0.finish(error) } }
+
+    private func onLoop(_ action: @escaping @Sendable (ConnectionHandler) -> Void) {
+        channel.eventLoop.execute { [handler] in action(handler.value) }
     }
 
     /// Waits until the connection is closed. Closes it if the task is cancelled.
