@@ -62,10 +62,13 @@ extension TypedHeaderParser {
 
     func damaged(_ what: String) -> HeaderStep { .refused(.damaged(type, what)) }
 
+    /// - Parameter isTurned: whether the picture is displayed with its sides exchanged
     func found(
-        _ width: Int, _ height: Int, frames: Int?, orientation: Int? = nil, isAnimated: Bool? = nil,
+        _ width: Int, _ height: Int, isTurned: Bool = false, frames: Int?, orientation: Int? = nil,
+        isAnimated: Bool? = nil,
         hasAlpha: Bool? = nil
     ) -> HeaderStep {
+        let (width, height) = isTurned ? (height, width) : (width, height)
         guard width > 0, height > 0 else { return damaged("it is \(width) by \(height) pixels") }
         return .found(
             ImageHeader(

@@ -117,9 +117,8 @@ struct HEIFHeaderParser: TypedHeaderParser {
         guard let image = MinimizedImage.read(window.extracting(headerLength...)) else {
             return damaged("its mini box has an unknown version")
         }
-        let isTurned = image.orientation >= 5
         return found(
-            isTurned ? image.height : image.width, isTurned ? image.width : image.height, frames: 1,
+            image.width, image.height, isTurned: image.orientation >= 5, frames: 1,
             hasAlpha: image.hasAlpha)
     }
 
@@ -135,9 +134,8 @@ struct HEIFHeaderParser: TypedHeaderParser {
         guard var size = item.size else { return damaged("its primary item has no size") }
         // HEVC encoders pad the picture to whole blocks and crop the padding with `clap`.
         if type == .heic, let crop = item.crop { size = (min(size.width, crop.width), min(size.height, crop.height)) }
-        let isTurned = item.quarterTurns % 2 == 1
         return found(
-            isTurned ? size.height : size.width, isTurned ? size.width : size.height, frames: mayMove ? nil : 1,
+            size.width, size.height, isTurned: item.quarterTurns % 2 == 1, frames: mayMove ? nil : 1,
             isAnimated: mayMove, hasAlpha: item.hasAlpha)
     }
 }

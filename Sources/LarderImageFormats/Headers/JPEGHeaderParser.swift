@@ -53,9 +53,8 @@ struct JPEGHeaderParser: TypedHeaderParser {
         }
         // B.2.5 allows the height to be given after the first scan, but current encoders do not use this.
         guard height > 0 else { return damaged("its frame header has no height") }
-        let turned = (orientation ?? 1) >= 5
         return found(
-            turned ? height : width, turned ? width : height, frames: 1,
+            width, height, isTurned: (orientation ?? 1) >= 5, frames: 1,
             orientation: orientation == 1 ? nil : orientation, hasAlpha: false)
     }
 

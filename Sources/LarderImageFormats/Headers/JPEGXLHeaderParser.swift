@@ -18,10 +18,8 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
             var bits = BitReader(window)
             let header = JPEGXLHeader(&bits)
             if let count = bits.neededBytes { return .need(count) }
-            let isTurned = header.orientation >= 5
             return found(
-                isTurned ? header.height : header.width, isTurned ? header.width : header.height,
-                frames: header.isAnimated ? nil : 1, isAnimated: header.isAnimated, hasAlpha: header.hasAlpha)
+                header.width, header.height, isTurned: header.orientation >= 5, frames: header.isAnimated ? nil : 1, isAnimated: header.isAnimated, hasAlpha: header.hasAlpha)
         }
     }
 
