@@ -43,30 +43,24 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    package func read(_ path: String) throws(FileError) -> [UInt8]? {
+    package func read(_ path: String) throws(FileError) -> [UInt8]? { try head(of: path, bytes: .max)?.bytes }
+
+    package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
         guard let (descriptor, size) = try openForReading(path) else { return nil }
         defer { close(descriptor) }
+        let wanted = min(bytes, size)
         var failure: CInt = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+        let head = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
             count = 0
-            while count < size {
-                let got = uninterrupted { Glibc.read(descriptor, buffer.baseAddress! + count, size - count) }
+            while count < wanted {
+                let got = uninterrupted { Glibc.read(descriptor, buffer.baseAddress! + count, wanted - count) }
                 if got < 0 { failure = errno }
                 if got <= 0 { break }
                 count += got
             }
         }
         if failure != 0 { throw FileError("read", path, errno: failure) }
-        return bytes
-    }
-
-    package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
-        guard let (descriptor, size) = try openForReading(path) else { return nil }
-        defer { close(descriptor) }
-        var head = [UInt8](repeating: 0, count: bytes)
-        let count = uninterrupted { pread(descriptor, &head, bytes, 0) }
-        guard count >= 0 else { throw FileError("read", path, errno: errno) }
-        return (Array(head.prefix(count)), size)
+        return (head, size)
     }
 
     /// Reads the file piece by piece into one small buffer, so that its zeros take no memory. A journal usually has 256
