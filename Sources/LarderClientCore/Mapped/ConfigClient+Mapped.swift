@@ -62,7 +62,13 @@ extension ConfigClient {
                 .protocolViolation, "the agent's reply came without a file",
                 advice: "if the socket is relayed, use snapshot(mapped: false)")
         }
-        let snapshot = try Self.mapping(file.descriptor, token, secretPaths: result.secretPaths)
+        let snapshot: MappedSnapshot
+        do throws(SnapshotFileError) {
+            snapshot = try MappedSnapshot(
+                descriptor: file.descriptor, token: token, secretPaths: result.secretPaths)
+        } catch {
+            throw LarderClientError(.protocolViolation, error.reason)
+        }
         guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
             throw LarderClientError(
                 .protocolViolation, "the agent passed the file of a different snapshot than its reply names")
@@ -81,16 +87,6 @@ extension ConfigClient {
             return try MappedSnapshot(descriptor: file.descriptor, token: token)
         } catch {
             throw LarderClientError(.unreachable, error.reason)
-        }
-    }
-
-    private static func mapping(
-        _ descriptor: CInt, _ token: InvalidationToken, secretPaths: [String]
-    ) throws(LarderClientError) -> MappedSnapshot {
-        do throws(SnapshotFileError) {
-            return try MappedSnapshot(descriptor: descriptor, token: token, secretPaths: secretPaths)
-        } catch {
-            throw LarderClientError(.protocolViolation, error.reason)
         }
     }
 
