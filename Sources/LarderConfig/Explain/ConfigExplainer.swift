@@ -32,7 +32,7 @@ struct ConfigExplainer: Sendable {
         let affecting = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
         return ConfigExplanation(
             path: JSONPath(path), revision: provenance.revision, value: provenance.value,
-            winner: affecting.last { lock == nil || $0.isOfFiles }, lock: await self.lock(lock, provenance.layers),
+            winner: affecting.last { lock == nil || $0.fileLayer != nil }, lock: await self.lock(lock, provenance.layers),
             layers: layers)
     }
 
@@ -48,8 +48,9 @@ struct ConfigExplainer: Sendable {
 
     private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> ConfigExplanation.Source {
         switch layer {
-        case .defaults: return ConfigExplanation.Source(kind: "file", location: configuration.defaultsPath)
-        case .host: return ConfigExplanation.Source(kind: "file", location: configuration.hostDirectory)
+        case .defaults, .host:
+            let location = layer.fileLayer.flatMap(configuration.location)
+            return ConfigExplanation.Source(kind: "file", location: location)
         case .remote: return remote(layers.remote, at: path)
         case .experiment:
             let overlay = layers.experiment.overlay(at: path)

@@ -22,12 +22,10 @@ extension NamespaceConfiguration {
         let path = problem.path.segments
         var found: SourceLocation?
         switch problem.layer {
-        case .defaults:
-            problem.location = defaultsPath
-            found = sourceLocation(of: path, in: .defaults, effect: nil)
-        case .host:
-            problem.location = hostDirectory
-            found = sourceLocation(of: path, in: .host, effect: nil)
+        case .defaults, .host:
+            guard let layer = problem.layer?.fileLayer else { break }
+            problem.location = location(of: layer)
+            found = sourceLocation(of: path, in: layer, effect: nil)
         case .remote: found = sourceLocation(ofRemote: path, from: problem.location, effect: nil)
         case .experiment: problem.location = problem.location ?? settingsPath
         case .override, nil: break

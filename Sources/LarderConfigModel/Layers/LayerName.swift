@@ -11,8 +11,8 @@ package enum ConfigLayer: String, Sendable, Hashable, CaseIterable {
     /// The values that clients set over the socket.
     case override
 
-    /// Whether the layer is read from files on this machine.
-    package var isOfFiles: Bool { FileLayer(rawValue: rawValue) != nil }
+    /// This layer as a ``FileLayer``; nil if it is not read from files on this machine.
+    package var fileLayer: FileLayer? { FileLayer(rawValue: rawValue) }
 }
 
 /// The layers that are read from files on this machine, lowest first.

@@ -100,8 +100,7 @@ package struct RollbackHold: Sendable {
     /// Whether a layer is held. Only layers that consist of a document can be held.
     package func holds(_ layer: ConfigLayer) -> Bool {
         switch layer {
-        case .defaults: files[.defaults] != nil
-        case .host: files[.host] != nil
+        case .defaults, .host: layer.fileLayer.flatMap { files[$0] } != nil
         case .remote: remote != nil
         // Overrides are restored and not held. Overlays are live, except for those that a held remote document
         // declares.

@@ -15,8 +15,7 @@ extension Layers {
     /// live ones.
     package func effect(of layer: ConfigLayer, at path: [String]) -> PatchEffect {
         switch layer {
-        case .defaults: self[.defaults]?.content.effect(at: path) ?? .unchanged
-        case .host: self[.host]?.content.effect(at: path) ?? .unchanged
+        case .defaults, .host: layer.fileLayer.flatMap { self[$0] }?.content.effect(at: path) ?? .unchanged
         case .remote: remote?.content.effect(at: path) ?? .unchanged
         case .experiment: PatchEffect(experiment.overlays.map(\.values), at: path)
         case .override: override.effect(at: path)

@@ -72,8 +72,7 @@ private struct SnapshotState {
         if !isLater { return publishedAt }
         let own: Int? =
             switch layer {
-            case .defaults: layers[.defaults]?.updatedAt
-            case .host: layers[.host]?.updatedAt
+            case .defaults, .host: layer.fileLayer.flatMap { layers[$0] }?.updatedAt
             case .remote: layers.remote?.updatedAt
             case .experiment: layers.experiment.updatedAt
             case .override:
