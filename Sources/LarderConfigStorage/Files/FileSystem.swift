@@ -28,13 +28,6 @@ package protocol FileSystem: Sendable {
     func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile
 }
 
-extension FileSystem {
-    package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
-        guard let content = try read(path) else { return nil }
-        return (Array(content.prefix(bytes)), content.count)
-    }
-}
-
 /// A file that is written in place. Each write is synchronized to disk.
 package protocol JournalFile: Sendable {
     /// Writes bytes at an offset and waits until they are on disk (fdatasync(2)).

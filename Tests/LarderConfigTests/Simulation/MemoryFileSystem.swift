@@ -17,6 +17,9 @@ final class MemoryFileSystem: FileSystem {
     }
 
     func read(_ path: String) throws(FileError) -> [UInt8]? { files.withLock { $0[path] } }
+    func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
+        try read(path).map { (Array($0.prefix(bytes)), $0.count) }
+    }
     func readJournal(_ path: String) throws(FileError) -> JournalContent? {
         guard let bytes = try read(path) else { return nil }
         let end = (bytes.lastIndex { $0 != 0 } ?? -1) + 1

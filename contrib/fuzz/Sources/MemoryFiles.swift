@@ -21,6 +21,10 @@ final class MemoryFiles: FileSystem {
 
     func read(_ path: String) -> [UInt8]? { content[path] }
 
+    func head(of path: String, bytes: Int) -> (bytes: [UInt8], size: Int)? {
+        read(path).map { (Array($0.prefix(bytes)), $0.count) }
+    }
+
     func readJournal(_ path: String) -> JournalContent? {
         guard let bytes = read(path) else { return nil }
         let count = (bytes.lastIndex { $0 != 0 } ?? -1) + 1
