@@ -124,14 +124,6 @@ private struct ScalarEdit {
     ) {
         if shift == 0 { return (new.nodes + first).update(from: old.nodes + first, count: end - first) }
         let shift = UInt32(truncatingIfNeeded: shift)
-        if old.slotCount == 0 {
-            for index in first..<end {
-                var node = old.nodes[index]
-                node.offset &+= shift
-                new.nodes[index] = node
-            }
-            return
-        }
         for index in first..<end {
             var node = old.nodes[index]
             if node.kind != Node.Kind.table { node.offset &+= shift }

@@ -137,14 +137,6 @@ struct TapeBuilder {
         let output = document.storage.pointee.nodes + start
         let shift = UInt32(truncatingIfNeeded: delta)
         document.storage.pointee.nodeCount = start + count
-        if source.storage.pointee.slotCount == 0 {
-            for index in 0..<count {
-                var node = input[index]
-                node.offset &+= shift
-                output[index] = node
-            }
-            return
-        }
         for index in 0..<count {
             var node = input[index]
             if node.kind == Node.Kind.table {
