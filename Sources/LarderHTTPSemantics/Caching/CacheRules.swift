@@ -149,8 +149,6 @@ package struct CacheTrace: Sendable, Hashable {
 
     package private(set) var rules: [Rule] = []
 
-    package init() {}
-
     fileprivate mutating func add(_ name: String, _ text: String) { rules.append(Rule(name: name, text: text)) }
 }
 
