@@ -107,7 +107,7 @@ let package = Package(
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder(
             "LarderConfigModel",
-            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", deque, hashTrees, heap]),
+            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", hashTrees, heap]),
         larder(
             "LarderConfigStorage",
             [

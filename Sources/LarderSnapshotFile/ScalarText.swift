@@ -11,14 +11,12 @@ package enum ScalarText {
     /// range.
     package static func double(_ text: UnsafeRawBufferPointer) -> Double? {
         // Swift's `Double` also parses "nan" and hexadecimal digits, which are not numbers in JSON.
-        guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),
+        guard let first = text.first, first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") < 10,
             !text.contains(where: { $0 | 0x20 == UInt8(ascii: "x") || $0 | 0x20 == UInt8(ascii: "n") }),
             let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite
         else { return nil }
         return value
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
 
     /// Returns whether the text is a JSON string equal to `expected`.
     static func equals(_ text: UnsafeRawBufferPointer, _ expected: String) -> Bool {

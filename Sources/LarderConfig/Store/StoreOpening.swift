@@ -81,7 +81,7 @@ struct StoreOpening: Sendable {
             history.update(layers, digest: digest, ofRevision: first, layersChanged: layersChanged)
         }
         self.layers = layers
-        reservation = numbering.openingReservation(after: numbers, first: first)
+        reservation = isNew ? numbering.reservedBound : nil
         onlyInJournal = recovered.unwritten
     }
 
