@@ -141,7 +141,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             runTimers()
             own.iterationNumber &+= 1
             own.epoll.wait(atMost: pollTimeout())
-            if !own.yielded.isEmpty { resumeYielded() }
+            while let target = own.yielded.popLast() { target.resume() }
             runDeferred()
         }
     }
@@ -222,10 +222,6 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         guard own.timers.next != nil else { return }
         let now = now
         while let action = own.timers.takeDue(at: now) { action() }
-    }
-
-    private func resumeYielded() {
-        while let target = own.yielded.popLast() { target.resume() }
     }
 
     private func runDeferred() {

@@ -24,8 +24,6 @@ struct ByteReader {
         do throws(Damage) { return try body(&reader) } catch { return nil }
     }
 
-    var isAtEnd: Bool { offset == end }
-
     /// Reads `length` bytes as a number; 0 if `length` is 0. Throws if the number is 2^63 or more.
     mutating func number(_ length: Int) throws(Damage) -> Int {
         let start = try advance(length)
@@ -69,7 +67,7 @@ extension ByteReader {
 
     /// Reads all boxes up to the end. `parse` reads the contents of each one; what it leaves unread is skipped.
     mutating func boxes(_ parse: (BoxType, inout ByteReader) throws(Damage) -> Void) throws(Damage) {
-        while !isAtEnd {
+        while offset < end {
             let start = offset
             let size = try number(4)
             let type = try boxType()

@@ -58,7 +58,7 @@ extension TypedHeaderParser {
 
     func ended(_ window: Span<UInt8>) -> ImageFormatError { .truncated(type) }
 
-    var tooLong: ImageFormatError { .headerTooLong(type, limit: Self.lookAhead) }
+    var tooLong: ImageFormatError { .damaged(type, "its size is not within the first \(Self.lookAhead) bytes") }
 
     func damaged(_ what: String) -> HeaderStep { .refused(.damaged(type, what)) }
 

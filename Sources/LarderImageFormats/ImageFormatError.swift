@@ -45,10 +45,6 @@ extension ImageFormatError {
             "the \(type.name) image is cut off after \(bytes) bytes; serve or store the whole image")
     }
 
-    static func headerTooLong(_ type: ImageType, limit: Int) -> ImageFormatError {
-        damaged(type, "its size is not within the first \(limit) bytes")
-    }
-
     static func notAnImage(_ looksLike: String) -> ImageFormatError {
         ImageFormatError(
             .notAnImage, "this is not an image (it looks like \(looksLike)); use the URL of an image, or store an image"

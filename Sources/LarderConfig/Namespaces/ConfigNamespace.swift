@@ -73,9 +73,8 @@ package final class ConfigNamespace: Sendable {
     // MARK: Life cycle
 
     /// Starts to watch and poll the sources, unless that has already begun.
-    func start() { start(isReconfigured: false) }
-
-    private func start(isReconfigured: Bool) {
+    /// - Parameter isReconfigured: whether new settings were applied
+    func start(isReconfigured: Bool = false) {
         state.withLock { state in
             if state.isApplying || state.sourceTask != nil { return }
             if state.refreshTask == nil { state.refreshTask = Task { await self.refresher.run() } }

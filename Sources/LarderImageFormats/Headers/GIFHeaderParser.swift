@@ -19,9 +19,7 @@ struct GIFHeaderParser: TypedHeaderParser {
             guard window.count >= 13 else { return .need(13) }
             (width, height) = (window.little16(6), window.little16(8))
             place = .blocks
-            let flags = window[10]
-            let colours = flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0
-            return .consume(13 + colours)
+            return .consume(13 + GIFTruncationCheck.colours(window[10]))
         case .blocks:
             switch window[0] {
             case 0x21:

@@ -55,7 +55,8 @@ struct GIFTruncationCheck: TruncationCheck {
         }
     }
 
-    private static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
+    /// The number of bytes of a colour table, from the flags of a screen or picture.
+    static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
 }
 
 /// WebP: the image ends where its RIFF header says. The length there excludes the first eight bytes.

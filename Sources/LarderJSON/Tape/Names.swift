@@ -15,10 +15,9 @@ enum Names {
     /// Whether the content of a string or name node equals `bytes`.
     @inline(__always)
     static func matches(_ node: Node, text: UnsafePointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        if node.has(Node.Flag.escaped) { return EscapedString.equals(inner(node, text: text), bytes) }
-        guard Int(node.length) - 2 == bytes.count else { return false }
-        guard let base = bytes.baseAddress else { return true }
-        return memcmp(text + Int(node.offset) + 1, base, bytes.count) == 0
+        // The base address of an empty name may be nil.
+        let start = bytes.baseAddress ?? UnsafeRawPointer(text)
+        return equals(node, text, start.assumingMemoryBound(to: UInt8.self), bytes.count)
     }
 
     /// Whether two name nodes have the same content.
