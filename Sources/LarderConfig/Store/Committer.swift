@@ -238,9 +238,6 @@ final class Committer {
 
     // MARK: Schema
 
-    /// The size in bytes above which a configuration is validated on another thread.
-    private static let largeBytes = 64 * 1024
-
     /// Uses another schema from the next batch on.
     /// - Returns: false if the schema is in use already
     func use(_ schema: NamespaceSchema?) -> Bool {
@@ -276,7 +273,7 @@ final class Committer {
                 of: snapshot.value, in: batch.layers, previous: core.snapshot.value, changedAt: path)
         }
         // The committer may run on an event loop, and the change may have made a small configuration large.
-        return core.isExpensive || snapshot.bytes > Self.largeBytes
+        return core.isExpensive || snapshot.bytes > CommitCore.expensiveBytes
             ? await schema.problemsConcurrently(of: snapshot.value, in: batch.layers)
             : schema.problems(of: snapshot.value, in: batch.layers)
     }
@@ -285,7 +282,7 @@ final class Committer {
     func hiddenViolations(in layers: Layers, previous: Layers) async -> [SchemaProblem] {
         guard let schema = gate.schema, schema.refuses else { return [] }
         if layers.override.isEmpty, layers.hold == nil { return [] }
-        return core.isExpensive || layers.remoteTextSize > Self.largeBytes
+        return core.isExpensive || layers.remoteTextSize > CommitCore.expensiveBytes
             ? await schema.hiddenProblemsConcurrently(in: layers, previous: previous)
             : schema.hiddenProblems(in: layers, previous: previous)
     }

@@ -16,8 +16,8 @@ package final class CommitCore {
         package let experimentProblem: String?
     }
 
-    /// The size in bytes above which resolving the layers takes too long for a thread that serves clients.
-    private static let expensiveBytes = 64 * 1024
+    /// The size in bytes above which resolving or validating takes too long for a thread that serves clients.
+    package static let expensiveBytes = 64 * 1024
 
     package private(set) var layers: Layers
     package private(set) var snapshot: ConfigSnapshot
