@@ -80,9 +80,6 @@ package final class BlobStore: Sendable {
     /// The files of the cache directory, in which the index also has its files.
     var files: any CacheFiles { blobs.files }
 
-    /// A random prefix that distinguishes the temporary files of this process from those of an earlier one.
-    var session: String { blobs.session }
-
     /// Whether work that takes long, on the index or its copy, must end, because the agent stops.
     var isInterrupted: Bool {
         get { interruption.load(ordering: .relaxed) }

@@ -5,32 +5,40 @@ internal import Logging
 /// after a crash, and copying the index. It runs in slices, isolated to the ``ImageCache`` actor.
 final class ImageMaintenance {
     private static let period = Duration.seconds(10)
+    /// One hour. Sweeps find files that other programs added or removed.
+    private static let periodsBetweenSweeps = 360
 
     private let catalog: ImageCatalog
     private let disk: ImageDiskCache
     private let rows: ImageRows
     private let clock: ImageClock
     private let log: ImageCacheLog
-    private var plan: MaintenancePlan
+    /// The schedule for copying the index.
+    private var copies: IndexCopySchedule
+    /// Whether there may be images that were fetched with credentials that are no longer in the settings.
+    private var needsCredentialCheck = true
+    /// Whether files without a row may exist.
+    private var needsSweep = true
+    private var periods = 0
 
     init(catalog: ImageCatalog, disk: ImageDiskCache, rows: ImageRows, clock: ImageClock, log: ImageCacheLog) {
         (self.catalog, self.disk, self.rows, self.clock, self.log) = (catalog, disk, rows, clock, log)
-        plan = MaintenancePlan(lastCopy: IndexCopy(disk.blobs).time)
+        copies = IndexCopySchedule(last: IndexCopy(disk.blobs).time)
     }
 
     /// Runs until the task is cancelled.
     func run(on cache: isolated ImageCache) async {
         while !Task.isCancelled {
-            if plan.needsCredentialCheck { await removeUnreachable() }
+            if needsCredentialCheck { await removeUnreachable() }
             await disk.keepReserve()
             await disk.retryWriting()
             await enforceLimits(on: cache)
             await expire()
             await writeTouches()
             await copyIndexIfDue()
-            await removeOutdated()
-            if disk.takeLeftovers() { plan.needsSweep = true }
-            if plan.endPeriod() { await sweep() }
+            if disk.takeLeftovers() { needsSweep = true }
+            periods += 1
+            if needsSweep || periods.isMultiple(of: Self.periodsBetweenSweeps) { await sweep() }
             do { try await clock.sleep(for: Self.period) } catch { return }
         }
     }
@@ -80,19 +88,19 @@ final class ImageMaintenance {
 
     /// Removes images that were fetched with credentials that are no longer in the settings. No request can find them.
     func removeUnreachable() async {
-        plan.needsCredentialCheck = false
+        needsCredentialCheck = false
         let (version, resolver) = (catalog.settingsVersion, catalog.keys)
         do throws(ImageError) {
             let keys = try await disk.keys { resolver.origin(ofCredential: $0) == nil }
             for start in stride(from: 0, to: keys.count, by: ImageRows.removalSlice) {
                 // New settings may contain the credential again.
-                if Task.isCancelled || catalog.settingsVersion != version { return plan.needsCredentialCheck = true }
+                if Task.isCancelled || catalog.settingsVersion != version { return needsCredentialCheck = true }
                 let slice = keys[start..<min(start + ImageRows.removalSlice, keys.count)]
                 let entries = slice.compactMap { catalog.entry($0) }
                 try await rows.drop(entries.filter { catalog.remove($0) })
             }
         } catch {
-            plan.needsCredentialCheck = true
+            needsCredentialCheck = true
             log.warn("cannot remove the images of removed credentials", error)
         }
     }
@@ -135,15 +143,15 @@ final class ImageMaintenance {
     }
 
     func copyIndexIfDue() async {
-        guard let index = disk.openIndex, plan.copies.isDue(index.unsavedChanges, at: clock.now) else { return }
+        guard let index = disk.openIndex, copies.isDue(index.unsavedChanges, at: clock.now) else { return }
         await copyIndex()
     }
 
     private func copyIndex() async {
-        plan.copies.begin(at: clock.now)
+        copies.begin(at: clock.now)
         do throws(ImageError) {
             try await disk.copyIndex()
-            plan.copies.succeed(at: clock.now)
+            copies.succeed(at: clock.now)
         } catch {
             if error.code == .shuttingDown { return }
             log.warn("cannot copy the index of the image cache", error)
@@ -152,33 +160,15 @@ final class ImageMaintenance {
 
     // MARK: Files
 
-    /// Removes a cache in an older layout, which was set aside when the index was opened.
-    func removeOutdated() async {
-        guard plan.hasOutdated else { return }
-        do throws(ImageError) {
-            if let found = try await disk.takeOutdatedContents() {
-                log.logger.notice(
-                    "the image cache has the format of an older agent and is emptied; images are downloaded again on request",
-                    metadata: [
-                        "format": "\(found.version)", "images": "\(found.contents.map { "\($0.images)" } ?? "unknown")",
-                        "pins": "\(found.contents.map { "\($0.pins)" } ?? "unknown")",
-                    ])
-            }
-            while plan.hasOutdated, !Task.isCancelled { plan.hasOutdated = try await disk.removeOutdated() }
-        } catch {
-            log.warn("cannot remove the image cache of an older agent", error)
-        }
-    }
-
     /// Removes unreferenced files, and the rows of missing files.
     func sweep() async {
-        plan.needsSweep = false
+        needsSweep = false
         var (removed, bytes) = (0, 0)
         var failure: ImageError?
         do throws(ImageError) {
             var position: BlobSweeper.Position? = .start
             while let next = position {
-                if Task.isCancelled { return plan.needsSweep = true }
+                if Task.isCancelled { return needsSweep = true }
                 let slice = try await disk.sweep(next)
                 (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
                 failure = failure ?? slice.failure
@@ -187,7 +177,7 @@ final class ImageMaintenance {
             failure = try await removeRowsWithoutFiles() ?? failure
         } catch {
             failure = error
-            plan.needsSweep = true
+            needsSweep = true
         }
         // A file that cannot be read may stay so. The next regular sweep tries again.
         if let failure { log.warn("cannot search the image cache for orphaned files", failure) }
@@ -208,7 +198,7 @@ final class ImageMaintenance {
         var (slot, count): (UInt32?, Int) = (0, 0)
         while let next = slot {
             if Task.isCancelled {
-                plan.needsSweep = true
+                needsSweep = true
                 break
             }
             let slice = catalog.digests(from: next)

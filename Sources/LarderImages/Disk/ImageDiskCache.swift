@@ -222,20 +222,7 @@ final class ImageDiskCache: Sendable {
         await blocking.run { [blobs] in blobs.sweeper.missing(among: digests) }
     }
 
-    // MARK: Start and stop
-
-    /// Removes up to 1,000 files of a cache in an older layout, which was set aside when the index was opened.
-    ///
-    /// - Returns: whether there is more to remove
-    func removeOutdated() async throws(ImageError) -> Bool {
-        try await blocking.run { [blobs] () throws(ImageError) in try !OutdatedImages(blobs).remove(limit: 1000) }
-    }
-
-    /// Returns the version of a cache in an older layout, and the numbers of its images and pins. Returns nil if there
-    /// is no such cache, and in all calls after the first.
-    func takeOutdatedContents() async throws(ImageError) -> (version: Int, contents: OutdatedImages.Contents)? {
-        try await blocking.run { [blobs] () throws(ImageError) in try OutdatedImages(blobs).takeContents() }
-    }
+    // MARK: The stop
 
     /// Waits for all work that was submitted before this call.
     func settle() async {

@@ -18,8 +18,6 @@ package final class ImageIndex: Sendable {
         /// to `index.sqlite.damaged`. `rows` is the number of rows restored from the copy, and `pins` the number of
         /// pinned ones among them. Both are 0 if there is no usable copy.
         case restored(reason: String, rows: Int, pins: Int)
-        /// The database has an older version. It was set aside, and is removed by ``OutdatedImages``.
-        case outdated
     }
 
     /// An opened index and its contents.
@@ -68,8 +66,7 @@ package final class ImageIndex: Sendable {
         }
     }
 
-    /// Opens the index of a store. Restores a damaged or missing index from its copy, and sets aside one of an older
-    /// version.
+    /// Opens the index of a store. Restores a damaged or missing index from its copy.
     ///
     /// - Parameters:
     ///   - store: the store, which has locked the directory
@@ -86,28 +83,23 @@ package final class ImageIndex: Sendable {
         }
         guard version <= IndexDatabase.version else { throw IndexFormat.newer(IndexFormat.index, version, store.path) }
         var condition = Condition.new
-        if try OutdatedImages(store).setAside(version: version) {
-            condition = .outdated
-        } else {
-            let isSupported = [IndexDatabase.version, IndexMigration.version].contains(version)
-            if version != 0, !isSupported { reason = "its version number is damaged" }
-            if hasDamageMark(store) { reason = reason ?? "damage was found while it was in use" }
-            if isSupported, reason == nil {
-                do throws(SQLiteError) {
-                    return try opened(store, .whole)
-                } catch {
-                    guard error.isDamage else { throw error.asImageError }
-                    reason = error.message
-                }
+        let isSupported = [IndexDatabase.version, IndexMigration.version].contains(version)
+        if version != 0, !isSupported { reason = "its version number is damaged" }
+        if hasDamageMark(store) { reason = reason ?? "damage was found while it was in use" }
+        if isSupported, reason == nil {
+            do throws(SQLiteError) {
+                return try opened(store, .whole)
+            } catch {
+                guard error.isDamage else { throw error.asImageError }
+                reason = error.message
             }
-            if reason != nil { try setAside(store) }
-            // Restore before any tables are created, so that the next start tries again if the process is killed here.
-            if let restored = try IndexCopy(store).restore(now: now) {
-                condition = .restored(
-                    reason: reason ?? "the index was missing", rows: restored.rows, pins: restored.pins)
-            } else if let reason {
-                condition = .restored(reason: reason, rows: 0, pins: 0)
-            }
+        }
+        if reason != nil { try setAside(store) }
+        // Restore before any tables are created, so that the next start tries again if the process is killed here.
+        if let restored = try IndexCopy(store).restore(now: now) {
+            condition = .restored(reason: reason ?? "the index was missing", rows: restored.rows, pins: restored.pins)
+        } else if let reason {
+            condition = .restored(reason: reason, rows: 0, pins: 0)
         }
         try createFile(store)
         do throws(SQLiteError) {

@@ -8,9 +8,8 @@ internal import LarderImageFormats
 /// ``RowChecksum``.
 final class IndexDatabase {
     /// The version of the tables and of the directory layout, stored as SQLite's `user_version`. Version 3 is migrated
-    /// when it is opened; see ``IndexMigration``. Version 2 had a recovery file per row and two levels of blob
-    /// directories; see ``OutdatedImages``. A change of the format requires a new version, a migration, and a test that
-    /// reads a cache of the old version.
+    /// when it is opened; see ``IndexMigration``. Older versions were never published. A change of the format requires a
+    /// new version, a migration, and a test that reads a cache of the old version.
     static let version = 4
 
     /// Whether the tables were created by this instance.

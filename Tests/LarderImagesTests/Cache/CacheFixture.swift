@@ -145,7 +145,6 @@ extension ImageCache {
     func expire() async { await maintenance.expire() }
     func writeTouches() async { await maintenance.writeTouches() }
     func copyIndexIfDue() async { await maintenance.copyIndexIfDue() }
-    func removeOutdated() async { await maintenance.removeOutdated() }
     func retryWriting() async { await disk.retryWriting() }
 }
 

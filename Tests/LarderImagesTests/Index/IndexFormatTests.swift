@@ -130,90 +130,19 @@ struct IndexFormatTests {
         }
     }
 
-    /// Creates a cache in the layout of version 2 with three images, two of them pinned.
-    private static func makeOld(_ path: String) throws {
-        for directory in ["blobs/ab/cd", "rows/12", "tmp"] {
-            try FileManager.default.createDirectory(atPath: path + "/" + directory, withIntermediateDirectories: true)
-        }
-        let digest = "abcd" + String(repeating: "0", count: 60)
-        try Data(picture(1)).write(to: URL(filePath: path + "/blobs/ab/cd/" + digest))
-        try Data("version: 1\n".utf8).write(to: URL(filePath: path + "/rows/12/12" + String(repeating: "0", count: 30)))
-        let database = try SQLiteDatabase(path: path + "/index.sqlite")
-        try database.run(
-            """
-            CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
-                freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
-                variant INTEGER NOT NULL, type TEXT NOT NULL, width INTEGER NOT NULL,
-                height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-            CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
-                frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
-                request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-            CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
-            INSERT INTO entry VALUES (x'01', x'00', 1, x'00', 1, 1, 1, 'png', 1, 1, 1);
-            INSERT INTO entry VALUES (x'02', x'00', 1, x'00', 1, 1, 1, 'png', 1, 1, 1);
-            INSERT INTO entry VALUES (x'03', x'00', 1, x'00', 1, 0, 1, 'png', 1, 1, 1);
-            PRAGMA user_version = 2;
-            """)
-    }
-
-    @Test("a cache of version 2 is emptied once, in the background, and its images and pins are logged")
-    func old() async throws {
-        try await withPath { path in
-            try Self.makeOld(path)
-            let log = LogRecorder()
+    @Test("an index with the number of a version that was never published counts as damaged", arguments: [1, 2])
+    func unpublished(_ version: Int) throws {
+        try withDirectory { path in
             do {
-                let fixture = try await CacheFixture.open(path, logger: log.logger)
-                #expect(fixture.cache.statistics.entries == 0)
-                // The cache can be used before anything has been removed.
-                fixture.origin.answer(picture(2))
-                try await fixture.get(url(1))
-                #expect(filesBelow(path + "/outdated").count == 3)
-                await fixture.cache.removeOutdated()
-                #expect(!FileManager.default.fileExists(atPath: path + "/outdated"))
-                #expect(!FileManager.default.fileExists(atPath: path + "/rows"))
-                let lines = log.take()
-                #expect(lines.map(\.fields) == [["format": "2", "images": "3", "pins": "2"]], "\(lines)")
-                await fixture.cache.removeOutdated()
-                await fixture.cache.stop()
-            }
-            let fixture = try await CacheFixture.open(path, logger: log.logger)
-            await fixture.cache.removeOutdated()
-            #expect(fixture.cache.statistics.entries == 1)
-            #expect(log.take().isEmpty)
-            await fixture.cache.stop()
-        }
-    }
-
-    @Test("if the removal of an old cache stops at any file operation, the next start removes the rest")
-    func oldAndKilled() throws {
-        var call = 0
-        var isDone = false
-        while !isDone {
-            try withDirectory { path in
-                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-                try Self.makeOld(path)
-                do {
-                    let files = try FaultyCacheFiles(path)
-                    let store = try BlobStore(path: path, files: files)
-                    files.arm(.init(call: call, errno: EIO, isLast: true))
-                    if (try? ImageIndex.open(in: store)) != nil {
-                        _ = try? OutdatedImages(store).takeContents()
-                        _ = try? OutdatedImages(store).remove(limit: 1000)
-                    }
-                    isDone = files.calls <= call
-                }
                 let store = try BlobStore(path: path)
-                let opened = try ImageIndex.open(in: store)
-                #expect(opened.entries.isEmpty)
-                _ = try OutdatedImages(store).takeContents()
-                // Removes the old files in slices of at most three.
-                while try !OutdatedImages(store).remove(limit: 3) {}
-                let names = try FileManager.default.contentsOfDirectory(atPath: path)
-                #expect(!names.contains("outdated") && !names.contains("rows"), "call \(call): \(names)")
-                #expect(filesBelow(path + "/blobs").isEmpty)
+                _ = try ImageIndexTests.fill(store, ImageIndex.open(in: store).index, 3)
+                try store.markClean()
             }
-            call += 1
+            do { try SQLiteDatabase(path: path + "/index.sqlite").run("PRAGMA user_version = \(version)") }
+            let opened = try ImageIndex.open(in: BlobStore(path: path))
+            #expect(opened.condition == .restored(reason: "its version number is damaged", rows: 0, pins: 0))
+            #expect(opened.entries.isEmpty)
+            #expect(FileManager.default.fileExists(atPath: path + "/index.sqlite.damaged"))
         }
-        #expect(call > 15)
     }
 }
