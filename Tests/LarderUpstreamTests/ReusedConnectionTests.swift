@@ -32,9 +32,8 @@ struct ReusedConnectionTests {
     @Test("an image request that arrives at a closing connection is repeated over a new one")
     func image() async throws {
         let nginx = try Nginx(Self.single)
-        var configuration = ImageFetcher.Configuration(version: "1")
-        configuration.allowedNetworks = [try #require(AddressRange("127.0.0.0/8"))]
-        let fetcher = ImageFetcher(configuration: configuration, resolver: SystemResolver(.singleton))
+        let fetcher = ImageFetcher(configuration: .init(version: "1"), resolver: SystemResolver(.singleton))
+        fetcher.update(allowedNetworks: [try #require(AddressRange("127.0.0.0/8"))])
         for _ in 0..<3 {
             let request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/a", timeouts: .long)
             let body = try await fetcher.stream(request) { _, body throws(UpstreamError) -> [UInt8] in

@@ -70,7 +70,7 @@ struct DownloadAttempt: Sendable {
 
     /// - Parameter part: the part of the image that has been received, if any
     private func request(for part: PartialDownload.Part?) -> FetchRequest {
-        var timeouts = downloader.fetcher.configuration.timeouts
+        var timeouts = downloader.fetcher.timeouts
         timeouts.whole = max(.zero, end - .now)
         if let limits = order.limits {
             (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)

@@ -35,7 +35,7 @@ struct ImageDownloader: ImageOriginClient {
     private func run(
         _ order: DownloadOrder, _ progress: DownloadProgress, _ partial: PartialDownload, _ owner: any DownloadOwner
     ) async throws(ImageError) -> DownloadOutcome {
-        let end = ContinuousClock.now + fetcher.configuration.timeouts.whole
+        let end = ContinuousClock.now + fetcher.timeouts.whole
         let space = SpaceRetry(id: order.id, space: owner, blocking: blocking)
         var condition = order.cached
         var retries = RetryPolicy()

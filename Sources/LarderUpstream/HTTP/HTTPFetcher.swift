@@ -7,25 +7,20 @@ internal import Synchronization
 /// The HTTP client is created by the first request, so an agent without an HTTP source does not pay for it. The owner
 /// must call ``shutdown()``. After that, every request fails with ``UpstreamError/Code/shutDown``.
 package final class HTTPFetcher: Sendable {
-    /// Settings that apply to all requests of a fetcher.
+    /// Settings that apply to all requests of this fetcher or of an ``ImageFetcher``.
     package struct Configuration: Sendable {
         /// Sent as `User-Agent`.
         package var userAgent: String
         /// The maximum time to open a connection, including TLS.
-        package var connectTimeout: Duration
+        package var connectTimeout = Duration.seconds(5)
         /// How long an idle connection is kept. This is shorter than any sensible poll interval: an origin need not
         /// hold an idle connection for each host, and each poll uses the current DNS entries.
-        package var idleConnectionTimeout: Duration
+        package var idleConnectionTimeout = Duration.seconds(15)
         /// The maximum number of redirects of one request.
-        package var maximumRedirects: Int
+        package var maximumRedirects = 5
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
-        package init(version: String) {
-            userAgent = "larder/" + version
-            connectTimeout = .seconds(5)
-            idleConnectionTimeout = .seconds(15)
-            maximumRedirects = 5
-        }
+        package init(version: String) { userAgent = "larder/" + version }
     }
 
     private enum State {
@@ -112,9 +107,10 @@ package final class HTTPFetcher: Sendable {
             case .running(let client): return client
             case .shutDown: return nil
             case .unused:
+                var configuration = HTTPClient.Configuration(configuration)
+                configuration.addRequestHandlers()
                 let client = HTTPClient(
-                    eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup,
-                    configuration: HTTPClient.Configuration(configuration))
+                    eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup, configuration: configuration)
                 state = .running(client)
                 return client
             }
@@ -127,26 +123,21 @@ package final class HTTPFetcher: Sendable {
 }
 
 extension HTTPClient.Configuration {
-    fileprivate init(_ own: HTTPFetcher.Configuration) {
-        self.init(connectTimeout: own.connectTimeout, idleTimeout: own.idleConnectionTimeout)
-        // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,
-        // the ninth namespace that follows the same server would wait indefinitely.
-        connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
-        addRequestHandlers()
-    }
-
-    /// The configuration of clients for sources and for images. ConfigRefreshService, the sources and ImageDownloader
-    /// decide whether and when to try again.
-    init(connectTimeout: Duration, idleTimeout: Duration) {
+    init(_ own: HTTPFetcher.Configuration) {
         self.init(
             // HTTPExchange checks and counts redirects itself, and does not treat a 304 with a Location as a redirect.
             redirectConfiguration: .disallow,
             // The time limits differ per request, so Deadline enforces them.
-            timeout: .init(connect: TimeAmount(connectTimeout), read: nil),
-            connectionPool: .init(idleTimeout: TimeAmount(idleTimeout)),
+            timeout: .init(connect: TimeAmount(own.connectTimeout), read: nil),
+            connectionPool: .init(idleTimeout: TimeAmount(own.idleConnectionTimeout)),
             // `Inflater` decodes bodies piece by piece, so that the limit of each request applies. The limit of the
-            // client would apply to all bytes of an event stream together.
+            // client would apply to all bytes of an event stream together. An image is not compressed for transfer.
             decompression: .disabled)
+        // ConfigRefreshService, the sources and ImageDownloader decide whether and when to try again.
         connectionPool.retryConnectionEstablishment = false
+        // A stream occupies its connection as long as it lasts. With the default limit of eight connections per host,
+        // the ninth namespace that follows the same server would wait indefinitely. The callers limit concurrent
+        // downloads of images. The idle limit of a request also applies while it waits for a free connection.
+        connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

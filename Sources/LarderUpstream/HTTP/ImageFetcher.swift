@@ -8,49 +8,34 @@ internal import Synchronization
 /// The HTTP clients are created by the first request. The owner must call ``shutdown()``. After that, every request
 /// fails with ``UpstreamError/Code/shutDown``.
 package final class ImageFetcher: Sendable {
-    /// Settings that apply to all requests of a fetcher.
-    package struct Configuration: Sendable {
-        /// Sent as `User-Agent`.
-        package var userAgent: String
-        /// Address blocks that are allowed although they are not globally routable.
-        package var allowedNetworks: [AddressRange] = []
-        /// The maximum time to open a connection, including TLS.
-        package var connectTimeout = Duration.seconds(5)
-        /// How long an idle connection is kept.
-        package var idleConnectionTimeout = Duration.seconds(15)
-        /// The maximum number of redirects of one request.
-        package var maximumRedirects = 5
-        /// The idle limit of a request, unless the caller sets one, and the maximum time for one image over all attempts.
-        /// The minimum transfer rates are set by the caller.
-        package var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
-
-        /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
-        package init(version: String) { userAgent = "larder/" + version }
-    }
-
-    /// The initial configuration. ``update(allowedNetworks:)`` does not change it.
-    package let configuration: Configuration
+    /// The idle limit of a request, unless the caller sets one, and the maximum time for one image over all attempts.
+    /// The minimum transfer rates are set by the caller.
+    package let timeouts: FetchTimeouts
+    package static let defaultTimeouts = FetchTimeouts(whole: .seconds(600))
+    private let configuration: HTTPFetcher.Configuration
     private let clients: ClientSource
 
-    /// Makes a fetcher. Opens no connection.
+    /// Makes a fetcher that allows only globally routable addresses. Opens no connection.
     ///
     /// - Parameter eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The
     ///   caller keeps ownership.
     package init(
-        configuration: Configuration, resolver: any HostResolver,
-        eventLoopGroup: (any EventLoopGroup)? = nil
+        configuration: HTTPFetcher.Configuration, resolver: any HostResolver,
+        timeouts: FetchTimeouts = defaultTimeouts, eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
         self.configuration = configuration
+        self.timeouts = timeouts
         clients = .guarded(
             GuardedClients(
-                addressGuard: AddressGuard(allowed: configuration.allowedNetworks), resolver: resolver,
+                addressGuard: AddressGuard(), resolver: resolver,
                 configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup))
     }
 
     /// Makes a fetcher that sends all requests to an origin inside this process. Responses have no time limits, because
     /// a test may hold them.
-    package init(configuration: Configuration, origin: any InProcessOrigin) {
+    package init(configuration: HTTPFetcher.Configuration, origin: any InProcessOrigin) {
         self.configuration = configuration
+        timeouts = Self.defaultTimeouts
         clients = .inProcess(origin)
     }
 
@@ -122,14 +107,5 @@ package final class ImageFetcher: Sendable {
     /// Cancels all requests and closes all connections.
     package func shutdown() async {
         if case .guarded(let clients) = clients { await clients.shutdown() }
-    }
-}
-
-extension HTTPClient.Configuration {
-    fileprivate init(_ own: ImageFetcher.Configuration) {
-        self.init(connectTimeout: own.connectTimeout, idleTimeout: own.idleConnectionTimeout)
-        // The caller limits concurrent downloads. The limit per host is high, because the idle limit of a request also
-        // applies while the request waits for a free connection.
-        connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

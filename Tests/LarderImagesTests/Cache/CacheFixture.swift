@@ -165,9 +165,7 @@ func withRealCache(
     clock: ImageClock = .system, _ body: (ImageCache, String) async throws -> Void
 ) async throws {
     try await withPath { path in
-        var configuration = ImageFetcher.Configuration(version: "test")
-        configuration.allowedNetworks = []
-        let fetcher = ImageFetcher(configuration: configuration, resolver: SystemResolver(.singleton))
+        let fetcher = ImageFetcher(configuration: .init(version: "test"), resolver: SystemResolver(.singleton))
         let loopback = try #require(AddressRange("127.0.0.0/8"))
         let settings = ImageCacheSettings(
             directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])

@@ -41,11 +41,10 @@ final class DownloadFixture: Sendable {
     ) throws {
         self.path = path
         store = try BlobStore(counting: path, limits: limits)
-        var configuration = ImageFetcher.Configuration(version: "1.2.3")
-        configuration.allowedNetworks = [AddressRange("127.0.0.1/32")].compactMap { $0 }
+        var configuration = HTTPFetcher.Configuration(version: "1.2.3")
         configuration.connectTimeout = .seconds(300)
-        configuration.timeouts = timeouts
-        fetcher = ImageFetcher(configuration: configuration, resolver: resolver)
+        fetcher = ImageFetcher(configuration: configuration, resolver: resolver, timeouts: timeouts)
+        fetcher.update(allowedNetworks: [AddressRange("127.0.0.1/32")].compactMap { $0 })
     }
 
     /// Long timeouts, for busy machines.
