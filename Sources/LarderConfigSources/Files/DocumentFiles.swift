@@ -18,13 +18,18 @@ package struct DocumentFiles: Sendable {
 
     var digest: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
 
-    /// Reads a file or the files of a directory, whichever exists now. Blocks on disk I/O.
+    /// Reads a file or the files of a directory, whichever exists now. Tries again a few times if it changes during the
+    /// read. Blocks on disk I/O.
     ///
     /// - Throws: ``FileReadError``. An empty file and a directory without files are errors: the file may be about to be
     ///   written, and the file system of the directory may not be mounted.
     package static func read(at path: String, maximumBytes: Int) throws(FileReadError) -> DocumentFiles {
         guard fileStatus(path.cPath)?.fileType == S_IFDIR else {
-            return try DocumentFile(path: path, maximumBytes: maximumBytes).read()
+            let bytes = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read().bytes
+            guard !bytes.isEmpty else {
+                throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
+            }
+            return DocumentFiles(files: [DocumentFiles.File(path: path, bytes: bytes)])
         }
         let reading = try DocumentDirectory(path: path, maximumBytes: maximumBytes).read()
         guard !reading.files.isEmpty else {
@@ -121,24 +126,5 @@ package struct DocumentFiles: Sendable {
             let offset = value.offset(of: path.segments)
         else { return 1 }
         return JSON5Text.place(of: offset, in: scalars).line
-    }
-}
-
-/// One file that contains a whole document. Reading blocks on disk I/O.
-struct DocumentFile: Sendable, Hashable {
-    /// The file need not exist yet.
-    let path: String
-    /// The maximum size in bytes.
-    var maximumBytes = 16 << 20
-
-    /// Reads the file. Tries again a few times if it changes during the read.
-    ///
-    /// - Throws: ``FileReadError``. An empty file is an error, because it may be about to be written.
-    func read() throws(FileReadError) -> DocumentFiles {
-        let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
-        guard !reading.bytes.isEmpty else {
-            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
-        }
-        return DocumentFiles(files: [DocumentFiles.File(path: path, bytes: reading.bytes)])
     }
 }
