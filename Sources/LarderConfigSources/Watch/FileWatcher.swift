@@ -14,15 +14,15 @@ import Synchronization
 /// released.
 package final class FileWatcher: Sendable {
     /// The delays and intervals of the stream of ``changes(at:reporting:)``.
-    package struct Timing: Sendable, Hashable {
+    enum Timing {
         /// The time without events after which a burst has ended.
-        package var settle = Duration.milliseconds(20)
+        static let settle = Duration.milliseconds(20)
         /// The maximum duration of a burst, as a multiple of `settle`.
-        package var maxBurst = 10
+        static let maxBurst = 10
         /// The time between two elements of the stream while inotify reports nothing.
-        package var poll = Duration.seconds(30)
+        static let poll = Duration.seconds(30)
         /// The time between two elements while the kernel refuses watches. The watches are requested again each time.
-        package var retry = Duration.seconds(5)
+        static let retry = Duration.seconds(5)
     }
 
     /// The reason why a path is not watched, or only in part. It is updated before the stream of the path yields an
@@ -41,25 +41,20 @@ package final class FileWatcher: Sendable {
 
     private let inotify: Inotify
     private let clock: any Clock<Duration>
-    private let timing: Timing
     private let logger: Logger?
 
     /// Makes a watcher. Starts no thread.
     ///
     /// - Parameters:
     ///   - clock: measures the delays and intervals
-    ///   - timing: the delays and intervals of signals
     ///   - logger: logs when the kernel refuses watches
-    package convenience init(
-        clock: any Clock<Duration> = ContinuousClock(), timing: Timing = Timing(), logger: Logger? = nil
-    ) {
-        self.init(clock: clock, timing: timing, logger: logger, system: Inotify.System())
+    package convenience init(clock: any Clock<Duration> = ContinuousClock(), logger: Logger? = nil) {
+        self.init(clock: clock, logger: logger, system: Inotify.System())
     }
 
-    package init(clock: any Clock<Duration>, timing: Timing = Timing(), logger: Logger? = nil, system: Inotify.System) {
+    init(clock: any Clock<Duration>, logger: Logger?, system: Inotify.System) {
         inotify = Inotify(system: system)
         self.clock = clock
-        self.timing = timing
         self.logger = logger
     }
 
@@ -79,7 +74,7 @@ package final class FileWatcher: Sendable {
     package func changes(at path: String, reporting problem: Problem = Problem()) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
-            path: Self.absolute(path), inotify: inotify, clock: clock, timing: timing, logger: logger,
+            path: Self.absolute(path), inotify: inotify, clock: clock, logger: logger,
             problem: problem, output: continuation)
         let task = Task { await follower.run() }
         continuation.onTermination = { _ in task.cancel() }

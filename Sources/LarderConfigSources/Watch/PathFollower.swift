@@ -8,7 +8,6 @@ struct PathFollower: Sendable {
     let path: String
     let inotify: Inotify
     let clock: any Clock<Duration>
-    let timing: FileWatcher.Timing
     let logger: Logger?
     let problem: FileWatcher.Problem
     let output: AsyncStream<Void>.Continuation
@@ -47,12 +46,12 @@ struct PathFollower: Sendable {
     }
 
     private func poll(_ signal: Signal) async {
-        while (try? await clock.sleep(for: timing.poll)) != nil { signal.raise() }
+        while (try? await clock.sleep(for: FileWatcher.Timing.poll)) != nil { signal.raise() }
     }
 
     private func settle(_ signal: Signal) async {
-        for _ in 0..<timing.maxBurst {
-            guard (try? await clock.sleep(for: timing.settle)) != nil else { return }
+        for _ in 0..<FileWatcher.Timing.maxBurst {
+            guard (try? await clock.sleep(for: FileWatcher.Timing.settle)) != nil else { return }
             if !signal.take() { return }
         }
     }
@@ -72,9 +71,9 @@ struct PathFollower: Sendable {
             }
             return nil
         }
-        let (clock, retry) = (clock, timing.retry)
+        let clock = clock
         return Task {
-            try? await clock.sleep(for: retry)
+            try? await clock.sleep(for: FileWatcher.Timing.retry)
             if !Task.isCancelled { signal.raise() }
         }
     }
@@ -107,6 +106,6 @@ struct PathFollower: Sendable {
     }
 
     private func unwatched(_ cause: String, _ advice: String) -> String {
-        "changes are not watched: \(cause); the files are read every \(timing.retry) instead; \(advice)"
+        "changes are not watched: \(cause); the files are read every \(FileWatcher.Timing.retry) instead; \(advice)"
     }
 }
