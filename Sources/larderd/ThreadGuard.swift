@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderPlatform
 import Logging
 import Synchronization
 import Glibc
@@ -54,23 +55,9 @@ final class ThreadGuard: Sendable {
 
     /// - Parameter signals: a descriptor that becomes readable when the agent is to stop
     func start(_ signals: CInt) throws(AgentError) {
-        let context = Unmanaged.passRetained(Context(self, signals))
-        let failure = larder_start_thread(
-            "guard", 0,
-            { argument in
-                guard let argument else { return nil }
-                let context = Unmanaged<Context>.fromOpaque(argument).takeRetainedValue()
-                context.threads.run(context.signals)
-                return nil
-            }, context.toOpaque())
+        let failure = startThread("guard") { self.run(signals) }
         guard failure != 0 else { return }
-        context.release()
         throw AgentError("cannot start a thread: \(String(cString: strerror(failure)))")
-    }
-
-    private final class Context: Sendable {
-        let (threads, signals): (ThreadGuard, CInt)
-        init(_ threads: ThreadGuard, _ signals: CInt) { (self.threads, self.signals) = (threads, signals) }
     }
 
     private func run(_ signals: CInt) {

@@ -1,20 +1,8 @@
-import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// The thread that reads the inotify queue. ``Inotify`` explains why it is a separate thread.
 enum InotifyThread {
-    private final class Context: Sendable {
-        let inotify: Inotify
-        let queue: Int32
-        let stop: Int32
-
-        init(_ inotify: Inotify, _ queue: Int32, _ stop: Int32) {
-            self.inotify = inotify
-            self.queue = queue
-            self.stop = stop
-        }
-    }
-
     /// Starts the detached thread. It calls ``Inotify/threadEnded(queue:stop:)`` at its end.
     ///
     /// - Parameter stop: one end of a socket pair; the thread ends when the other end is closed
@@ -30,34 +18,26 @@ enum InotifyThread {
             sigdelset(&all, own)
         }
         pthread_sigmask(SIG_SETMASK, &all, &before)
-        let context = Unmanaged.passRetained(Context(inotify, queue, stop))
-        let isStarted =
-            larder_start_thread("larder-inotify", 256 << 10, { InotifyThread.main($0) }, context.toOpaque()) == 0
+        let failure = startThread("larder-inotify", stackBytes: 256 << 10) { run(inotify, queue: queue, stop: stop) }
         pthread_sigmask(SIG_SETMASK, &before, nil)
-        if !isStarted { context.release() }
-        return isStarted
+        return failure == 0
     }
 
-    private static func main(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        if let context { run(Unmanaged<Context>.fromOpaque(context).takeRetainedValue()) }
-        return nil
-    }
-
-    private static func run(_ context: Context) {
+    private static func run(_ inotify: Inotify, queue: Int32, stop: Int32) {
         // Room for 60 events with names of maximum length, or many more with typical names.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 8)
         defer { buffer.deallocate() }
         var polled = [
-            pollfd(fd: context.queue, events: Int16(POLLIN), revents: 0),
-            pollfd(fd: context.stop, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: queue, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: stop, events: Int16(POLLIN), revents: 0),
         ]
         while true {
             // Fails only with EINTR or ENOMEM (poll(2)). Both are retried.
             guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
             if polled[1].revents != 0 { break }
-            let count = read(context.queue, buffer.baseAddress, buffer.count)
-            if count > 0 { context.inotify.handle(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            let count = read(queue, buffer.baseAddress, buffer.count)
+            if count > 0 { inotify.handle(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
-        context.inotify.threadEnded(queue: context.queue, stop: context.stop)
+        inotify.threadEnded(queue: queue, stop: stop)
     }
 }

@@ -1,6 +1,7 @@
 import CLinuxShims
 import DequeModule
 import Glibc
+import LarderPlatform
 import Synchronization
 
 /// Closes descriptors that clients passed, except those of files in memory, which threads for disk work close.
@@ -38,16 +39,7 @@ final class ForeignFileCloser: Sendable {
     }
 
     private func start() {
-        let argument = Unmanaged.passRetained(self)
-        let failure = larder_start_thread(
-            "close-passed", 0,
-            { argument in
-                guard let argument else { return nil }
-                Unmanaged<ForeignFileCloser>.fromOpaque(argument).takeRetainedValue().run()
-                return nil
-            }, argument.toOpaque())
-        guard failure != 0 else { return }
-        argument.release()
+        guard startThread("close-passed", { self.run() }) != 0 else { return }
         // The next call of ``close(_:then:)`` or ``retry()`` tries again to start the thread. Until then the waiting
         // descriptors count as open files of their users.
         state.withLock { $0.isRunning = false }
