@@ -16,13 +16,12 @@ extension EtcdKeys {
     init(_ keys: EtcdSourceSettings.Keys) {
         switch keys {
         case .key(let key):
-            first = Array(key.utf8)
-            end = nil
+            self.init(first: Array(key.utf8), end: nil)
         case .prefix(let prefix):
             // Keys in etcd are never empty, so a range cannot begin with the empty prefix. A range from NUL to NUL
             // contains all keys.
-            first = prefix.isEmpty ? [0] : Array(prefix.utf8)
-            end = Self.end(ofPrefix: Array(prefix.utf8))
+            let bytes = Array(prefix.utf8)
+            self.init(first: bytes.isEmpty ? [0] : bytes, end: Self.end(ofPrefix: bytes))
         }
     }
 

@@ -13,10 +13,9 @@ extension EtcdHeader {
     /// - Parameter value: the member `header`; the gateway omits members that are 0
     init?(_ value: JSONValue?) {
         guard let value, value.kind == .object, let cluster = value["cluster_id"] else { return nil }
-        guard let cluster = cluster.string ?? cluster.numberText else { return nil }
-        self.cluster = cluster
-        guard let revision = EtcdNumber.int(value["revision"]) else { return nil }
-        self.revision = revision
+        guard let cluster = cluster.string ?? cluster.numberText, let revision = EtcdNumber.int(value["revision"])
+        else { return nil }
+        self.init(cluster: cluster, revision: revision)
     }
 }
 
@@ -77,9 +76,8 @@ struct EtcdEvent: Sendable, Equatable {
 extension EtcdEvent {
     init?(_ value: JSONValue) {
         guard let pair = value["kv"].flatMap({ EtcdPair($0) }) else { return nil }
-        self.pair = pair
         // PUT has the value 0, which the gateway omits.
-        isDeletion = value["type"]?.string == "DELETE" || value["type"]?.int == 1
+        self.init(pair: pair, isDeletion: value["type"]?.string == "DELETE" || value["type"]?.int == 1)
     }
 }
 
@@ -96,12 +94,12 @@ struct EtcdWatchMessage: Sendable, Equatable {
     /// The ID of the watch to which the message belongs; -1 if it belongs to none.
     var watchID = 0
     var events: [EtcdEvent] = []
+}
 
-    init(header: EtcdHeader) { self.header = header }
-
+extension EtcdWatchMessage {
     init?(_ value: JSONValue) {
         guard let result = value["result"], let header = EtcdHeader(result["header"]) else { return nil }
-        self.header = header
+        self.init(header: header)
         isCreated = EtcdNumber.bool(result["created"])
         if EtcdNumber.bool(result["canceled"]) { cancelReason = result["cancel_reason"]?.string ?? "" }
         guard let compactRevision = EtcdNumber.int(result["compact_revision"]),
