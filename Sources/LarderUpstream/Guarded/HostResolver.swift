@@ -1,6 +1,5 @@
 import Glibc
 package import NIOPosix
-internal import Synchronization
 
 /// Resolves host names to addresses.
 package protocol HostResolver: Sendable {
@@ -20,44 +19,14 @@ package struct SystemResolver: HostResolver {
     /// Resolves a name on the thread pool. If the task is cancelled, the call throws `cancelled` at once, and the
     /// result of the lookup is discarded.
     package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
-        let answer = Answer()
-        let addresses = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                guard answer.wait(continuation) else { return continuation.resume(returning: nil) }
-                threads.submit { state in answer.resolve(state == .active ? Self.lookUp(name) : nil) }
-            }
-        } onCancel: {
-            answer.resolve(nil)
+        let (results, result) = AsyncStream.makeStream(of: [IPAddress].self)
+        threads.submit { state in
+            if state == .active { result.yield(Self.lookUp(name)) }
+            result.finish()
         }
-        guard let addresses else { throw UpstreamError(.cancelled, "the lookup of \(name) was cancelled") }
-        return addresses
-    }
-
-    /// Resumes the waiting task with the first of two results: that of the lookup, or nil on cancellation.
-    private final class Answer: Sendable {
-        private enum State {
-            case unused
-            case waiting(CheckedContinuation<[IPAddress]?, Never>)
-            case resolved
-        }
-        private let state = Mutex(State.unused)
-
-        /// Stores the continuation. Returns false if the lookup has already been cancelled.
-        func wait(_ continuation: CheckedContinuation<[IPAddress]?, Never>) -> Bool {
-            state.withLock { state in
-                guard case .unused = state else { return false }
-                state = .waiting(continuation)
-                return true
-            }
-        }
-
-        func resolve(_ addresses: [IPAddress]?) {
-            let last = state.withLock { state in
-                defer { state = .resolved }
-                return state
-            }
-            if case .waiting(let continuation) = last { continuation.resume(returning: addresses) }
-        }
+        // A cancellation ends the stream.
+        for await addresses in results { return addresses }
+        throw UpstreamError(.cancelled, "the lookup of \(name) was cancelled")
     }
 
     private static func lookUp(_ name: String) -> [IPAddress] {
