@@ -25,26 +25,17 @@ struct BodyReader {
         case 304:
             throw failure(.malformedAnswer, "returned 304 to a request without a validator; check any proxies")
         case 200, 203:
-            let body = try await collect(deadline)
-            guard !body.isEmpty else { throw empty }
-            return .document(FetchDocument(body: body, metadata: metadata))
+            return .document(FetchDocument(body: try await collect(deadline), metadata: metadata))
         case 204, 205:
             throw empty
         default:
             let error = UpstreamError(status: metadata, from: url)
-            guard request.readsProblems, let body = try? await readProblem(deadline) else { throw error }
+            guard request.readsProblems, let body = try? await collect(deadline) else { throw error }
             return .problem(error, FetchDocument(body: body, metadata: metadata))
         }
     }
 
-    /// Reads the body of a response with an error status.
-    private func readProblem(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
-        let body = try await collect(deadline)
-        guard !body.isEmpty else { throw empty }
-        return body
-    }
-
-    /// Reads and decodes the body. Requests each piece after the previous one has been copied.
+    /// Reads and decodes the body, which must not be empty. Requests each piece after the previous one has been copied.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
         let decoder = try Inflater(for: response, from: url)
         // A compressed body can be slightly longer than its content. It is limited, too, because compressed data can be
@@ -81,6 +72,7 @@ struct BodyReader {
             throw failure(.truncated, "sent \(received) of \(length) bytes; the last good document stays in use")
         }
         if let decoder, received > 0, !decoder.isComplete { throw Inflater.truncated(url) }
+        guard !body.isEmpty else { throw empty }
         return body
     }
 
