@@ -157,10 +157,10 @@ final class SSESource: ConfigSource {
         var plan = plan
         if delay > .zero { await pause(delay, consumer) }
         while !Task.isCancelled {
-            let (end, duration) = await measured(on: clock) {
-                let connection = SSEConnection(source: self, consumer: consumer)
-                return await interruptible(consumer) { await connection.run() }
-            }
+            let elapsed = clock.stopwatch()
+            let connection = SSEConnection(source: self, consumer: consumer)
+            let end = await interruptible(consumer) { await connection.run() }
+            let duration = elapsed()
             if Task.isCancelled { return }
             switch end {
             case nil:
@@ -211,13 +211,5 @@ final class SSESource: ConfigSource {
             task.cancel()
         }
         return state.withLock { $0.ended(for: consumer) } ? nil : end
-    }
-
-    private func measured(
-        on clock: some Clock<Duration>, _ body: () async -> SSEStreamEnd?
-    ) async -> (SSEStreamEnd?, Duration) {
-        let start = clock.now
-        let end = await body()
-        return (end, start.duration(to: clock.now))
     }
 }

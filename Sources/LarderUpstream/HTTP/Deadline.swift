@@ -1,3 +1,4 @@
+internal import LarderPlatform
 internal import Synchronization
 
 /// Enforces the time limits of one request: the total time, the longest silence, and the lowest transfer rate.
@@ -47,13 +48,12 @@ final class Deadline: Sendable {
         _ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock(),
         isAwaited: @escaping @Sendable () -> Bool = { false }
     ) {
-        let start = clock.now
         idle = timeouts.idle
         slowest = timeouts.slowest
         slowestWhileAwaited = timeouts.slowestWhileAwaited
         self.isAwaited = isAwaited
-        elapsed = { start.duration(to: clock.now) }
-        sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
+        elapsed = clock.stopwatch()
+        sleep = clock.alarm()
         state = Mutex(State(end: timeouts.whole))
     }
 
