@@ -2,18 +2,10 @@ import Glibc
 
 /// Finds files without a reference, and references without a file.
 package struct BlobSweeper: Sendable {
-    /// The progress of a sweep.
-    package struct Position: Sendable, Hashable {
-        /// 0 for the temporary files, then 1 to 256 for the shard directories.
-        fileprivate var step = 0
-
-        package static let start = Position()
-    }
-
     /// The result of one slice of a sweep.
     package struct Slice: Sendable, Hashable {
-        /// Where to continue; nil at the end.
-        package let next: Position?
+        /// The step at which to continue; nil at the end.
+        package let next: Int?
         /// The number of removed files.
         package let removed: Int
         /// The size of the removed files in bytes.
@@ -24,15 +16,15 @@ package struct BlobSweeper: Sendable {
 
     let blobs: BlobFiles
 
-    /// Removes unreferenced files from the directory at `position`: `tmp/` or one of the 256 shard directories. Run a
+    /// Removes unreferenced files from one directory: `tmp/` in step 0, and the shard directories in steps 1 to 256. Run a
     /// whole sweep after each start, once all rows of the index have been adopted, and again after a removal failed.
     ///
     /// In `tmp/`, this method removes all files that this process did not create. In `blobs/`, it ignores files whose
     /// names are not digests. It ignores directories in both. Another program put these there.
     ///
     /// - Throws: ``ImageError/Code/storageFailed`` if the directory cannot be read
-    package func sweep(_ position: Position) throws(ImageError) -> Slice {
-        let shard = position.step == 0 ? nil : UInt8(position.step - 1)
+    package func sweep(step: Int) throws(ImageError) -> Slice {
+        let shard = step == 0 ? nil : UInt8(step - 1)
         let names = try ImageError.from { () throws(CacheFileError) in
             try blobs.files.list(shard.map(BlobFiles.shard) ?? "tmp")
         }
@@ -47,8 +39,7 @@ package struct BlobSweeper: Sendable {
             }
         }
         if let shard, names.isEmpty { blobs.removeDirectoryIfEmpty(shard) }
-        let next = position.step < 256 ? Position(step: position.step + 1) : nil
-        return Slice(next: next, removed: removed, removedBytes: bytes, failure: failure)
+        return Slice(next: step < 256 ? step + 1 : nil, removed: removed, removedBytes: bytes, failure: failure)
     }
 
     /// Removes a file of an earlier process from `tmp/`. Returns its size; nil if it was not removed.

@@ -166,13 +166,13 @@ final class ImageMaintenance {
         var (removed, bytes) = (0, 0)
         var failure: ImageError?
         do throws(ImageError) {
-            var position: BlobSweeper.Position? = .start
-            while let next = position {
+            var step: Int? = 0
+            while let next = step {
                 if Task.isCancelled { return needsSweep = true }
-                let slice = try await disk.sweep(next)
+                let slice = try await disk.sweep(step: next)
                 (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
                 failure = failure ?? slice.failure
-                position = slice.next
+                step = slice.next
             }
             failure = try await removeRowsWithoutFiles() ?? failure
         } catch {

@@ -213,8 +213,8 @@ final class ImageDiskCache: Sendable {
     }
 
     /// Removes the unreferenced files from one of the parts of the cache directory that a sweep visits in turn.
-    func sweep(_ position: BlobSweeper.Position) async throws(ImageError) -> BlobSweeper.Slice {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(position) }
+    func sweep(step: Int) async throws(ImageError) -> BlobSweeper.Slice {
+        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(step: step) }
     }
 
     /// Returns the blobs whose files another program removed, and the first error if a file could not be checked.

@@ -117,7 +117,7 @@ struct BlobFaultTests {
                         } catch {
                             #expect(error.code == .noRoom, "\(error)")
                         }
-                        if number == 0 { _ = try? store.sweeper.sweep(.start) }
+                        if number == 0 { _ = try? store.sweeper.sweep(step: 0) }
                         #expect(store.usage.bytes + store.usage.reservedBytes <= limit)
                     }
                 }

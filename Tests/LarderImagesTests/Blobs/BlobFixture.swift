@@ -52,13 +52,13 @@ extension BlobStore {
     /// Runs a complete sweep.
     /// - Returns: the number of removed files
     func sweepAll() throws(ImageError) -> Int {
-        var position: BlobSweeper.Position? = .start
+        var step: Int? = 0
         var removed = 0
-        while let next = position {
-            let slice = try sweeper.sweep(next)
+        while let next = step {
+            let slice = try sweeper.sweep(step: next)
             removed += slice.removed
             if let failure = slice.failure { throw failure }
-            position = slice.next
+            step = slice.next
         }
         return removed
     }

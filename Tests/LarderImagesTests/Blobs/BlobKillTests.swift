@@ -25,7 +25,7 @@ struct BlobKillTests {
         var digests = Self.rows(path)
         for digest in digests { store.adopt(digest, size: 20_000) }
         var generator = SystemRandomNumberGenerator()
-        var position = BlobSweeper.Position.start
+        var step = 0
         while true {
             if Int.random(in: 0..<3, using: &generator) > 0 {
                 let number = Int.random(in: 0..<40, using: &generator)
@@ -40,7 +40,7 @@ struct BlobKillTests {
                 try log.write(contentsOf: Data("-\(digest)\n".utf8))
                 try store.drop(digest)
             }
-            position = try store.sweeper.sweep(position).next ?? .start
+            step = try store.sweeper.sweep(step: step).next ?? 0
             // Reports the step by one byte, on a separate descriptor because the test program writes to its standard
             // output.
             FileHandle(fileDescriptor: 3).write(Data([0x2E]))

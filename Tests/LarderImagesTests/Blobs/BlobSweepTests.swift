@@ -42,7 +42,7 @@ struct BlobSweepTests {
             let files = try FaultyCacheFiles(path)
             let store = try BlobStore(path: path, files: files)
             files.fail("tmp/a", EIO)
-            let slice = try store.sweeper.sweep(.start)
+            let slice = try store.sweeper.sweep(step: 0)
             #expect(slice.removed == 1 && slice.failure?.code == .storageFailed && slice.next != nil)
             files.fail(BlobFiles.name(digests[0]), EIO)
             for digest in digests { store.adopt(digest, size: 1000) }
