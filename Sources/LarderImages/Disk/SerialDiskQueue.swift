@@ -7,12 +7,8 @@ internal import Synchronization
 /// It is not an actor, because submitting must not suspend. An actor that changes its memory and submits the same
 /// change for the disk in one step keeps the changes in memory and on disk in the same order.
 final class SerialDiskQueue: Sendable {
-    private struct State {
-        var jobs: [@Sendable () -> Void] = []
-        var isRunning = false
-    }
-
-    private let state = Mutex(State())
+    /// Waits for the work that was submitted last.
+    private let last = Mutex<@Sendable () async -> Void>({})
     private let blocking: BlockingWork
 
     init(_ blocking: BlockingWork) { self.blocking = blocking }
@@ -22,65 +18,22 @@ final class SerialDiskQueue: Sendable {
     func submit<Value: Sendable>(
         _ body: @escaping @Sendable () throws(ImageError) -> Value
     ) -> DiskFuture<Value> {
-        let result = DiskFuture<Value>()
-        let isFirst = state.withLock { state in
-            state.jobs.append {
-                do throws(ImageError) { result.complete(with: .success(try body())) } catch {
-                    result.complete(with: .failure(error))
-                }
+        last.withLock { last in
+            // The task is never cancelled, because submitted work must run.
+            let task = Task { [blocking, previous = last] in
+                await previous()
+                return await blocking.run { Result<Value, ImageError>(catching: body) }
             }
-            defer { state.isRunning = true }
-            return !state.isRunning
-        }
-        // The task is never cancelled, because submitted work must run.
-        if isFirst { Task { await blocking.run { self.drain() } } }
-        return result
-    }
-
-    private func drain() {
-        while true {
-            let jobs = state.withLock { state in
-                defer { state.jobs = [] }
-                state.isRunning = !state.jobs.isEmpty
-                return state.jobs
-            }
-            if jobs.isEmpty { return }
-            for job in jobs { job() }
+            last = { _ = await task.value }
+            return DiskFuture(task: task)
         }
     }
 }
 
-/// The future result of disk work. At most one task may await it.
-final class DiskFuture<Value: Sendable>: Sendable {
-    typealias Outcome = Result<Value, ImageError>
+/// The future result of disk work.
+struct DiskFuture<Value: Sendable>: Sendable {
+    fileprivate let task: Task<Result<Value, ImageError>, Never>
 
-    private enum State {
-        case pending
-        case awaited(CheckedContinuation<Outcome, Never>)
-        case done(Outcome)
-    }
-    private let state = Mutex(State.pending)
-
-    fileprivate init() {}
-
-    /// Waits for the result, even if the task is cancelled.
-    func value() async throws(ImageError) -> Value {
-        let outcome = await withCheckedContinuation { continuation in
-            let outcome: Outcome? = state.withLock { state in
-                if case .done(let outcome) = state { return outcome }
-                state = .awaited(continuation)
-                return nil
-            }
-            if let outcome { continuation.resume(returning: outcome) }
-        }
-        return try outcome.get()
-    }
-
-    fileprivate func complete(with outcome: Outcome) {
-        let before = state.withLock { state in
-            defer { state = .done(outcome) }
-            return state
-        }
-        if case .awaited(let continuation) = before { continuation.resume(returning: outcome) }
-    }
+    /// Waits for the result, even if the waiting task is cancelled.
+    func value() async throws(ImageError) -> Value { try await task.value.get() }
 }
