@@ -155,7 +155,14 @@ package final class BlobStore: Sendable {
     func addRowReference(_ digest: BlobDigest) { blobs.withTable { $0.change(digest) { $0?.rows += 1 } } }
 
     /// Adds `change` to the number of pinned rows of a blob: 1 for a new pin, -1 for a removed one.
-    func countPin(_ digest: BlobDigest, _ change: Int) { blobs.withTable { $0.change(digest) { $0?.pins += change } } }
+    func countPin(_ digest: BlobDigest, _ change: Int32) {
+        blobs.withTable { $0.change(digest) { $0?.pins += change } }
+    }
+
+    /// See ``BlobTable/pinnedBytes(with:insteadOf:)``.
+    func pinnedBytes(with digest: BlobDigest, insteadOf old: BlobDigest?) -> Int {
+        blobs.withTable { $0.pinnedBytes(with: digest, insteadOf: old) }
+    }
 
     /// Releases the reference of a row. Returns whether it was the last reference.
     func releaseRow(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: true) } }
@@ -169,7 +176,7 @@ package final class BlobStore: Sendable {
     var releases: Int { blobs.withTable { $0.releases } }
 
     /// The number of rows that refer to a blob.
-    func rowCount(of digest: BlobDigest) -> Int { blobs.withTable { $0.entries[digest]?.rows ?? 0 } }
+    func rowCount(of digest: BlobDigest) -> Int { blobs.withTable { Int($0.entries[digest]?.rows ?? 0) } }
 
     /// Whether a blob can be served without opening its file first, because this process has verified the file.
     func isVerified(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.isVerified(digest) } }

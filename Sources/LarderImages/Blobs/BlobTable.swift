@@ -6,16 +6,18 @@ struct BlobTable: Sendable {
     /// The state of one blob. An entry is small, because the table has one for each blob on disk.
     struct Entry: Sendable {
         private var shortBytes: UInt32
-        private var shortReferences: UInt32
-        private var shortRows: UInt32
-        private var shortPins: UInt32 = 0
+        var references: Int32
+        /// The number of references that are rows of the index.
+        var rows: Int32
+        /// The number of rows that are pinned.
+        var pins: Int32 = 0
         var isVerified: Bool
 
         /// - Parameter bytes: the disk space of the blob. 4 GiB and more count as one byte less than 4 GiB.
-        init(bytes: Int, references: Int, rows: Int = 0, isVerified: Bool) {
+        init(bytes: Int, references: Int32, rows: Int32 = 0, isVerified: Bool) {
             shortBytes = UInt32(clamping: bytes)
-            shortReferences = UInt32(clamping: references)
-            shortRows = UInt32(clamping: rows)
+            self.references = references
+            self.rows = rows
             self.isVerified = isVerified
         }
 
@@ -23,20 +25,6 @@ struct BlobTable: Sendable {
         var bytes: Int {
             get { Int(shortBytes) }
             set { shortBytes = UInt32(clamping: newValue) }
-        }
-        var references: Int {
-            get { Int(shortReferences) }
-            set { shortReferences = UInt32(clamping: newValue) }
-        }
-        /// The number of references that are rows of the index.
-        var rows: Int {
-            get { Int(shortRows) }
-            set { shortRows = UInt32(clamping: newValue) }
-        }
-        /// The number of rows that are pinned.
-        var pins: Int {
-            get { Int(shortPins) }
-            set { shortPins = UInt32(clamping: newValue) }
         }
         /// Whether the blob is leased or pinned and so must not be evicted.
         fileprivate var isRetained: Bool { isLeased || pins > 0 }
@@ -59,6 +47,8 @@ struct BlobTable: Sendable {
     private(set) var leftoverBytes = 0
     /// The number and the disk space of the leased or pinned blobs. A blob that is both counts once.
     private(set) var retained = (bytes: 0, count: 0)
+    /// The disk space of the pinned blobs. A blob counts once, however many pinned rows it has.
+    private(set) var pinnedBytes = 0
     /// Increases whenever an image of a blob may be evicted that had to stay before: at the end of the last lease of the
     /// blob, and when one of its rows is unpinned.
     private(set) var releases = 0
@@ -88,6 +78,7 @@ struct BlobTable: Sendable {
         guard let entry, entry.isRetained else { return }
         retained.bytes += sign * entry.bytes
         retained.count += sign
+        if entry.pins > 0 { pinnedBytes += sign * entry.bytes }
         directories.countRetained(sign, in: digest.shard)
     }
 
@@ -136,6 +127,14 @@ struct BlobTable: Sendable {
 
     /// The disk space of leased or pinned blobs and of their directories.
     var retainedBytes: Int { retained.bytes + directories.retainedBytes }
+
+    /// The value that ``pinnedBytes`` would have if a row of a blob were pinned, and replaced a pinned row of `old`.
+    func pinnedBytes(with digest: BlobDigest, insteadOf old: BlobDigest?) -> Int {
+        var bytes = pinnedBytes
+        if let old, old != digest, let entry = entries[old], entry.pins == 1 { bytes -= entry.bytes }
+        if let entry = entries[digest], entry.pins == 0 { bytes += entry.bytes }
+        return bytes
+    }
 
     /// Counts a new writer.
     ///
@@ -231,6 +230,7 @@ extension BlobTable {
         if leasedBytes != entries.reduce(0, { $0 + $1.leasedBytes }) { return "the leased bytes" }
         if leftoverBytes != entries.reduce(0, { $0 + $1.leftoverBytes }) { return "the bytes of blobs without a row" }
         if retained.count != held.count { return "the number of retained blobs" }
+        if pinnedBytes != entries.reduce(0, { $0 + ($1.pins > 0 ? $1.bytes : 0) }) { return "the pinned bytes" }
         if retained.bytes != held.reduce(0, { $0 + $1.bytes }) { return "the bytes of retained blobs" }
         if entries.contains(where: { $0.rows > $0.references || $0.pins > $0.rows }) { return "the references" }
         if ledger.count != entries.count { return "the number of blobs" }

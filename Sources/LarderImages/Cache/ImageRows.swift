@@ -314,7 +314,10 @@ final class ImageRows {
     private var maxPinnedBytes: Int { disk.blobs.limits.bytes / 4 * 3 }
 
     /// Whether the limit on pinned bytes allows `entry` to be pinned in place of the cached image with the same key.
-    private func mayPin(_ entry: ImageEntry) -> Bool { catalog.pinnedBytes(with: entry) <= maxPinnedBytes }
+    private func mayPin(_ entry: ImageEntry) -> Bool {
+        let old = catalog.entry(entry.key).flatMap { $0.isPinned ? $0.digest : nil }
+        return disk.blobs.pinnedBytes(with: entry.digest, insteadOf: old) <= maxPinnedBytes
+    }
 
     // MARK: Lists
 

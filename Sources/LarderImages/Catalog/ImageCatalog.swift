@@ -10,7 +10,6 @@ final class ImageCatalog: Sendable {
         var table: ImageTable
         let store: BlobStore
         var order = S3FIFO()
-        var pinned: PinnedBlobs
         /// Slots of images that were used after their rows were last written.
         var touched: Set<UInt32> = []
         var details = DetailsPool()
@@ -33,8 +32,8 @@ final class ImageCatalog: Sendable {
         self.fingerprint = fingerprint
         state = Mutex(
             State(
-                table: ImageTable(), store: store, pinned: PinnedBlobs(store),
-                keys: ImageKeyResolver(settings.origins), maximumAge: settings.maximumAge))
+                table: ImageTable(), store: store, keys: ImageKeyResolver(settings.origins),
+                maximumAge: settings.maximumAge))
     }
 
     /// Adds the rows of the index to the empty catalog, and their references to the store. The lock is held only at the
@@ -44,14 +43,13 @@ final class ImageCatalog: Sendable {
         // because they are smaller.
         let slots = (0..<table.slotCount).sorted { (table[$0]?.lastUse ?? 0) < (table[$1]?.lastUse ?? 0) }
         let entries = slots.lazy.compactMap { slot in table[slot].map { (slot, $0) } }
-        var (order, pinned) = (S3FIFO(), PinnedBlobs(store))
+        var order = S3FIFO()
         for (slot, entry) in entries {
             store.adopt(entry.digest, size: entry.size)
             if entry.isPinned { store.countPin(entry.digest, 1) }
-            pinned.add(entry)
             order.insert(slot, fingerprint: entry.key.fingerprint, size: store.blobs.space(of: entry.size))
         }
-        state.withLock { ($0.table, $0.order, $0.pinned) = (table, order, pinned) }
+        state.withLock { ($0.table, $0.order) = (table, order) }
     }
 
     func update(_ settings: ImageCacheSettings) {
@@ -194,25 +192,10 @@ final class ImageCatalog: Sendable {
     /// - Returns: false if the image is not cached
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
-            guard let slot = state.table.slot(of: key), var entry = state.table[slot] else { return false }
+            guard let slot = state.table.slot(of: key), let entry = state.table[slot] else { return false }
             if entry.isPinned != isPinned { store.countPin(entry.digest, isPinned ? 1 : -1) }
-            state.pinned.remove(entry)
-            entry.isPinned = isPinned
-            state.pinned.add(entry)
             state.table.update(slot, isPinned: isPinned)
             return true
-        }
-    }
-
-    var pinned: PinnedBlobs { state.withLock { $0.pinned } }
-
-    /// The total bytes that pinned images would have if `entry` replaced the image with the same key.
-    func pinnedBytes(with entry: ImageEntry) -> Int {
-        state.withLock { state in
-            if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.remove(old) }
-            let bytes = state.pinned.bytes(with: entry)
-            if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.add(old) }
-            return bytes
         }
     }
 
@@ -302,11 +285,7 @@ extension ImageCatalog.State {
     fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
         let (slot, old) = table.put(entry)
         if entry.isPinned { store.countPin(entry.digest, 1) }
-        if let old {
-            if old.isPinned { store.countPin(old.digest, -1) }
-            pinned.remove(old)
-        }
-        pinned.add(entry)
+        if let old, old.isPinned { store.countPin(old.digest, -1) }
         // A new response for the same body counts as a use. A new body may have another size, so the image enters the
         // eviction queues anew.
         if old?.digest == entry.digest {
@@ -322,41 +301,9 @@ extension ImageCatalog.State {
         guard let entry = table.remove(slot) else { return nil }
         if entry.isPinned { store.countPin(entry.digest, -1) }
         order.remove(slot)
-        pinned.remove(entry)
         touched.remove(slot)
         details[slot] = nil
         return entry
-    }
-}
-
-/// The blobs of pinned images. A blob counts once, however many images have it.
-struct PinnedBlobs: Sendable {
-    private let store: BlobStore
-    private var images: [BlobDigest: Int] = [:]
-    /// The total disk space of the blobs.
-    private(set) var bytes = 0
-
-    init(_ store: BlobStore) { self.store = store }
-
-    var count: Int { images.count }
-
-    /// Adds an image if it is pinned.
-    mutating func add(_ entry: ImageEntry) {
-        guard entry.isPinned else { return }
-        if images[entry.digest, default: 0] == 0 { bytes += store.blobs.space(of: entry.size) }
-        images[entry.digest, default: 0] += 1
-    }
-
-    /// The value that ``bytes`` would have if this image were pinned, too.
-    func bytes(with entry: ImageEntry) -> Int {
-        images[entry.digest] == nil ? bytes + store.blobs.space(of: entry.size) : bytes
-    }
-
-    /// Removes an image if it is pinned.
-    mutating func remove(_ entry: ImageEntry) {
-        guard entry.isPinned, let number = images[entry.digest] else { return }
-        images[entry.digest] = number > 1 ? number - 1 : nil
-        if number == 1 { bytes -= store.blobs.space(of: entry.size) }
     }
 }
 

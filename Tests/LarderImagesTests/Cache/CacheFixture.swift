@@ -97,8 +97,9 @@ struct CacheFixture {
         let catalog = cache.catalog.state.withLock { state -> String? in
             let slots = (0..<state.table.slotCount).filter { state.table[$0] != nil }
             if state.order.slots != Set(slots) { return "the queues have other images than the table" }
-            let pins = slots.compactMap { state.table[$0] }.filter(\.isPinned)
-            if state.pinned.count != Set(pins.map(\.digest)).count { return "the pinned blobs" }
+            let pins = Set(slots.compactMap { state.table[$0] }.filter(\.isPinned).map(\.digest))
+            let counted = cache.disk.blobs.blobs.withTable { Set($0.entries.filter { $0.value.pins > 0 }.keys) }
+            if counted != pins { return "the pinned blobs" }
             return state.table.inconsistency ?? state.order.inconsistency
         }
         return catalog ?? cache.disk.blobs.blobs.withTable { $0.inconsistency }
