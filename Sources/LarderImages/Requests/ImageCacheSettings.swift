@@ -5,29 +5,18 @@ package import LarderUpstream
 package struct ImageCacheSettings: Sendable {
     package var directory: String
     package var space: SpaceLimits
-    package var images: ImageLimits
+    package var images = ImageLimits()
     /// The maximum time in seconds to keep an image after its origin sent or last confirmed it. Nil for no limit.
     /// Pinned images are exempt.
     package var maximumAge: Int?
-    package var flights: DownloadLimits
-    package var failures: FailureLifetimes
+    package var flights = DownloadLimits()
+    package var failures = FailureLifetimes()
     /// Private addresses from which images may be downloaded.
-    package var allowedNetworks: [AddressRange]
-    package var origins: [ImageOrigin]
+    package var allowedNetworks: [AddressRange] = []
+    package var origins: [ImageOrigin] = []
 
-    package init(
-        directory: String, space: SpaceLimits = SpaceLimits(), images: ImageLimits = ImageLimits(),
-        maximumAge: Int? = nil, flights: DownloadLimits = DownloadLimits(),
-        failures: FailureLifetimes = FailureLifetimes(),
-        allowedNetworks: [AddressRange] = [], origins: [ImageOrigin] = []
-    ) {
+    package init(directory: String, space: SpaceLimits = SpaceLimits()) {
         self.directory = directory
         self.space = space
-        self.images = images
-        self.maximumAge = maximumAge
-        self.flights = flights
-        self.failures = failures
-        self.allowedNetworks = allowedNetworks
-        self.origins = origins
     }
 }

@@ -126,9 +126,14 @@ extension ImageSettings {
                     users: Self.numbers(settings.users, .user, "\(path).users", logger),
                     groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
         }
-        return ImageCacheSettings(
-            directory: directory, space: space, images: limits, maximumAge: maximumAge, flights: flights,
-            failures: failures, allowedNetworks: allowedNetworks, origins: origins)
+        var settings = ImageCacheSettings(directory: directory, space: space)
+        settings.images = limits
+        settings.maximumAge = maximumAge
+        settings.flights = flights
+        settings.failures = failures
+        settings.allowedNetworks = allowedNetworks
+        settings.origins = origins
+        return settings
     }
 
     private static func numbers(

@@ -168,8 +168,8 @@ func withRealCache(
     try await withPath { path in
         let fetcher = ImageFetcher(configuration: .init(version: "test"), resolver: SystemResolver(.singleton))
         let loopback = try #require(AddressRange("127.0.0.0/8"))
-        let settings = ImageCacheSettings(
-            directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])
+        var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
+        settings.allowedNetworks = [loopback]
         let cache = try await ImageCache.open(
             settings, fetcher: fetcher, blocking: CacheFixture.blocking, clock: clock,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

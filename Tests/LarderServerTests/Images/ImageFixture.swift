@@ -116,8 +116,8 @@ final class ImageFixture: Sendable {
     /// `no-store` may not be stored.
     init(_ origins: [ImageOrigin] = []) async throws {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
-        let settings = ImageCacheSettings(
-            directory: directory, space: SpaceLimits(freeBytes: 0), origins: origins)
+        var settings = ImageCacheSettings(directory: directory, space: SpaceLimits(freeBytes: 0))
+        settings.origins = origins
         let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
         let blocking = BlockingWork(.singleton)
         let cache = try await ImageCache.open(
