@@ -4,24 +4,12 @@ package import LarderUpstream
 package import Logging
 
 extension ImageCache {
-    /// Opens the cache: its lock, its index and its catalog. ``run()`` does all other work.
-    ///
-    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
-    ///   ``ImageError/Code/noRoom``
-    package static func open(
-        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
-        logger: Logger
-    ) async throws(ImageError) -> ImageCache {
-        let cache = try await start(settings, fetcher: fetcher, blocking: blocking, clock: clock, logger: logger)
-        try await cache.opened()
-        return cache
-    }
-
     /// Locks the directory of the cache, and reads the index in the background. Until the index has been read,
     /// ``hit(_:now:)`` and ``peek(_:now:)`` find no image, and all other requests wait. If it cannot be read, they throw
-    /// ``problem``.
+    /// ``problem``. ``run()`` does all other work.
     ///
-    /// - Throws: as ``open(_:fetcher:blocking:clock:logger:)``, except for errors of a damaged or unreadable index
+    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
+    ///   ``ImageError/Code/noRoom``; not for a damaged or unreadable index
     package static func start(
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger
@@ -35,17 +23,7 @@ extension ImageCache {
         return start(settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
     }
 
-    /// Opens the cache with a given store and origin client.
-    static func open(
-        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
-        clock: ImageClock, logger: Logger
-    ) async throws(ImageError) -> ImageCache {
-        let cache = start(settings, blobs: blobs, origin: origin, blocking: blocking, clock: clock, logger: logger)
-        try await cache.opened()
-        return cache
-    }
-
-    /// Reads the index of a given store in the background.
+    /// Reads the index of a given store in the background, and downloads images with a given client.
     static func start(
         _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
         clock: ImageClock, logger: Logger

@@ -92,8 +92,9 @@ final class RunningAgent: Sendable {
             sleep: { try await AgentClock(clock: clock).sleep(for: $0) })
         while true {
             do throws(ImageError) {
-                let cache = try await ImageCache.open(
+                let cache = try await ImageCache.start(
                     settings, fetcher: fetcher, blocking: blocking, clock: imageClock, logger: logger)
+                try await cache.opened()
                 return ImageService(
                     cache, directory: directory.images, leaseSeconds: 300, blocking: blocking, clock: imageClock)
             } catch {

@@ -37,8 +37,9 @@ struct CacheFixture {
         let files = try files ?? FaultyCacheFiles(path)
         let store = try await openStore(settings, files)
         let origin = FakeOrigin(store, blocking, clock)
-        let cache = try await ImageCache.open(
+        let cache = ImageCache.start(
             settings, blobs: store, origin: origin, blocking: blocking, clock: clock.imageClock, logger: logger)
+        try await cache.opened()
         return CacheFixture(
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
@@ -170,9 +171,10 @@ func withRealCache(
         let loopback = try #require(AddressRange("127.0.0.0/8"))
         var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
         settings.allowedNetworks = [loopback]
-        let cache = try await ImageCache.open(
+        let cache = try await ImageCache.start(
             settings, fetcher: fetcher, blocking: CacheFixture.blocking, clock: clock,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await cache.opened()
         try await body(cache, path)
         await cache.stop()
         await fetcher.shutdown()

@@ -120,9 +120,10 @@ final class ImageFixture: Sendable {
         settings.origins = origins
         let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
         let blocking = BlockingWork(.singleton)
-        let cache = try await ImageCache.open(
+        let cache = ImageCache.start(
             settings, blobs: store, origin: GatedOrigin(store: store, gate: gate), blocking: blocking, clock: .system,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await cache.opened()
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await ConnectionFixture.serverContext()
