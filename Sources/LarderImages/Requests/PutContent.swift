@@ -17,52 +17,32 @@ extension PutContent {
         to blobs: BlobStore, _ space: SpaceRetry, expectedDigest: BlobDigest?, check: () throws(ImageError) -> Void
     ) async throws(ImageError) -> PublishedBlob {
         let blocking = space.blocking
-        let source: Source
+        var (bytes, reading) = ([UInt8](), PassedInFile.Reading?.none)
         switch self {
-        case .bytes(let bytes): source = .bytes(bytes)
-        case .file(let file):
-            source = .file(try await blocking.run { () throws(ImageError) in try file.reading() })
+        case .bytes(let content): bytes = content
+        case .file(let file): reading = try await blocking.run { () throws(ImageError) in try file.reading() }
         }
-        let size = source.size
+        let size = reading?.size ?? bytes.count
         let writer = try await space.run { () throws(ImageError) in try blobs.begin(declaredLength: size) }
         do throws(ImageError) {
-            try await source.append(to: writer, space, check: check)
-            return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expectedDigest) }
-        } catch {
-            await blocking.run { writer.discard() }
-            throw error
-        }
-    }
-
-    /// Content of a known size.
-    private enum Source {
-        case bytes([UInt8])
-        case file(PassedInFile.Reading)
-
-        var size: Int {
-            switch self {
-            case .bytes(let bytes): bytes.count
-            case .file(let reading): reading.size
-            }
-        }
-
-        func append(
-            to writer: BlobWriter, _ space: SpaceRetry, check: () throws(ImageError) -> Void
-        ) async throws(ImageError) {
-            switch self {
-            case .bytes(let bytes): try await space.run { () throws(ImageError) in try writer.append(bytes) }
-            case .file(let reading):
+            if let reading {
                 var offset = 0
-                while offset < reading.size {
+                while offset < size {
                     try check()
-                    let chunk = try await space.blocking.run { [offset] () throws(ImageError) in
+                    let chunk = try await blocking.run { [offset] () throws(ImageError) in
                         try reading.chunk(at: offset)
                     }
                     try await space.run { () throws(ImageError) in try writer.append(chunk) }
                     offset += chunk.count
                 }
-                try await space.blocking.run { () throws(ImageError) in try reading.checkUnchanged() }
+                try await blocking.run { () throws(ImageError) in try reading.checkUnchanged() }
+            } else {
+                try await space.run { [bytes] () throws(ImageError) in try writer.append(bytes) }
             }
+            return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expectedDigest) }
+        } catch {
+            await blocking.run { writer.discard() }
+            throw error
         }
     }
 }
