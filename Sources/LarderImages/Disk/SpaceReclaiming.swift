@@ -1,7 +1,7 @@
 internal import LarderPlatform
 
-/// Frees disk space for downloads and puts. ``ImageCache`` conforms to it.
-protocol SpaceReclaiming: Sendable {
+/// Frees disk space for downloads and puts, and is notified of failed attempts. ``ImageCache`` conforms to it.
+protocol DownloadOwner: Sendable {
     /// Evicts images to resolve a shortage.
     ///
     /// - Returns: whether there may be room now, so that the caller should retry
@@ -10,6 +10,9 @@ protocol SpaceReclaiming: Sendable {
 
     /// Records that a transfer has obtained the space that was freed for it.
     func spaceFound(by id: TransferID) async
+
+    /// Handles the failure of an attempt of a download that will be retried.
+    func attemptFailed(_ id: TransferID, _ error: ImageError) async
 }
 
 /// Retries the steps of a writer until disk space is available.
@@ -20,13 +23,13 @@ struct SpaceRetry: Sendable {
     private static let maxRequests = 4096
 
     let id: TransferID
-    let space: any SpaceReclaiming
+    let space: any DownloadOwner
     let blocking: BlockingWork
 
     /// Runs a step of the writer on a thread of ``BlockingWork``.
     ///
     /// - Throws: the errors of the step, including ``ImageError/Code/noRoom`` after all retries, and those of
-    ///   ``SpaceReclaiming/reclaim(_:for:)``
+    ///   ``DownloadOwner/reclaim(_:for:)``
     func run<Value: Sendable>(
         _ step: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {

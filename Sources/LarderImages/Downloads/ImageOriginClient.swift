@@ -23,11 +23,6 @@ protocol ImageOriginClient: Sendable {
     ) async throws(ImageError) -> DownloadOutcome
 }
 
-protocol DownloadOwner: SpaceReclaiming {
-    /// Handles the failure of an attempt that will be retried.
-    func attemptFailed(_ id: TransferID, _ error: ImageError) async
-}
-
 /// The parameters of a download.
 struct DownloadOrder: Sendable {
     let id: TransferID
