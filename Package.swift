@@ -185,7 +185,7 @@ let package = Package(
         .executableTarget(
             name: "larder-bench",
             dependencies: [
-                "LarderJSON", "LarderImages", "LarderSchema", "LarderSnapshotFile", "LarderClientCore",
+                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore",
                 "ConfigurationLarder", "CLinuxShims", arguments, configuration,
             ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),

@@ -221,7 +221,7 @@ EOF
         image=https://images.invalid/pixel.png
         "$work/larder" image put "$work/pixel.png" --url "$image" "${agent[@]}" >"$work/put.log" 2>&1 ||
             { cat "$work/put.log" >&2 && fail "the agent rejected the image"; }
-        measure image-rate image rate "${agent[@]}" --url "$image" "${round[@]}"
+        measure image image "${agent[@]}" --url "$image" "${round[@]}"
     fi
 fi
 

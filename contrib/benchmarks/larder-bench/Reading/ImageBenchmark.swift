@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// `larder-bench image rate`: requests per second for a cached image.
-struct ImageRateBenchmark: ParsableCommand {
+/// `larder-bench image`: requests per second for a cached image.
+struct ImageBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rate", abstract: "Measure requests for a cached image, and compare them with config.get.",
+        commandName: "image", abstract: "Measure requests for a cached image, and compare them with config.get.",
         discussion: """
             Works like `larder-bench get --depth 1`, and alternates between image.get and config.get on one agent. The \
             image file is not read.
@@ -53,7 +53,7 @@ struct ImageRateBenchmark: ParsableCommand {
             LoadOutcome.row($0.0, $1, rate: "requestsPerSecond", title: "requests/s", unit: "Request")
         }
         Report(
-            benchmark: "image rate",
+            benchmark: "image",
             headline: "\(connections) connections, \(rounds) rounds of \(NumberText.grouped(seconds, decimals: 1)) s",
             parameters: [
                 ("connections", .count(connections)), ("rounds", .count(rounds)), ("seconds", .seconds(seconds)),
