@@ -44,10 +44,15 @@ indirect enum Model: Equatable {
         case (.array(let left), .array(let right)):
             return left.count == right.count && zip(left, right).allSatisfy { $0.isEquivalent(to: $1) }
         case (.object(let left), .object(let right)):
-            return left.count == right.count
-                && left.allSatisfy { member in other[member.name].map { member.value.isEquivalent(to: $0) } ?? false }
+            let (left, right) = (Self.sorted(left), Self.sorted(right))
+            return left.map(\.name) == right.map(\.name)
+                && zip(left, right).allSatisfy { $0.value.isEquivalent(to: $1.value) }
         default: return self == other
         }
+    }
+
+    private static func sorted(_ members: [Member]) -> [Member] {
+        members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
     }
 
     /// Applies a merge patch, as the pseudocode of RFC 7396, section 2, does.
