@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests agents with damaged files, broken disks and malformed input. Prints a table of attempts, survived and lost.
+# Tests agents with damaged files, broken disks and failing system calls. Prints a table of attempts, survived and lost.
 #
 #   contrib/torture.sh [--quick] [--larderd FILE] [--minutes N] [NAME ...]
 #

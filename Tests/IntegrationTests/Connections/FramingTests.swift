@@ -60,6 +60,62 @@ extension Integration {
             }
         }
 
+        @Test("requests with random changes get JSON replies, and neither close the connection nor stop the agent")
+        func changedRequests() throws {
+            var generator = SeededGenerator()
+            print("seed of the changes: \(generator.seed)")
+            let requests = [
+                #"{"id":1,"method":"config.get","params":{"path":"known"}}"#,
+                #"{"id":"a","method":"config.get","params":{"path":["known"],"maximumAgeSeconds":5}}"#,
+                #"{"id":2,"method":"config.explain","params":{"path":"/known"}}"#,
+                #"{"id":3,"method":"config.subscribe","params":{"path":"known","mode":"patch","since":1}}"#,
+                #"{"id":4,"method":"config.unsubscribe","params":{"subscription":1}}"#,
+                #"{"id":5,"method":"config.wait","params":{"path":"known","equals":"x","timeoutMilliseconds":1}}"#,
+                #"{"id":6,"method":"request.cancel","params":{"id":5}}"#,
+                #"{"id":7,"method":"config.acknowledge","params":{"revision":1,"accepted":false,"reason":"é"}}"#,
+                #"{"id":8,"method":"image.get","params":{"url":"http://127.0.0.1:1/x","policy":"cacheOnly"}}"#,
+                #"[{"id":1,"method":"agent.ping"},{"id":2,"method":"config.diff","params":{"from":1,"to":2}}]"#,
+                #"{"id":9,"method":"config.history","params":{"limit":3}}"#, #"{"id":10,"method":"agent.clients"}"#,
+            ].map { Array($0.utf8) }
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let observer = try agent.connect()
+                try observer.call("config.set", ["path": "known", "value": "unchanged"])
+                for _ in 1...20 {
+                    let client = try LineClient(path: home.socket, isRecorded: false)
+                    for _ in 1...100 {
+                        try client.send(bytes: Self.changed(requests, &generator) + [UInt8(ascii: "\n")])
+                    }
+                    try client.send(#"{"id":"the last","method":"agent.ping"}"#)
+                    while try client.message()["id"] != "the last" {}
+                    client.close()
+                }
+                #expect(try observer.call("config.get", ["path": "known"])["value"] == "unchanged")
+                #expect(try agent.stop() == .exit(0))
+            }
+        }
+
+        /// Returns one of the requests with random changes, usually invalid.
+        private static func changed(_ requests: [[UInt8]], _ generator: inout SeededGenerator) -> [UInt8] {
+            let tokens = [
+                "null", "-1", "1e999", "[]", "{}", #""\ud800""#, "99999999999999999999", "\0", #""..""#, "[[",
+            ]
+            var bytes = requests.randomElement(using: &generator) ?? []
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let place = Int.random(in: 0...bytes.count, using: &generator)
+                switch Int.random(in: 0..<5, using: &generator) {
+                case 0: bytes.insert(UInt8.random(in: 0...255, using: &generator), at: place)
+                case 1: bytes.insert(contentsOf: (tokens.randomElement(using: &generator) ?? "").utf8, at: place)
+                case 2: bytes.removeSubrange(place..<min(place + 8, bytes.count))
+                case 3:
+                    let other = requests.randomElement(using: &generator) ?? []
+                    bytes.replaceSubrange(place..., with: other[Int.random(in: 0..<other.count, using: &generator)...])
+                default: bytes.insert(contentsOf: bytes.prefix(place), at: place)
+                }
+            }
+            return bytes.filter { $0 != UInt8(ascii: "\n") }
+        }
+
         @Test("a last line without a line end is answered, even if it is not JSON")
         func unfinishedLine() throws {
             try AgentHome.with { home in
