@@ -7,8 +7,7 @@ on up to the last, then the same for open, fsync, rename, ... The errors are EIO
 also be cut to half of its data. Afterwards the agent must have all acknowledged changes and none of the rejected ones. A
 rejected request must have an error that describes the failure, and an agent that refuses to start must print a reason.
 
-faults.c injects the faults in the C library. The script checks with strace(1) that faults.c sees all calls. With --strace,
-strace injects the faults into system calls as well; it counts the calls of each thread separately.
+faults.c injects the faults in the C library. The script checks with strace(1) that faults.c sees all calls.
 """
 
 import collections
@@ -35,11 +34,11 @@ KINDS = {
     "truncate": WRITING, "allocate": WRITING, "unlink": READING, "close": READING, "read": READING, "list": ("EIO",),
     "stat": ("EIO",), "chmod": ("EIO",),
 }
-# The system calls of each kind, for strace.
+# The system calls that strace counts for each kind.
 SYSTEM_CALLS = {
     "write": "write,pwrite64,writev", "fsync": "fsync,fdatasync", "rename": "rename,renameat,renameat2",
     "open": "open,openat", "mkdir": "mkdir,mkdirat", "truncate": "ftruncate", "allocate": "fallocate",
-    "unlink": "unlink,unlinkat", "link": "link,linkat", "close": "close",
+    "unlink": "unlink,unlinkat", "link": "link,linkat",
 }
 # Names of errors that a failing disk may cause, including failures during a refresh or a download.
 EXPECTED_ERRORS = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
@@ -53,24 +52,22 @@ Result = collections.namedtuple("Result", "fault was_reached outcome problems de
 class Run:
     """Runs an agent with one fault, and then again without."""
 
-    def __init__(self, known, larderd, origin, library=None, fault=None, is_killed=False, prefix=None):
+    def __init__(self, known, larderd, origin, library, fault=None, is_killed=False, strace=()):
         self.known, self.origin, self.fault, self.is_killed = known, origin, fault, is_killed
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-calls."))
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, self.directory / part)
         keep_epoch(self.directory)
         self.calls, self.traces = self.directory / "calls", self.directory / "strace"
-        environment = {}
-        if library:
-            number = 0 if fault is None or fault.error == SHORT else getattr(errno, fault.error)
-            environment = {
-                "LD_PRELOAD": library, "LARDER_FAULT_PATHS": f"{self.directory}/state:{self.directory}/cache",
-                "LARDER_FAULT_LOG": self.calls, "LARDER_FAULT_CALL": fault.kind if fault else "none",
-                "LARDER_FAULT_NUMBER": str(fault.number if fault else 0), "LARDER_FAULT_ERROR": str(number),
-            }
+        number = 0 if fault is None or fault.error == SHORT else getattr(errno, fault.error)
+        environment = {
+            "LD_PRELOAD": library, "LARDER_FAULT_PATHS": f"{self.directory}/state:{self.directory}/cache",
+            "LARDER_FAULT_LOG": self.calls, "LARDER_FAULT_CALL": fault.kind if fault else "none",
+            "LARDER_FAULT_NUMBER": str(fault.number if fault else 0), "LARDER_FAULT_ERROR": str(number),
+        }
         self.agent = larder_agent.Agent(
             larderd, settings=settings(known.directory), directory=self.directory, environment=environment,
-            prefix=prefix(self.directory) if prefix else ())
+            prefix=[*strace, "-o", str(self.traces)] if strace else ())
         self.problems, self.failures, self.outcome = [], [], "served"
         self.image_problem = None  # the reason why the agent has no image cache
         self.revisions = dict(known.witness.seen)
@@ -181,8 +178,8 @@ class Run:
                 self.problems.append(problem)
         if self.attempt("image.get", get) or not self.fault:
             return
-        # Only one call fails (with strace, one call in each thread), so a repeated request must succeed.
-        if not any(self.attempt("image.get again", get) for _ in range(8 if self.agent.prefix else 1)):
+        # Only one call fails, so a repeated request must succeed.
+        if not self.attempt("image.get again", get):
             self.problems.append(f"image {number} is no longer available")
 
     # Checks
@@ -229,9 +226,6 @@ class Run:
 
     def hits(self):
         """Returns the failed calls as text, with their paths."""
-        if self.traces.exists():
-            text = self.traces.read_text(errors="replace")
-            return [line[:300] for line in text.splitlines() if "(INJECTED)" in line]
         return [f"{kind} /{path}" for kind, path, failed in self.logged() if failed]
 
     def remove(self):
@@ -303,38 +297,14 @@ def judge(name, options, results):
              f"{outcomes['served without images']} runs without an image cache")
 
 
-# --- strace ----------------------------------------------------------------------------------------------------
-
-
-def strace_prefix(calls, options, paths=True):
-    """Returns a function from a directory to the strace command. With `paths`, it traces only files below the directory."""
-    def command(directory):
-        words = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-o", str(directory / "strace"), "-e", f"trace={calls}"]
-        if paths:
-            for path in paths_below(directory):
-                words += ["-P", path]
-        return words + options
-    return command
-
-
-def paths_below(directory):
-    """Returns all existing files and directories, and those that a run may create, because strace needs each path."""
-    found = {str(path) for part in ("state", "cache") for path in [directory / part, *(directory / part).rglob("*")]}
-    for namespace in NAMESPACES:
-        base = f"{directory}/state/config/{namespace}"
-        for name in ["journal", "journal.damaged", "reserved"] + [f"generations/{n:016}.json" for n in range(1, 30)]:
-            found |= {f"{base}/{name}", f"{base}/{name}.tmp"}
-    cache = f"{directory}/cache/images"
-    found |= {f"{cache}/{name}" for name in ("clean", "reserve", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal",
-                                         "index-copy.sqlite", "index-copy.new", "index.new")}
-    return sorted(found)
+# --- Coverage ----------------------------------------------------------------------------------------------------
 
 
 def check_coverage(options, origin, library):
     """Checks with strace that faults.c sees every call that reaches the kernel."""
     known = KnownState(options.larderd, origin, is_killed=True)
-    calls = ",".join(SYSTEM_CALLS[kind] for kind in SYSTEM_CALLS if kind != "close")
-    run = Run(known, options.larderd, origin, library, prefix=strace_prefix(calls, [], paths=False)).run()
+    strace = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-e", "trace=" + ",".join(SYSTEM_CALLS.values())]
+    run = Run(known, options.larderd, origin, library, strace=strace).run()
     kernel, counted = collections.Counter(), collections.Counter(kind for kind, *_ in run.logged())
     for line in run.traces.read_text(errors="replace").splitlines():
         found = re.match(r"\d+\s+(\w+)\((.*)", line)
@@ -345,39 +315,12 @@ def check_coverage(options, origin, library):
     run.remove()
     shutil.rmtree(known.directory, ignore_errors=True)
     # Both counts are those of the first start of the agent; the second start has neither strace nor faults.c.
-    missed = {kind: (kernel[kind], counted[kind]) for kind in kernel if kind != "close" and kernel[kind] > counted[kind]}
+    missed = {kind: (kernel[kind], counted[kind]) for kind in kernel if kernel[kind] > counted[kind]}
     total = sum(kernel.values())
     if run.problems or not total:
         sys.exit(f"problems under strace: {run.problems}\n{run.agent.log_tail()}")
     larder_agent.report("calls seen by strace that faults.c counted", total, total - sum(a - b for a, b in missed.values()),
                         note=f"{missed}" if missed else None)
-
-
-def by_strace(options, origin):
-    states = [KnownState(options.larderd, origin, is_killed) for is_killed in (False, True)]
-    results = []
-    try:
-        for kind, calls in SYSTEM_CALLS.items():
-            for error in [error for error in KINDS[kind] if error != SHORT]:
-                def attempt(number):
-                    fault = Fault(kind, number, error)
-                    prefix = strace_prefix(calls, ["-e", f"inject={calls}:error={error}:when={number}"])
-                    run = Run(states[number % 2], options.larderd, origin, None, fault, number % 3 == 2, prefix).run()
-                    result = run.result()
-                    run.remove()
-                    return result
-                number = 1
-                while not options.max_calls or number <= options.max_calls:
-                    with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
-                        some = list(pool.map(attempt, range(number, number + options.workers)))
-                    results += some
-                    number += options.workers
-                    if not all(result.was_reached for result in some):
-                        break
-    finally:
-        for known in states:
-            shutil.rmtree(known.directory, ignore_errors=True)
-    judge("calls that strace makes fail once per thread", options, results)
 
 
 def main():
@@ -386,9 +329,6 @@ def main():
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="make at most N runs, chosen at random (default: all)")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="test only calls of this kind; may be repeated")
     parser.add_argument("--seed", type=int, default=None, help="seed of the random choice, to repeat it (default: random)")
-    parser.add_argument("--strace", action="store_true", help="also inject faults with strace")
-    parser.add_argument("--only-strace", action="store_true", help="inject faults only with strace")
-    parser.add_argument("--max-calls", type=int, default=0, metavar="N", help="with strace: test only the first N calls of a thread")
     parser.add_argument("--workers", type=int, default=3, metavar="N", help="number of agents that run at a time (default: 3)")
     parser.add_argument("--verbose", action="store_true", help="print each run")
     options = parser.parse_args()
@@ -397,17 +337,14 @@ def main():
     has_strace = shutil.which("strace") is not None and subprocess.run(
         ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
     origin = Origin()
-    if not options.only_strace:
-        print(f"--seed {seed}")
-        with tempfile.TemporaryDirectory(prefix="larder-faults.") as directory:
-            library = compiled("faults.c", directory)
-            if has_strace and not options.kind:
-                check_coverage(options, origin, library)
-            each_call(options, origin, library, random.Random(seed))
-    if not has_strace:
-        larder_agent.skip("calls that strace makes fail", "strace is not installed or not permitted")
-    elif options.strace or options.only_strace:
-        by_strace(options, origin)
+    print(f"--seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="larder-faults.") as directory:
+        library = compiled("faults.c", directory)
+        if not has_strace:
+            larder_agent.skip("calls seen by strace that faults.c counted", "strace is not installed or not permitted")
+        elif not options.kind:
+            check_coverage(options, origin, library)
+        each_call(options, origin, library, random.Random(seed))
     origin.close()
     return larder_agent.finish()
 
