@@ -185,8 +185,7 @@ let package = Package(
         .executableTarget(
             name: "larder-bench",
             dependencies: [
-                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore",
-                "ConfigurationLarder", "CLinuxShims", arguments, configuration,
+                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore", "CLinuxShims", arguments,
             ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),
         .target(

@@ -204,7 +204,7 @@ if wants publish; then
     done
 fi
 if $with_agent; then
-    if wants mapped; then measure mapped mapped "${agent[@]}" --redis-socket "$work/redis.sock"; fi
+    if wants mapped; then measure mapped mapped "${agent[@]}" "${round[@]}"; fi
     if wants images; then
         python3 - "$work/pixel.png" <<'EOF'
 import struct, sys, zlib

@@ -16,8 +16,8 @@ struct PeerTests {
         let get = larder.getRequest(path: "a.b", namespace: "default", id: 7)
         let expected = #"{"jsonrpc":"2.0","id":7,"method":"config.get","params":{"path":"a.b"}}"# + "\n"
         #expect(String(decoding: get, as: UTF8.self) == expected)
-        let subscribe = larder.subscribeRequest(path: nil, namespace: "relaxed", channel: "c")
-        #expect(String(decoding: subscribe, as: UTF8.self).contains(#""params":{"namespace":"relaxed"}"#))
+        let subscribe = larder.subscribeRequest(path: "c", namespace: "relaxed")
+        #expect(String(decoding: subscribe, as: UTF8.self).contains(#""params":{"namespace":"relaxed","path":"c"}"#))
     }
 
     @Test("special characters in a path are escaped")

@@ -6,7 +6,7 @@ import Testing
 struct ReportTests {
     private func report(_ samples: [Double]...) -> Report {
         Report(
-            benchmark: "get", headline: "one", parameters: [("depth", .count(1))],
+            benchmark: "get", headline: "one",
             rows: zip(["larder", "redis"], samples).map { name, samples in
                 let metric = Report.Metric(key: "rate", title: "per second", value: Statistics.median(samples))
                 return Report.Row(name: name, metrics: [metric], samples: samples)
@@ -41,7 +41,7 @@ struct ReportTests {
                 """)
         #expect(
             report.jsonText() == """
-                {"benchmark":"get","parameters":{"depth":1},"servers":{\
+                {"benchmark":"get","headline":"one","servers":{\
                 "larder":{"metrics":{"rate":2000},"samples":[1000,2000,3000]},\
                 "redis":{"metrics":{"rate":1000},"samples":[500,1000,1500]}},\
                 "ratio":{"metric":"rate","numerator":"larder","denominator":"redis","median":2,"lowest":2,"highest":2},\

@@ -82,21 +82,22 @@ def row(section, name, unit, larder, peer=None, other=None, floor=None, ratio=No
     return result
 
 
-def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None):
+def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None, server="larder"):
     """Returns a list with the row of a figure, or an empty list if `report` does not exist.
 
     peer_report: the report with the value of the peer; None if that value is in `report`.
+    server: the name in the report of what is compared with the peer.
     """
     if report not in reports:
         return []
     if peer_report:
         other = reports.figure(peer_report, peer, metric)
-        larder = reports.figure(report, "larder", metric)
+        larder = reports.figure(report, server, metric)
         ratio = larder / other if larder is not None and other else None
     else:
         other = reports.figure(report, peer, metric)
-        ratio = reports.ratio(report, "larder", peer, metric)
-    return [row(section, name, unit, reports.figure(report, "larder", metric), peer if other is not None else None, other,
+        ratio = reports.ratio(report, server, peer, metric)
+    return [row(section, name, unit, reports.figure(report, server, metric), peer if other is not None else None, other,
                 reports.figure(report, "floor", metric), ratio, target)]
 
 
@@ -183,28 +184,13 @@ def memory(reports):
 
 
 def mapped(reports):
-    section = "reading without the socket"
-    if "mapped" not in reports:
-        return
-    servers = reports.all["mapped"]["servers"]
-    metric = "nanosecondsPerLookup"
-    for name in servers:
-        if name in ("redis", "dictionary"):
-            continue
-        for peer in ("redis", "dictionary"):
-            if peer in servers:
-                yield row(section, f"a lookup, {name}", "ns", reports.figure("mapped", name, metric), peer,
-                          reports.figure("mapped", peer, metric), ratio=reports.ratio("mapped", name, peer, metric))
+    yield from plain(reports, "reading without the socket", "a lookup in a mapped snapshot", "ns", "mapped", "nanosecondsPerLookup",
+                     peer="dictionary", server="mapped")
 
 
 def images(reports):
-    section = "images"
-    if "image" in reports:
-        report = reports.all["image"]
-        yield row(section, "image.get of a cached image, 50 connections", "per s",
-                  reports.figure("image", "image.get", "requestsPerSecond"), "config.get",
-                  reports.figure("image", "config.get", "requestsPerSecond"), ratio=report["ratio"]["median"],
-                  target=at_least(0.6))
+    yield from plain(reports, "images", "image.get of a cached image, 50 connections", "per s", "image", "requestsPerSecond",
+                     at_least(0.6), peer="config.get", server="image.get")
 
 
 def schemas(reports):

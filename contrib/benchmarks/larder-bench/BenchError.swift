@@ -2,25 +2,22 @@ import Glibc
 
 /// Why a measurement failed or is invalid.
 struct BenchError: Error, Sendable, CustomStringConvertible {
-    /// The kind of failure. New kinds may be added.
-    struct Code: Sendable, Hashable {
-        private enum Value { case unreachable, closed, silent, refused, unexpected, system, unsuitable }
-        private let value: Value
-
+    /// The kind of failure.
+    enum Code: Sendable {
         /// No server accepts connections at the socket.
-        static let unreachable = Code(value: .unreachable)
+        case unreachable
         /// The server closed a connection that was in use.
-        static let closed = Code(value: .closed)
+        case closed
         /// The server sent nothing for longer than the stall limit.
-        static let silent = Code(value: .silent)
+        case silent
         /// The server replied with an error.
-        static let refused = Code(value: .refused)
+        case refused
         /// The server sent a reply that does not match the request.
-        static let unexpected = Code(value: .unexpected)
+        case unexpected
         /// A system call failed.
-        static let system = Code(value: .system)
+        case system
         /// The server's settings do not suit the measurement.
-        static let unsuitable = Code(value: .unsuitable)
+        case unsuitable
     }
 
     let code: Code

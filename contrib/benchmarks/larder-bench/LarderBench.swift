@@ -15,7 +15,6 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self, ProviderReadsBenchmark.self,
-            ProviderDelayBenchmark.self,
+            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self,
         ])
 }

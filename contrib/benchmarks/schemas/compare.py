@@ -51,7 +51,7 @@ def compare(name, bench, document, rounds):
         samples["jsonschema"].append(seconds(python.is_valid, value, 1))
     return {
         "benchmark": "schema",
-        "parameters": {"schema": name, "bytes": document.stat().st_size, "rounds": rounds},
+        "headline": f"{name}.json, a document of {document.stat().st_size} bytes, {rounds} rounds",
         "servers": {
             peer: {"metrics": {"milliseconds": 1000 * statistics.median(times)}, "samples": times}
             for peer, times in samples.items()

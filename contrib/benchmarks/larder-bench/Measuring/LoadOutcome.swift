@@ -10,10 +10,11 @@ struct LoadOutcome: Sendable {
 
     /// Returns the row of one server: the median rate of its rounds, and the latencies and processor time of all rounds
     /// together.
-    /// - Parameter comparesLatency: whether the samples are the median latencies of the rounds instead of the rates
+    /// - Parameters:
+    ///   - operation: the kind of operation that the rates count, in the singular
+    ///   - comparesLatency: whether the samples are the median latencies of the rounds instead of the rates
     static func row(
-        _ name: String, _ rounds: [LoadOutcome], rate key: String, title: String, unit: String,
-        comparesLatency: Bool = false
+        _ name: String, _ rounds: [LoadOutcome], operation: String, comparesLatency: Bool
     ) -> Report.Row {
         var latencies = LatencyHistogram()
         for round in rounds { latencies.add(round.latencies) }
@@ -24,12 +25,13 @@ struct LoadOutcome: Sendable {
         let rates = rounds.map(\.perSecond)
         let samples = comparesLatency ? rounds.map { Double($0.latencies.percentile(50)) / 1000 } : rates
         let metrics = [
-            Report.Metric(key: key, title: title, value: Statistics.median(rates)),
+            Report.Metric(
+                key: "\(operation)sPerSecond", title: "\(operation)s/s", value: Statistics.median(rates)),
             microseconds("p50", latencies.percentile(50)), microseconds("p99", latencies.percentile(99)),
             microseconds("max", latencies.maximum),
         ]
         let processor = Report.Row.processorMetrics(
-            rounds.map(\.use).combined, operations: Double(latencies.count), unit: unit)
+            rounds.map(\.use).combined, operations: Double(latencies.count))
         return Report.Row(name: name, metrics: metrics + processor, samples: samples)
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 
 /// The processor time of the load generator, of the server, and of other processes, which disturb the measurement.
@@ -83,7 +84,9 @@ struct ProcessorMeter {
     /// The time in seconds that the processors were not idle. It includes the time that the hypervisor gave to other
     /// virtual machines ("steal"): proc_stat(5).
     private static func machineSeconds() -> Double {
-        guard let text = ProcessFile.text("/proc/stat"), let line = text.split(separator: "\n").first else { return 0 }
+        guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8),
+            let line = text.split(separator: "\n").first
+        else { return 0 }
         let fields = line.split(separator: " ").dropFirst().compactMap { Double($0) }
         guard fields.count >= 8 else { return 0 }
         let user = fields[0], nice = fields[1], system = fields[2], interrupts = fields[5] + fields[6],

@@ -16,8 +16,8 @@ enum LarderRequest {
         line("config.set", id: 100, [("namespace", namespace), ("path", path)], ending: ("value", json))
     }
 
-    static func subscribe(path: String?, namespace: String) -> [UInt8] {
-        line("config.subscribe", id: 100, [("namespace", namespace)] + (path.map { [("path", $0)] } ?? []))
+    static func subscribe(path: String, namespace: String) -> [UInt8] {
+        line("config.subscribe", id: 100, [("namespace", namespace), ("path", path)])
     }
 
     static func status(namespace: String) -> [UInt8] {

@@ -61,13 +61,12 @@ struct Peer: Sendable {
         }
     }
 
-    /// The request that subscribes to `path` (nil: the whole document). Redis subscribes to `channel`; etcd watches the
-    /// key `channel`.
-    func subscribeRequest(path: String?, namespace: String, channel: String) -> [UInt8] {
+    /// The request that subscribes to `path`. Redis subscribes to the channel `path`; etcd watches the key `path`.
+    func subscribeRequest(path: String, namespace: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.subscribe(path: path, namespace: namespace)
-        case .redis: RedisRequest.command("SUBSCRIBE", channel)
-        case .etcd: EtcdRequest.watch(key: channel)
+        case .redis: RedisRequest.command("SUBSCRIBE", path)
+        case .etcd: EtcdRequest.watch(key: path)
         }
     }
 

@@ -33,6 +33,8 @@ struct PeerOptions: ParsableArguments {
         ].compactMap { $0 }
     }
 
+    var names: [String] { peers.map(\.name) }
+
     /// Rejects a command line without a server.
     func requireServer() throws {
         guard !peers.isEmpty else { throw ValidationError("Pass the socket of a server, such as --socket PATH.") }

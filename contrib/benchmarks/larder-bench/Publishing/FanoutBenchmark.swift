@@ -32,12 +32,6 @@ struct FanoutBenchmark: ParsableCommand {
     @Flag(inversion: .prefixedNo, help: "Require that each value is on disk before it is published.")
     var durable = false
 
-    @Flag(help: "Subscribe to the whole document instead of the path.")
-    var wholeDocument = false
-
-    @Option(help: "The path to publish; for Redis the channel and the key.")
-    var path = "bench.fanout"
-
     @Option(help: "The namespace (default: relaxed; default with --durable).")
     var namespace: String?
 
@@ -63,10 +57,9 @@ struct FanoutBenchmark: ParsableCommand {
         let keepsConnections = OpenFileLimit.allows(peers.count * (subscribers + 1))
         try OpenFileLimit.raise(toAtLeast: (keepsConnections ? peers.count : 1) * (subscribers + 1))
         let usedNamespace = namespace ?? (durable ? "default" : "relaxed")
-        let publication = FanoutGroup.Publication(
-            path: path, namespace: usedNamespace, bytes: bytes, isDurable: durable, wholeDocument: wholeDocument)
         func group(_ peer: Peer) throws -> FanoutGroup {
-            try FanoutGroup(peer, subscribers: subscribers, publication)
+            try FanoutGroup(
+                peer, subscribers: subscribers, namespace: usedNamespace, bytes: bytes, isDurable: durable)
         }
         let groups = keepsConnections ? try peers.map(group) : []
         var outcomes = [[FanoutGroup.Block]](repeating: [], count: peers.count)
@@ -82,11 +75,6 @@ struct FanoutBenchmark: ParsableCommand {
             benchmark: "fanout",
             headline: "\(bytes) bytes to \(subscribers) subscribers, \(durable ? "durable" : "relaxed"), "
                 + "\(rounds) rounds in \(blocks) blocks; µs from the publication to the last subscriber",
-            parameters: [
-                ("subscribers", .count(subscribers)), ("rounds", .count(rounds)),
-                ("blocks", .count(blocks)), ("bytes", .count(bytes)), ("durable", .flag(durable)),
-                ("wholeDocument", .flag(wholeDocument)), ("path", .text(path)), ("namespace", .text(usedNamespace)),
-            ],
             rows: zip(servers.peers, outcomes).map { row($0.name, $1) }, comparedMetric: "medianMicroseconds"
         )
         .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
@@ -110,7 +98,7 @@ struct FanoutBenchmark: ParsableCommand {
         return Report.Row(
             name: name,
             metrics: metrics
-                + Report.Row.processorMetrics(blocks.map(\.use).combined, operations: events, unit: "Event"),
+                + Report.Row.processorMetrics(blocks.map(\.use).combined, operations: events),
             samples: blocks.map { Statistics.median($0.lastDelivery) })
     }
 }

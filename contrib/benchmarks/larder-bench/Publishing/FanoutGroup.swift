@@ -2,17 +2,6 @@ import Glibc
 
 /// One server with a publisher and many subscribers.
 final class FanoutGroup {
-    /// The parameters of the publications.
-    struct Publication: Sendable {
-        let path: String
-        let namespace: String
-        /// The length of the value in bytes.
-        let bytes: Int
-        let isDurable: Bool
-        /// Whether subscribers get the whole document instead of the value at `path`.
-        let wholeDocument: Bool
-    }
-
     /// The results of consecutive rounds, in microseconds since the publication.
     struct Block: Sendable {
         /// The time until the last subscriber had its event, for each round.
@@ -24,6 +13,8 @@ final class FanoutGroup {
 
     /// The maximum size of an event that the kernel delivers as a unit, so that it arrives completely or not at all.
     private static let wholeArrivalBytes = 16 * 1024
+    /// The path to publish; for Redis the channel and the key.
+    private static let path = "bench.fanout"
 
     private let peer: Peer
     private let subscriberGroup: SubscriberGroup
@@ -47,17 +38,20 @@ final class FanoutGroup {
     private var loop: EpollLoop { subscriberGroup.loop }
 
     /// Connects and subscribes, and checks that the server's settings suit the measurement.
-    init(_ peer: Peer, subscribers: Int, _ publication: Publication) throws(BenchError) {
+    /// - Parameter bytes: the length of the published value
+    init(
+        _ peer: Peer, subscribers: Int, namespace: String, bytes: Int, isDurable: Bool
+    ) throws(BenchError) {
         self.peer = peer
         self.subscribers = subscribers
         let control = try ControlConnection(to: peer)
         serverProcess = control.serverProcess
-        try peer.checkDurability(control, namespace: publication.namespace, durable: publication.isDurable)
+        try peer.checkDurability(control, namespace: namespace, durable: isDurable)
 
         var replies = 0
-        request = MarkedRequest(valueBytes: publication.bytes) { value in
+        request = MarkedRequest(valueBytes: bytes) { value in
             let publish = peer.publishRequest(
-                path: publication.path, namespace: publication.namespace, value: value, durable: publication.isDurable)
+                path: Self.path, namespace: namespace, value: value, durable: isDurable)
             replies = publish.replies
             return publish.bytes
         }
@@ -67,9 +61,7 @@ final class FanoutGroup {
 
         subscriberGroup = try SubscriberGroup(
             peer, count: subscribers,
-            request: peer.subscribeRequest(
-                path: publication.wholeDocument ? nil : publication.path, namespace: publication.namespace,
-                channel: publication.path))
+            request: peer.subscribeRequest(path: Self.path, namespace: namespace))
         publisher = try Connection(to: peer, index: subscribers)
         try subscriberGroup.loop.add(publisher)
     }

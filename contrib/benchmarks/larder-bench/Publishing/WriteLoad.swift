@@ -18,7 +18,7 @@ final class WriteLoad {
 
     /// Connects, and checks that the server's settings suit the measurement.
     init(
-        _ peer: Peer, writers count: Int, path: String, namespace: String, bytes: Int, durable: Bool
+        _ peer: Peer, writers count: Int, namespace: String, durable: Bool
     ) throws(BenchError) {
         self.peer = peer
         self.namespace = namespace
@@ -26,13 +26,13 @@ final class WriteLoad {
         control = try ControlConnection(to: peer)
         try peer.checkDurability(control, namespace: namespace, durable: durable)
         for index in 0..<count {
-            let writerPath = "\(path).w\(index)"
-            let request = MarkedRequest(valueBytes: bytes) {
-                peer.setRequest(path: writerPath, namespace: namespace, value: $0)
+            let path = "bench.writers.w\(index)"
+            let request = MarkedRequest(valueBytes: 20) {
+                peer.setRequest(path: path, namespace: namespace, value: $0)
             }
             let connection = try Connection(to: peer, index: index)
             try loop.add(connection)
-            writers.append(Writer(connection: connection, path: writerPath, request: request))
+            writers.append(Writer(connection: connection, path: path, request: request))
         }
     }
 

@@ -8,8 +8,11 @@ struct GetBatch {
     /// The process of the server; nil if the kernel does not report it.
     let serverProcess: Int32?
 
-    /// Sets the value at `path`, and reads it once to learn the prefixes of the replies.
-    init(peer: Peer, path: String, namespace: String, value: String, depth: Int) throws(BenchError) {
+    /// Sets the value at `path` to a number, and reads it once to learn the prefixes of the replies.
+    init(
+        peer: Peer, path: String = "search.limit", namespace: String = "default", depth: Int = 1
+    ) throws(BenchError) {
+        let value = "22"
         let control = try ControlConnection(to: peer)
         try control.request(peer.setRequest(path: path, namespace: namespace, value: value))
         try self.init(control, of: peer, answering: value, depth: depth) { id in

@@ -1,11 +1,5 @@
 /// Reads one value from one server as fast as the server replies.
 final class GetLoad {
-    /// The length of a round.
-    enum Extent: Sendable {
-        case seconds(Double)
-        case requests(Int)
-    }
-
     /// The requests of a connection that are in flight.
     private struct Exchange {
         var sentAt: UInt64 = 0
@@ -20,8 +14,8 @@ final class GetLoad {
         self.connections = connections
     }
 
-    /// Opens new connections, warms them up for a twentieth of the round, and measures.
-    func round(_ extent: Extent) throws(BenchError) -> LoadOutcome {
+    /// Opens new connections, warms them up for a twentieth of `seconds`, and measures.
+    func round(seconds: Double) throws(BenchError) -> LoadOutcome {
         let loop = try EpollLoop()
         var exchanges = [Exchange](repeating: Exchange(), count: connections)
         var idle: [Connection] = []
@@ -32,24 +26,16 @@ final class GetLoad {
         }
         for connection in idle { try begin(connection, on: loop, &exchanges, at: MonotonicClock.nanoseconds()) }
 
-        switch extent {
-        case .seconds(let seconds):
-            let length = UInt64(seconds * 1e9)
-            _ = try measure(on: loop, &exchanges) { _, elapsed in elapsed >= length / 20 }
-            return try measure(on: loop, &exchanges) { _, elapsed in elapsed >= length }
-        case .requests(let requests):
-            _ = try measure(on: loop, &exchanges) { replies, _ in replies >= requests / 20 }
-            return try measure(on: loop, &exchanges) { replies, _ in replies >= requests }
-        }
+        _ = try measure(on: loop, &exchanges, nanoseconds: UInt64(seconds * 5e7))
+        return try measure(on: loop, &exchanges, nanoseconds: UInt64(seconds * 1e9))
     }
 
-    /// Keeps all connections busy until `isDone(replies, nanoseconds)` is true. The connections already have requests
-    /// in flight when the measurement begins, and still have some when it ends.
+    /// Keeps all connections busy. The connections already have requests in flight when the measurement begins, and
+    /// still have some when it ends.
     private func measure(
-        on loop: EpollLoop, _ exchanges: inout [Exchange], until isDone: (Int, UInt64) -> Bool
+        on loop: EpollLoop, _ exchanges: inout [Exchange], nanoseconds length: UInt64
     ) throws(BenchError) -> LoadOutcome {
         var latencies = LatencyHistogram()
-        var replies = 0
         let meter = ProcessorMeter(server: batch.serverProcess)
         let started = MonotonicClock.nanoseconds()
         var now = started
@@ -65,11 +51,10 @@ final class GetLoad {
                 }
                 now = MonotonicClock.nanoseconds()
                 latencies.record(now &- exchanges[connection.index].sentAt, occurrences: slot - before)
-                replies += slot - before
                 exchanges[connection.index].replies = slot
                 if slot == batch.depth { try begin(connection, on: loop, &exchanges, at: now) }
             }
-        } while !isDone(replies, now &- started)
+        } while now &- started < length
         return LoadOutcome(latencies: latencies, nanoseconds: now &- started, use: meter.use())
     }
 

@@ -15,52 +15,25 @@ struct ImageBenchmark: ParsableCommand {
     @Option(help: "The image's URL.")
     var url: String
 
+    @OptionGroup var timing: RoundOptions
+
     @Option(help: "The number of open connections.")
     var connections = 50
-
-    @Option(help: "The number of rounds for each method.")
-    var rounds = 5
-
-    @Option(help: "The length of a round in seconds.")
-    var seconds = 2.0
 
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
     var printsJSON = false
 
     func validate() throws {
-        guard connections >= 1, rounds >= 1, seconds > 0 else {
-            throw ValidationError("--connections and --rounds must be at least 1, --seconds must be above 0.")
-        }
+        guard connections >= 1 else { throw ValidationError("--connections must be at least 1.") }
     }
 
     func run() throws {
         try OpenFileLimit.raise(toAtLeast: connections)
         let peer = Peer(kind: .larder, socketPath: socket)
-        let batches = [
-            ("image.get", try GetBatch(peer: peer, image: url)),
-            (
-                "config.get",
-                try GetBatch(peer: peer, path: "search.limit", namespace: "default", value: "22", depth: 1)
-            ),
-        ]
-        var outcomes = [[LoadOutcome]](repeating: [], count: batches.count)
-        for _ in 0..<rounds {
-            for (position, batch) in batches.enumerated() {
-                outcomes[position].append(try GetLoad(batch.1, connections: connections).round(.seconds(seconds)))
-            }
-        }
-        let rows = zip(batches, outcomes).map {
-            LoadOutcome.row($0.0, $1, rate: "requestsPerSecond", title: "requests/s", unit: "Request")
-        }
-        Report(
-            benchmark: "image",
-            headline: "\(connections) connections, \(rounds) rounds of \(NumberText.grouped(seconds, decimals: 1)) s",
-            parameters: [
-                ("connections", .count(connections)), ("rounds", .count(rounds)), ("seconds", .seconds(seconds)),
-            ],
-            rows: rows, comparedMetric: "requestsPerSecond"
-        )
-        .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
+        let batches = [try GetBatch(peer: peer, image: url), try GetBatch(peer: peer)]
+        try timing.report(
+            "image", "\(connections) connections", batches, names: ["image.get", "config.get"], operation: "request"
+        ) { try GetLoad($0, connections: connections).round(seconds: $1) }
         .print(asJSON: printsJSON)
     }
 }

@@ -1,3 +1,5 @@
+import LarderJSON
+
 /// The results of one benchmark: the same metrics for each server, and a comparison of the first two.
 struct Report: Sendable {
     /// A metric.
@@ -19,14 +21,6 @@ struct Report: Sendable {
         var samples: [Double]
     }
 
-    /// A parameter of the benchmark.
-    enum Parameter: Sendable {
-        case count(Int)
-        case seconds(Double)
-        case text(String)
-        case flag(Bool)
-    }
-
     /// The comparison of the first server with the second. Each round of the first is compared with the same
     /// round of the second, because a temporary disturbance of the machine then affects both.
     struct Ratio: Sendable {
@@ -39,19 +33,17 @@ struct Report: Sendable {
     }
 
     let benchmark: String
-    /// A description of the benchmark, in one line.
+    /// A description of the benchmark with its parameters, in one line.
     let headline: String
-    let parameters: [(name: String, value: Parameter)]
     let rows: [Row]
-    /// The key of the metric that ``ratio`` compares; nil for no comparison.
-    let comparedMetric: String?
+    /// The key of the metric that ``ratio`` compares.
+    let comparedMetric: String
     /// Warnings about the validity of the results.
     var notes: [String] = []
 
-    /// The compared metric of the first server divided by that of the second; nil if no metric is compared or only one
-    /// server was measured.
+    /// The compared metric of the first server divided by that of the second; nil if only one server was measured.
     var ratio: Ratio? {
-        guard let comparedMetric, rows.count >= 2 else { return nil }
+        guard rows.count >= 2 else { return nil }
         let quotients = zip(rows[0].samples, rows[1].samples).filter { $0.1 > 0 }.map { $0.0 / $0.1 }
         guard let lowest = quotients.min(), let highest = quotients.max() else { return nil }
         return Ratio(
@@ -63,21 +55,51 @@ struct Report: Sendable {
     func print(asJSON: Bool) {
         Swift.print(asJSON ? jsonText() : table())
     }
+
+    /// The report as one line: `{"benchmark", "headline", "servers": {NAME: {"metrics": {KEY: number},
+    /// "samples": [number]}}, "ratio": {...} or null, "notes": [string]}`.
+    func jsonText() -> String {
+        let servers = rows.map { row in
+            (
+                row.name,
+                JSONValue.object([
+                    ("metrics", .object(row.metrics.map { ($0.key, Self.figure($0.value)) })),
+                    ("samples", .array(row.samples.map(Self.figure))),
+                ])
+            )
+        }
+        let ratio = ratio.map { ratio in
+            JSONValue.object([
+                ("metric", .string(ratio.metric)), ("numerator", .string(ratio.numerator)),
+                ("denominator", .string(ratio.denominator)), ("median", Self.figure(ratio.median)),
+                ("lowest", Self.figure(ratio.lowest)), ("highest", Self.figure(ratio.highest)),
+            ])
+        }
+        return JSONValue.object([
+            ("benchmark", .string(benchmark)), ("headline", .string(headline)), ("servers", .object(servers)),
+            ("ratio", ratio ?? .null), ("notes", .array(notes.map { .string($0) })),
+        ]).compactText
+    }
+
+    /// Returns a number with at most three decimals; integers without any.
+    private static func figure(_ value: Double) -> JSONValue {
+        let rounded = (value * 1000).rounded() / 1000
+        return Int(exactly: rounded).map { .int($0) } ?? .double(rounded)
+    }
 }
 
 extension Report.Row {
-    /// Metrics of the processor time during the measurement of one server.
-    static func processorMetrics(_ use: ProcessorUse, operations: Double, unit: String) -> [Report.Metric] {
+    /// Metrics of the processor time for each operation, during the measurement of one server.
+    static func processorMetrics(_ use: ProcessorUse, operations: Double) -> [Report.Metric] {
         guard operations > 0 else { return [] }
         var metrics = [
             Report.Metric(
-                key: "clientMicrosecondsPer\(unit)", title: "client CPU µs", value: use.client / operations * 1e6,
-                decimals: 2)
+                key: "clientMicroseconds", title: "client CPU µs", value: use.client / operations * 1e6, decimals: 2)
         ]
         if use.isServerMeasured {
             metrics += [
                 Report.Metric(
-                    key: "serverMicrosecondsPer\(unit)", title: "server CPU µs", value: use.server / operations * 1e6,
+                    key: "serverMicroseconds", title: "server CPU µs", value: use.server / operations * 1e6,
                     decimals: 2),
                 Report.Metric(key: "clientShare", title: "client share", value: use.clientShare, decimals: 2),
                 Report.Metric(key: "othersShare", title: "others", value: use.othersShare, decimals: 2),
