@@ -73,19 +73,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 mkdir -p "$dir/origin/www" "$dir/origin/tmp"
 chmod 755 "$dir" "$dir/origin" "$dir/origin/www"
 printf '{"version": 1, "checkout": {"enabled": false}}\n' >"$dir/origin/www/shop.json"
-python3 - "$dir/origin/www/logo.png" <<'PNG'
-import struct, sys, zlib
-
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-side = 64
-rows = b"".join(b"\0" + bytes(value for x in range(side) for value in (4 * x, 4 * y, 128)) for y in range(side))
-with open(sys.argv[1], "wb") as file:
-    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    file.write(b"\x89PNG\r\n\x1a\n")
-    file.write(chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-PNG
+contrib/test_origin.py 64 64 >"$dir/origin/www/logo.png"
 cat >"$dir/origin/nginx.conf" <<CONF
 daemon off;
 pid $dir/origin/nginx.pid;

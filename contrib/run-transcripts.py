@@ -19,7 +19,6 @@ import argparse
 import base64
 import fcntl
 import hashlib
-import http.server
 import json
 import os
 import pathlib
@@ -28,10 +27,10 @@ import shutil
 import sys
 import tempfile
 import threading
-import zlib
 
 import larder_client
 import snapshot_file
+import test_origin
 
 ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
 CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
@@ -354,19 +353,6 @@ def unescaped(text):
     return result + rest.encode()
 
 
-def png(width, height):
-    """Returns a complete image of one shade of gray, which depends on its size."""
-
-    def chunk(name, content):
-        checked = name + content
-        return len(content).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
-
-    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
-    rows = (b"\0" + bytes([(width * 31 + height) % 256]) * width) * height
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, content) for name, content in chunks)
-
-
 # --- Agent, upstream and recorder ------------------------------------------------------------------------------
 
 
@@ -469,56 +455,22 @@ class RecordedConnection:
                 self.recorder.line(self.name, "×", None)
 
 
-class Upstream:
-    """An HTTP origin on a local port. It sends the response that the transcript set last."""
+class Upstream(test_origin.Origin):
+    """An origin that sends the response that the transcript set last."""
 
     def __init__(self):
-        upstream = self
         self.response = (503, b"")
         self.images = {}
         self.changed = threading.Condition()
         self.stopping = False
+        super().__init__(self.respond)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                kind, cache_control = "application/json", None
-                path = self.path.partition("?")[0]
-                if path in upstream.images:
-                    status, kind = 200, "image/png"
-                    body, cache_control = upstream.images[path]
-                else:
-                    status, body = upstream.current()
-                if status is None:
-                    return
-                validator = '"' + hashlib.sha256(body).hexdigest()[:16] + '"'
-                if status == 200 and self.headers.get("If-None-Match") == validator:
-                    status, body = 304, b""
-                self.send_response(status)
-                if status in (200, 304):
-                    self.send_header("ETag", validator)
-                if cache_control:
-                    self.send_header("Cache-Control", cache_control)
-                self.send_header("Content-Type", kind)
-                if status != 304:
-                    self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def handle(self):
-                try:
-                    super().handle()
-                except ConnectionError:
-                    pass  # the agent may close the connection at any time
-
-            def log_message(self, *arguments):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def respond(self, path, fields):
+        if path in self.images:
+            body, cache_control = self.images[path]
+            return 200, {"Content-Type": "image/png"} | ({"Cache-Control": cache_control} if cache_control else {}), body
+        status, body = self.current()
+        return None if status is None else (status, {"Content-Type": "application/json"}, body)
 
     def set_response(self, text):
         status, _, body = text.partition(" ")
@@ -529,7 +481,8 @@ class Upstream:
     def add_image(self, text):
         path, size, cache_control = (text.split(" ", 2) + [""])[:3]
         width, height = (int(number) for number in size.split("x"))
-        self.images[path] = (png(width, height), cache_control)
+        pixels = bytes([(width * 31 + height) % 256]) * (width * height)
+        self.images[path] = (test_origin.png(width, height, pixels), cache_control)
 
     def current(self):
         """Returns the current response. If that is `hang`, waits for the next one."""
@@ -542,8 +495,7 @@ class Upstream:
         with self.changed:
             self.stopping = True
             self.changed.notify_all()
-        self.server.shutdown()
-        self.server.server_close()
+        self.close()
 
 
 class Agent(larder_client.AgentProcess):

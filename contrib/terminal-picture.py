@@ -14,11 +14,11 @@ import html
 import os
 import pathlib
 import subprocess
-import struct
 import sys
 import tempfile
 import time
-import zlib
+
+import test_origin
 
 SESSION = pathlib.Path(__file__).resolve().parent / "guides" / "agent-at-work.txt"
 PICTURE = SESSION.with_suffix(".svg")
@@ -105,21 +105,11 @@ def wait_for(condition):
     sys.exit("terminal-picture.py: the agent or the origin did not start")
 
 
-def logo():
-    """A small PNG image."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(8 * (b"\0" + 8 * b"\x80"))) + chunk(b"IEND", b"")
-
-
 def start_origin(directory, processes):
     """Starts an HTTP server on a free port, which logs its requests to access.log. Returns the port."""
     (directory / "www").mkdir()
     (directory / "www/shop.json").write_text('{"version": 1, "checkout": {"enabled": true}}\n')
-    (directory / "www/logo.png").write_bytes(logo())
+    (directory / "www/logo.png").write_bytes(test_origin.png(8, 8))
     # The server sends Last-Modified but no lifetime, so the image is fresh for a tenth of the age of the file
     # (RFC 9111, section 4.2.2).
     changed = time.time() - 864000

@@ -4,16 +4,13 @@ syscalls.py and damage.py cause faults, and then compare what an agent serves wi
 """
 
 import hashlib
-import http.server
 import json
 import pathlib
-import struct
 import subprocess
 import tempfile
-import threading
-import zlib
 
-import larder_agent
+import larder_agent  # finds the module test_origin, too
+import test_origin
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Parts of the log messages with which larderd reports that saved content was damaged, lost or ignored.
@@ -34,47 +31,20 @@ def compiled(source, directory):
 def png(number):
     """Returns a different PNG for each number, with (number + 8) × (number + 5) pixels."""
     width, height = number + 8, number + 5
-    rows = b"".join(b"\0" + bytes((number * 37 + x * 5 + y * 11) % 256 for x in range(width)) for y in range(height))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = bytes((number * 37 + x * 5 + y * 11) % 256 for y in range(height) for x in range(width))
     # Pads image N by N times 700 bytes, so that images with higher numbers occupy more than one disk block.
-    text = chunk(b"tEXt", b"note\0" + bytes(65 + (number + i) % 26 for i in range(number * 700)))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + text + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return test_origin.png(width, height, pixels, text=bytes(65 + (number + i) % 26 for i in range(number * 700)))
 
 
-class Origin:
-    """An HTTP server on the loopback interface with an image for each number, which may be cached for a day."""
+class Origin(test_origin.Origin):
+    """An origin with an image for each number, which may be cached for a day."""
 
     def __init__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                body = png(int(self.path.strip("/").split(".")[0]))
-                self.send_response(200)
-                for name, value in {"Content-Type": "image/png", "Content-Length": len(body),
-                                    "Cache-Control": "max-age=86400", "ETag": f'"{len(body)}"'}.items():
-                    self.send_header(name, str(value))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None  # agents may be killed during a download
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        fields = {"Content-Type": "image/png", "Cache-Control": "max-age=86400"}
+        super().__init__(lambda path, _: (200, fields, png(int(path.strip("/").split(".")[0]))))
 
     def url(self, number):
-        return f"http://127.0.0.1:{self.server.server_address[1]}/{number}.png"
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        return f"{self.address}/{number}.png"
 
 
 def image_problem(client, url, number):

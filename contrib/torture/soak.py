@@ -12,23 +12,19 @@ Prints memory usage and the number of open descriptors every minute, and at the 
 Use --minutes 20 for a soak test; the default of half a minute is a short check.
 """
 
+import concurrent.futures
 import contextlib
+import functools
 import hashlib
-import http.server
-import json
+import multiprocessing
 import os
 import random
-import select
-import signal
 import statistics
-import struct
 import sys
-import threading
 import time
-import traceback
-import zlib
 
-import larder_agent
+import larder_agent  # finds the module test_origin, too
+import test_origin
 from larder_agent import Connection
 
 IMAGES = 120
@@ -50,50 +46,17 @@ def settings(version):
     }
 
 
+@functools.cache
 def picture(number):
-    """Returns a different, valid PNG of about 64 KiB for each number."""
-    generator = random.Random(number)
-    rows = b"".join(b"\0" + generator.randbytes(128 * 4) for _ in range(128))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", 128, 128, 8, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 0)) + chunk(b"IEND", b"")
+    """Returns a different PNG of about 64 KiB for each number."""
+    return test_origin.png(256, 256, random.Random(number).randbytes(256 * 256), level=0)
 
 
-class Origin(http.server.BaseHTTPRequestHandler):
-    """Serves the pictures. A third of them may be cached for one second only, the others for an hour."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        number = int(self.path.strip("/").split(".")[0])
-        tag = f'"{number}"'
-        if self.headers.get("If-None-Match") == tag:
-            self.send_response(304)
-            self.send_header("ETag", tag)
-            self.end_headers()
-            return
-        body = picture(number)
-        self.send_response(200)
-        self.send_header("Content-Type", "image/png")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "max-age=1" if number % 3 == 0 else "max-age=3600")
-        self.send_header("ETag", tag)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def origin(channel):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
-    channel.send(server.server_address[1])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    channel.wait_for_stop(1 << 30)
-    return {}
+def respond(path, fields):
+    """The response of the origin. A third of the pictures may be cached for one second only, the others for an hour."""
+    number = int(path.strip("/").split(".")[0])
+    lifetime = "max-age=1" if number % 3 == 0 else "max-age=3600"
+    return 200, {"Content-Type": "image/png", "Cache-Control": lifetime}, picture(number)
 
 
 def outcome(attempts, wrong, **more):
@@ -103,104 +66,36 @@ def outcome(attempts, wrong, **more):
 # --- Processes -----------------------------------------------------------------------------------------------
 
 
-class Child:
-    """A function that runs in a separate process. Its first parameter is a Channel."""
+class Signals:
+    """Events that the processes of the load share with the main process."""
 
-    def __init__(self, function, *arguments, nice=0):
-        self.reader, writer = os.pipe()
-        stop_reader, stop_writer = os.pipe()
-        self.buffer = b""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            status = 1
-            try:
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-                os.close(self.reader)
-                os.close(stop_writer)
-                os.nice(nice)
-                result = function(Channel(writer, stop_reader), *arguments)
-                os.write(writer, json.dumps({"result": result}).encode() + b"\n")
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        os.close(writer)
-        os.close(stop_reader)
-        self.stop_writer = stop_writer
-
-    def _message(self, seconds):
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self.buffer:
-            readable, _, _ = select.select([self.reader], [], [], max(0, deadline - time.monotonic()))
-            if not readable:
-                raise TimeoutError(f"process {self.pid} sent no message for {seconds:g} s")
-            data = os.read(self.reader, 1 << 16)
-            if not data:
-                raise larder_agent.Died(f"process {self.pid} failed; see above")
-            self.buffer += data
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line)
-
-    def receive(self, seconds=larder_agent.TIMEOUT):
-        """Waits until the function calls Channel.send(), and returns the value."""
-        return self._message(seconds)["value"]
-
-    def request_stop(self):
-        """Asks the function to return. Has no effect if it has already returned."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.stop_writer, b"x")
-
-    def result(self, seconds=600):
-        """Waits until the function returns, and returns its result."""
-        try:
-            while True:
-                message = self._message(seconds)
-                if "result" in message:
-                    return message["result"]
-        finally:
-            self.end()
-
-    def end(self):
-        """Kills the process if it is still running."""
-        if self.pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        self.pid = None
-        os.close(self.reader)
-        os.close(self.stop_writer)
+    def __init__(self, context):
+        self.stop, self.stop_subscribers = context.Event(), context.Event()
+        self.subscribed = context.Semaphore(0)
 
 
-class Channel:
-    """The connection of a function in a child process to its parent."""
+def begin(shared):
+    """Runs in each process of the load before its function."""
+    global signals
+    signals = shared
+    os.nice(5)
 
-    def __init__(self, writer, stop_reader):
-        self.writer, self.stop_reader = writer, stop_reader
 
-    def send(self, value=True):
-        os.write(self.writer, json.dumps({"value": value}).encode() + b"\n")
-
-    @property
-    def is_stop_requested(self):
-        return bool(select.select([self.stop_reader], [], [], 0)[0])
-
-    def wait_for_stop(self, seconds=600):
-        """Waits for Child.request_stop()."""
-        if not select.select([self.stop_reader], [], [], seconds)[0]:
-            raise TimeoutError(f"no request to stop within {seconds:g} s")
+def guarded(function, *arguments):
+    """Calls a function of the load. An exception is an outcome, too."""
+    try:
+        return function(*arguments)
+    except Exception as problem:  # of any kind: the main process prints it
+        return outcome(1, [f"{type(problem).__name__}: {problem}"])
 
 
 # --- Load ------------------------------------------------------------------------------------------------------
 
 
-def getter(channel, path, seed):
+def getter(path, seed):
     """Gets known values, on connections with 1 to 399 requests each."""
     generator, done, wrong = random.Random(seed), 0, []
-    while not channel.is_stop_requested:
+    while not signals.stop.is_set():
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 400)):
                 number = generator.randrange(50)
@@ -213,11 +108,11 @@ def getter(channel, path, seed):
     return outcome(done, wrong)
 
 
-def writer(channel, path, namespace, pause):
+def writer(path, namespace, pause):
     """The only writer of a namespace. Checks that each change creates the next revision and can be read back."""
     done, wrong, revision = 0, [], None
     with Connection(path) as client:
-        while not channel.is_stop_requested:
+        while not signals.stop.is_set():
             done += 1
             result = client.call("config.set", namespace=namespace, path=f"w.k{done % 200}", value={"n": done, "x": "y" * (done % 300)})
             if revision is not None and result["revision"] != revision + 1:
@@ -246,16 +141,16 @@ def merged(target, patch):
     return result
 
 
-def subscriber(channel, path, namespace, mode):
+def subscriber(path, namespace, mode):
     """Subscribes for the whole test, and maintains the document from the events. Reads for 1.5 s after the stop."""
     events, wrong, skipped = 0, [], 0
     with Connection(path) as client:
         revision = client.call("config.subscribe", namespace=namespace, mode=mode)["revision"]
-        channel.send()
+        signals.subscribed.release()
         value, sequence = None, 0
         stopped_at = None
         while stopped_at is None or time.monotonic() - stopped_at < 1.5:
-            if stopped_at is None and channel.is_stop_requested:
+            if stopped_at is None and signals.stop_subscribers.is_set():
                 stopped_at = time.monotonic()
             try:
                 event = client.event(0.25)
@@ -278,10 +173,10 @@ def subscriber(channel, path, namespace, mode):
     return outcome(events, wrong, revision=revision, value=value, skipped=skipped)
 
 
-def short_connections(channel, path, seed):
+def short_connections(path, seed):
     """Subscribes and disconnects: without reading the replies, while events arrive, or after config.unsubscribe."""
     generator, done, wrong = random.Random(seed), 0, []
-    while not channel.is_stop_requested:
+    while not signals.stop.is_set():
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 5)):
                 client.request("config.subscribe", namespace=generator.choice(["default", "relaxed"]), path=f"w.k{generator.randrange(200)}")
@@ -309,16 +204,16 @@ def received_with_file(client, request):
     return reply, files
 
 
-def image_getter(channel, path, port, seed):
+def image_getter(path, address, seed):
     """Requests images, a third of which fit into the cache. Checks that leased files keep the right bytes."""
     generator, done, wrong, errors = random.Random(seed), 0, [], {}
     digests = {}
-    while not channel.is_stop_requested:
+    while not signals.stop.is_set():
         with Connection(path) as client:
             for _ in range(generator.randrange(1, 60)):
                 number = int(IMAGES * generator.random() ** 2)
                 as_file = generator.random() < 0.5
-                params = {"url": f"http://127.0.0.1:{port}/{number}.png", "policy": generator.choice(["default", "cacheFirst", "staleWhileRevalidate"])}
+                params = {"url": f"{address}/{number}.png", "policy": generator.choice(["default", "cacheFirst", "staleWhileRevalidate"])}
                 if as_file:
                     params["as"] = "descriptor"
                 reply, files = received_with_file(client, {"id": 1, "method": "image.get", "params": params})
@@ -346,15 +241,13 @@ def image_getter(channel, path, port, seed):
     return outcome(done, wrong, errors=errors)
 
 
-def snapshot_opener(channel, path):
-    """Opens snapshots as sealed files, if the agent has config.open."""
+def snapshot_opener(path):
+    """Opens snapshots as sealed files."""
     done, wrong = 0, []
     with Connection(path) as client:
-        while not channel.is_stop_requested:
+        while not signals.stop.is_set():
             reply, files = received_with_file(client, {"id": 1, "method": "config.open", "params": {"namespace": "relaxed"}})
             if "error" in reply:
-                if reply["error"]["data"]["name"] == "methodNotFound":
-                    return outcome(0, [])
                 wrong.append(str(reply["error"]))
             elif len(files) != 1 or os.fstat(files[0]).st_size != reply["result"]["bytes"]:
                 wrong.append(f"{len(files)} files with {reply['result']}")
@@ -374,93 +267,110 @@ def is_flat(values, slack):
     return len(values) < 4 or statistics.median(values[half:]) <= statistics.median(values[:half]) * 1.1 + slack
 
 
+def start(pool, path, address, seed):
+    """Starts the load. Returns the future of each outcome by name."""
+    started = {f"events ({mode})": pool.submit(guarded, subscriber, path, "relaxed", mode) for mode in ("snapshot", "patch")}
+    for name in started:
+        if not signals.subscribed.acquire(timeout=larder_agent.TIMEOUT):
+            raise TimeoutError(f"{name}: no subscription")
+    started["durable changes"] = pool.submit(guarded, writer, path, "default", 0.004)
+    started["relaxed changes"] = pool.submit(guarded, writer, path, "relaxed", 0.004)
+    started["gets"] = pool.submit(guarded, getter, path, seed)
+    for number in range(2):
+        started[f"short connections {number}"] = pool.submit(guarded, short_connections, path, seed + number)
+        started[f"images {number}"] = pool.submit(guarded, image_getter, path, address, seed + number)
+    started["snapshots as files"] = pool.submit(guarded, snapshot_opener, path)
+    return started
+
+
+def watch(agent, seconds):
+    """Reloads the settings each second. Returns samples of time, memory and descriptors, and the number of reloads."""
+    samples, reloads, lost_reloads = [], 0, 0
+    began = time.monotonic()
+    next_sample, step = 0.0, min(10.0, seconds / 8)
+    while (now := time.monotonic() - began) < seconds:
+        if now >= next_sample:
+            memory, stats = agent.memory(), agent.stats()
+            samples.append((now, memory.anonymous, agent.descriptors()))
+            if now // 60 != (now - step) // 60 or seconds < 120:
+                print(
+                    f"{now / 60:5.1f} min: {memory.resident >> 10} KiB resident, {memory.anonymous >> 10} KiB anonymous, "
+                    f"{samples[-1][2]} descriptors, {stats['connections']['accepted']} connections accepted, "
+                    f"{stats['requests']['total']} requests, {stats['subscriptions']['events']} events, "
+                    f"{stats['images']['evictions']} evictions", flush=True)
+            next_sample += step
+        reloads += 1
+        try:
+            agent.reload(settings(reloads))
+        except TimeoutError as problem:
+            lost_reloads += 1
+            print(f"reload {reloads}: {problem}", file=sys.stderr)
+        time.sleep(max(0, min(1.0, began + seconds - time.monotonic())))
+    larder_agent.report("soak: reloads", reloads, reloads - lost_reloads)
+    return samples
+
+
+def report_load(results):
+    """Reports the outcomes. The last event of each subscriber must match the last change."""
+    last = results["relaxed changes"]
+    for name, result in results.items():
+        wrong, lost = result["wrong"], result["lost"]
+        if name.startswith("events") and (result.get("revision"), result.get("value")) != (last.get("revision"), last.get("value")):
+            revisions = f"revision {result.get('revision')}, expected {last.get('revision')}"
+            wrong, lost = wrong + [f"the last event does not match the last change: {revisions}"], lost + 1
+        for one in wrong:
+            print(f"{name}: {one}", file=sys.stderr)
+        more = "; ".join(f"{key} {result[key]}" for key in ("skipped", "errors", "revision") if result.get(key))
+        attempts = result["attempts"]
+        larder_agent.report(f"soak: {name}", attempts, attempts - min(lost, attempts), lost, more)
+
+
+def report_growth(agent, samples, files_before):
+    anonymous, files = [sample[1] for sample in samples], [sample[2] for sample in samples]
+    larder_agent.report(
+        "soak: memory does not grow", len(anonymous), len(anonymous) if is_flat(anonymous, 4 << 20) else 0,
+        note=f"{min(anonymous) >> 10} to {max(anonymous) >> 10} KiB after the first minute")
+    with contextlib.suppress(TimeoutError):
+        larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "waiting for descriptors to close", 10)
+    # Some descriptors remain open: connections of the image cache to origins, and files of namespaces.
+    is_closed = agent.descriptors() <= files_before + 24
+    larder_agent.report(
+        "soak: descriptors do not grow", len(files), len(files) if is_flat(files, 10) and is_closed else 0,
+        note=f"{min(files)} to {max(files)}, {files_before} before and {agent.descriptors()} after the test")
+
+
 def main():
+    global signals
     parser = larder_agent.parser(__doc__)
     parser.add_argument("--minutes", type=float, default=0.5, help="duration of the test (default: 0.5)")
     parser.add_argument("--quick", action="store_true", help="test for 15 seconds")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random choices (default: 1)")
     options = parser.parse_args()
     seconds = 15 if options.quick else options.minutes * 60
-    origin_process = Child(origin, nice=5)
-    port = origin_process.receive()
-    children = {}
-    try:
-        with larder_agent.Agent(options.larderd, settings=settings(0), keep=options.keep) as agent:
-            with agent.connect() as client:
-                client.call("config.set", path="known", value={f"k{number}": [number, "é"] for number in range(50)}, namespace="default")
-                client.call("config.set", path="w.first", value=0, namespace="relaxed")
-            path = str(agent.socket)
-            files_before = agent.descriptors()
-            for mode in ("snapshot", "patch"):
-                children[f"events ({mode})"] = Child(subscriber, path, "relaxed", mode, nice=5)
-                children[f"events ({mode})"].receive()
-            children["durable changes"] = Child(writer, path, "default", 0.004, nice=5)
-            children["relaxed changes"] = Child(writer, path, "relaxed", 0.004, nice=5)
-            children["gets"] = Child(getter, path, options.seed, nice=5)
-            for number in range(2):
-                children[f"short connections {number}"] = Child(short_connections, path, options.seed + number, nice=5)
-                children[f"images {number}"] = Child(image_getter, path, port, options.seed + number, nice=5)
-            children["snapshots as files"] = Child(snapshot_opener, path, nice=5)
-            samples, reloads, lost_reloads = [], 0, 0
-            began = time.monotonic()
-            next_sample, step = 0.0, min(10.0, seconds / 8)
-            while (now := time.monotonic() - began) < seconds:
-                if now >= next_sample:
-                    memory, stats = agent.memory(), agent.stats()
-                    samples.append((now, memory.anonymous, agent.descriptors()))
-                    if now // 60 != (now - step) // 60 or seconds < 120:
-                        print(
-                            f"{now / 60:5.1f} min: {memory.resident >> 10} KiB resident, {memory.anonymous >> 10} KiB anonymous, "
-                            f"{samples[-1][2]} descriptors, {stats['connections']['accepted']} connections accepted, "
-                            f"{stats['requests']['total']} requests, {stats['subscriptions']['events']} events, "
-                            f"{stats['images']['evictions']} evictions", flush=True)
-                    next_sample += step
-                reloads += 1
-                try:
-                    agent.reload(settings(reloads))
-                except TimeoutError as problem:
-                    lost_reloads += 1
-                    print(f"reload {reloads}: {problem}", file=sys.stderr)
-                time.sleep(max(0, min(1.0, began + seconds - time.monotonic())))
-            results = {}
-            # Stop subscribers last, so that they receive the last changes.
-            for name in sorted(children, key=lambda name: name.startswith("events")):
-                children[name].request_stop()
-                try:
-                    results[name] = children[name].result(120)
-                except (TimeoutError, larder_agent.Died) as problem:
-                    print(f"{name}: {problem}", file=sys.stderr)
-                    results[name] = outcome(1, [str(problem)])
-            larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "waiting for all connections to close")
-            last = results["relaxed changes"]
-            for name, result in results.items():
-                wrong, lost = result["wrong"], result["lost"]
-                if name.startswith("events") and (result.get("revision"), result.get("value")) != (last.get("revision"), last.get("value")):
-                    revisions = f"revision {result.get('revision')}, expected {last.get('revision')}"
-                    wrong, lost = wrong + [f"the last event does not match the last change: {revisions}"], lost + 1
-                for one in wrong:
-                    print(f"{name}: {one}", file=sys.stderr)
-                more = "; ".join(f"{key} {result[key]}" for key in ("skipped", "errors", "revision") if result.get(key))
-                if result["attempts"]:
-                    larder_agent.report(f"soak: {name}", result["attempts"], result["attempts"] - min(lost, result["attempts"]), lost, more)
-            larder_agent.report("soak: reloads", reloads, reloads - lost_reloads)
-            settled = [sample for sample in samples if sample[0] >= min(60, seconds / 4)]
-            anonymous = [sample[1] for sample in settled]
-            flat = is_flat(anonymous, 4 << 20)
-            larder_agent.report(
-                "soak: memory does not grow", len(anonymous), len(anonymous) if flat else 0,
-                note=f"{min(anonymous) >> 10} to {max(anonymous) >> 10} KiB after the first minute")
-            with contextlib.suppress(TimeoutError):
-                larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "waiting for descriptors to close", 10)
-            files = [sample[2] for sample in settled]
-            # Some descriptors remain open: connections of the image cache to origins, and files of namespaces.
-            is_closed = agent.descriptors() <= files_before + 24
-            larder_agent.report(
-                "soak: descriptors do not grow", len(files), len(files) if is_flat(files, 10) and is_closed else 0,
-                note=f"{min(files)} to {max(files)}, {files_before} before and {agent.descriptors()} after the test")
-    finally:
-        for child in [*children.values(), origin_process]:
-            child.end()
+    context = multiprocessing.get_context("spawn")
+    signals = Signals(context)
+    origin = test_origin.Origin(respond)
+    with larder_agent.Agent(options.larderd, settings=settings(0), keep=options.keep) as agent:
+        with agent.connect() as client:
+            client.call("config.set", path="known", value={f"k{number}": [number, "é"] for number in range(50)}, namespace="default")
+            client.call("config.set", path="w.first", value=0, namespace="relaxed")
+        files_before = agent.descriptors()
+        with concurrent.futures.ProcessPoolExecutor(10, context, begin, (signals,)) as pool:
+            try:
+                started = start(pool, str(agent.socket), origin.address, options.seed)
+                samples = watch(agent, seconds)
+                # Subscribers stop last, so that they receive the last changes.
+                signals.stop.set()
+                results = {name: future.result() for name, future in started.items() if not name.startswith("events")}
+                signals.stop_subscribers.set()
+                results |= {name: future.result() for name, future in started.items() if name.startswith("events")}
+            finally:
+                signals.stop.set()
+                signals.stop_subscribers.set()
+        larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "waiting for all connections to close")
+        report_load(results)
+        report_growth(agent, [sample for sample in samples if sample[0] >= min(60, seconds / 4)], files_before)
+    origin.close()
     return larder_agent.finish()
 
 

@@ -10,7 +10,6 @@ figure is lower by more than its tolerance, record it with --record, so that lat
 """
 import argparse
 import contextlib
-import http.server
 import json
 import os
 import pathlib
@@ -22,11 +21,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
+import test_origin  # noqa: E402
 from larder_client import AgentProcess, Connection, Died  # noqa: E402
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
@@ -71,33 +70,17 @@ def request(method, identifier=100, **parameters):
                       separators=(",", ":")).encode()
 
 
-class Origin:
-    """An HTTP server with one image that stays fresh for a day."""
+class Origin(test_origin.Origin):
+    """An origin with one image that stays fresh for a day."""
 
     def __init__(self):
-        origin = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                origin.requests += 1
-                self.send_response(200)
-                for name, value in {"Content-Type": "image/bmp", "Content-Length": len(BITMAP),
-                                    "Cache-Control": "max-age=86400"}.items():
-                    self.send_header(name, str(value))
-                self.end_headers()
-                self.wfile.write(BITMAP)
-
-            def log_message(self, *arguments):
-                pass
-
+        super().__init__(self.respond)
         self.requests = 0
-        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/image.bmp"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"{self.address}/image.png"
 
-
-# One white pixel: file header, BITMAPINFOHEADER, and a row of three bytes padded to four.
-BITMAP = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 58, 0, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\xff\xff\xff\0"
+    def respond(self, path, fields):
+        self.requests += 1
+        return 200, {"Content-Type": "image/png", "Cache-Control": "max-age=86400"}, test_origin.png(1, 1)
 
 
 # A schema of 200 properties in ten groups, and a configuration that satisfies it.
@@ -160,8 +143,7 @@ class Agent(AgentProcess):
     def stop(self):
         self.control.close()
         super().stop()
-        self.origin.server.shutdown()
-        self.origin.server.server_close()
+        self.origin.close()
 
 
 # The functions below prepare an agent for one operation. They return the function to measure, the number of times that it
