@@ -7,7 +7,7 @@
         looks up every value through the index, compares it with the JSON text, and prints the number of values
 
 Protocol/snapshot-file.md describes the format. As a module: Snapshot(descriptor) maps a file, and open_snapshot(socket)
-requests one from an agent. Requires Python 3.9 and Linux; no other packages.
+requests one from an agent, with larder_client.py. Requires Python 3.11 and Linux; no other packages.
 """
 
 import argparse
@@ -15,9 +15,10 @@ import fcntl
 import json
 import mmap
 import os
-import socket
 import struct
 import sys
+
+import larder_client
 
 SEALS = 0x0002 | 0x0008  # F_SEAL_SHRINK, F_SEAL_WRITE
 
@@ -110,31 +111,16 @@ class Snapshot:
 
 def open_snapshot(path, namespace="default"):
     """Requests the current snapshot from the agent at a socket."""
-    with socket.socket(socket.AF_UNIX) as agent:
-        agent.connect(path)
-        request = {"id": 1, "method": "config.open", "params": {"namespace": namespace}}
-        agent.sendall(json.dumps(request).encode() + b"\n")
-        line, descriptors = b"", []
-        while not line.endswith(b"\n"):
-            data, passed, _, _ = socket.recv_fds(agent, 1 << 16, 1)
-            line, descriptors = line + data, descriptors + passed
-            if not data:
-                raise BadFile("the agent closed the connection")
-    reply = json.loads(line)
-    if "error" in reply:
-        raise BadFile(reply["error"]["data"]["detail"])
-    if not descriptors:
-        raise BadFile("the agent's reply has no descriptor; connect to the agent's socket directly, not through a relay")
-    try:
-        return Snapshot(descriptors[0])
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+    with larder_client.Connection(path) as agent:
+        agent.call("config.open", namespace=namespace)
+        if not agent.descriptors:
+            raise BadFile("the agent's reply has no descriptor; connect to the agent's socket directly, not through a relay")
+        return Snapshot(agent.descriptors[0])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--socket", default=os.environ.get("LARDER_SOCKET", "/run/larder/larder.sock"))
+    parser.add_argument("--socket", default=os.environ.get("LARDER_SOCKET", larder_client.SYSTEM_SOCKET))
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--all", action="store_true", help="look up every value")
     parser.add_argument("path", nargs="?", default="")
@@ -145,7 +131,7 @@ def main():
             print(f"revision {snapshot.revision}: {snapshot.check()} values, {len(snapshot.file)} bytes")
             return 0
         text = snapshot.find(options.path.split(".") if options.path else [])
-    except (BadFile, OSError) as problem:
+    except (BadFile, larder_client.AgentError, OSError) as problem:
         print(f"snapshot_file.py: {problem}", file=sys.stderr)
         return 1
     if text is None:
