@@ -10,7 +10,6 @@ usage: contrib/bench-peers.sh [option ...]
   --only ROWS        measure only these rows, separated by commas:
                      get connect subtree publish durable etcd memory mapped images schemas
   --json FILE        also write the figures, and every report behind them, as JSON
-  --markdown FILE    also write the table as Markdown
   --check            exit with status 1 if a target is missed
   --without-agent    measure only the peers and the floor, to see the limits of this machine
   --no-build         use the programs of the last build
@@ -19,7 +18,7 @@ usage: contrib/bench-peers.sh [option ...]
 EOF
 }
 
-only='' quick=false check=false build=true with_agent=true json='' markdown='' larderd='' directory=/var/tmp
+only='' quick=false check=false build=true with_agent=true json='' larderd='' directory=/var/tmp
 while (($#)); do
     case $1 in
         --quick) quick=true ;;
@@ -28,7 +27,6 @@ while (($#)); do
         --no-build) build=false ;;
         --without-agent) with_agent=false ;;
         --json) json=${2:?--json needs a file} && shift ;;
-        --markdown) markdown=${2:?--markdown needs a file} && shift ;;
         --larderd) larderd=${2:?--larderd needs a file} && shift ;;
         --directory) directory=${2:?--directory needs a directory} && shift ;;
         -h | --help) usage && exit ;;
@@ -232,6 +230,5 @@ facts=(
 )
 options=()
 [[ -z $json ]] || options+=(--json "$json")
-[[ -z $markdown ]] || options+=(--markdown "$markdown")
 if $check; then options+=(--check); fi
 "$top/contrib/benchmarks/peers-table.py" "$work/reports" "${facts[@]}" "${options[@]}"

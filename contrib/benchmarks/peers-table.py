@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the table of contrib/bench-peers.sh from reports of larder-bench: for each figure the values of Larder, a peer and the
-floor, the ratio, the target, and whether it is met.
+"""Prints the tables of contrib/bench-peers.sh in Markdown, from reports of larder-bench: for each figure the values of Larder,
+a peer and the floor, the ratio, the target, and whether it is met.
 
-  peers-table.py REPORTS [--json FILE] [--markdown FILE] [--check] [NAME=VALUE ...]
+  peers-table.py REPORTS [--json FILE] [--check] [NAME=VALUE ...]
 
 REPORTS is a directory of files NAME.json. NAME=VALUE is added to the line about the machine and to the JSON. With --check the
 exit status is 1 if a target is missed. Figures without a report are omitted.
@@ -195,7 +195,7 @@ def images(reports):
 
 def schemas(reports):
     section = "validating a parsed document of 1 MB"
-    for name in ("service", "playlist", "flags"):
+    for name in ("playlist", "flags"):
         report, metric = f"schema-{name}", "milliseconds"
         if report not in reports:
             continue
@@ -219,20 +219,7 @@ def figure(value):
 
 
 def table(rows):
-    section = None
-    for each in rows:
-        if each["section"] != section:
-            section = each["section"]
-            yield ""
-            yield f"{section:<58} {'unit':<10}{'larder':>12}{'peer':>12}  {'name':<10}{'floor':>12}{'ratio':>8}  {'target':<9}"
-        ratio = "-" if each["ratio"] is None else f"{each['ratio']:.3f}"
-        verdict = {None: "", True: "met", False: "MISSED"}[each["met"]]
-        yield (f"{each['name']:<58} {each['unit']:<10}{figure(each['larder']):>12}{figure(each['other']):>12}  "
-               f"{each['peer'] or '':<10}{figure(each['floor']):>12}{ratio:>8}  {each['target'] or '':<9}{verdict}").rstrip()
-
-
-def markdown(rows):
-    """Yields the lines of the table as Markdown, for README.md."""
+    """Yields the lines of the tables in Markdown."""
     section = None
     for each in rows:
         if each["section"] != section:
@@ -254,7 +241,6 @@ def main():
     parser.add_argument("reports")
     parser.add_argument("facts", nargs="*", metavar="NAME=VALUE")
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     reports = Reports(options.reports)
@@ -263,8 +249,6 @@ def main():
     if options.json:
         content = {**facts, "rows": rows, "reports": reports.all}
         pathlib.Path(options.json).write_text(json.dumps(content, ensure_ascii=False) + "\n")
-    if options.markdown:
-        pathlib.Path(options.markdown).write_text("\n".join(markdown(rows)).strip() + "\n")
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     for line in table(rows):
         print(line)

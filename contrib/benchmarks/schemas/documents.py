@@ -1,39 +1,6 @@
-#!/usr/bin/env python3
-"""Writes a valid document of about the given size for each schema in this folder.
+"""Valid documents of any size for the schemas in this folder."""
 
-    contrib/benchmarks/schemas/documents.py DIRECTORY [BYTES]
-"""
-
-import json
-import pathlib
 import random
-import sys
-
-
-def service(random, index):
-    upstream = random.choice((
-        {"kind": "static", "addresses": [
-            {"host": f"10.0.{index % 250}.{host}", "port": 8000 + host} for host in range(random.randint(1, 4))]},
-        {"kind": "dns", "name": f"backend-{index}.internal.example", "port": 8080},
-    ))
-    attempts = random.randint(0, 4)
-    return {
-        "description": f"Service number {index} of this host",
-        "enabled": random.random() < 0.9,
-        "listen": {"host": "127.0.0.1", "port": 1024 + index % 60000},
-        "upstream": upstream,
-        "timeouts": {"connect": 500, "request": random.randint(1, 60) * 1000, "idle": 60000},
-        "retries": {"attempts": attempts, "backoff": "exponential" if attempts else "none", "budget": 0.25},
-        "logging": {"level": random.choice(("info", "warning", "debug")), "sample": 0.1,
-                    "fields": ["method", "path", "status", "duration"]},
-        "limits": {"connections": 1000, "body": f"{random.randint(1, 64)}MiB", "rate": random.randint(1, 99) / 2},
-        "labels": {"team/name": "search", "x-index": index, "tier": random.choice(("gold", "silver")), "weight": 1.5},
-    }
-
-
-def services(random, size):
-    services = {f"service-{index}": service(random, index) for index in range(size // 560)}
-    return {"version": 12, "region": "eu-central", "contact": "operations@example.com", "services": services}
 
 
 def item(random, index):
@@ -82,11 +49,6 @@ def flags(random, size):
             "segments": {f"segment-{index}": rule(random) for index in range(20)}, "metadata": {"version": 3}}
 
 
-def main(directory, size=1_000_000):
-    for name, make in (("service", services), ("playlist", playlist), ("flags", flags)):
-        document = make(random.Random(name), int(size))
-        (pathlib.Path(directory) / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def document(name, size=1_000_000):
+    """Returns a valid document of about `size` bytes for the schema of that name. It is the same each time."""
+    return {"playlist": playlist, "flags": flags}[name](random.Random(name), size)
