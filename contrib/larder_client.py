@@ -86,23 +86,9 @@ class Connection:
         self.send({"id": self.last_id, "method": method, "params": params})
         return self.last_id
 
-    def notify(self, method, /, **params):
-        self.send({"method": method, "params": params})
-
     def call(self, method, /, **params):
         """Sends a request and returns its result. Raises AgentError for an error response."""
         return self.result(self.request(method, **params))
-
-    def put_image(self, url, content, **params):
-        """Stores bytes as the image of a URL. Returns the result of image.put."""
-        self.last_id += 1
-        params |= {"url": url, "descriptor": True}
-        line = json.dumps({"id": self.last_id, "method": "image.put", "params": params}).encode() + b"\n"
-        with os.fdopen(os.memfd_create("image"), "wb", buffering=0) as file:
-            file.write(content)
-            sent = socket.send_fds(self.socket, [line], [file.fileno()])
-        self.socket.sendall(line[sent:])
-        return self.result(self.last_id)
 
     def result(self, id):
         """Waits for the reply to a request and returns its result. Raises AgentError for an error response."""
@@ -154,15 +140,6 @@ class Connection:
         line = bytes(self.buffer[:end])
         del self.buffer[: end + 1]
         return line
-
-    def ended(self, seconds=None):
-        """Waits until the agent closes the connection. Returns the lines received until then."""
-        lines = []
-        try:
-            while True:
-                lines.append(self.line(seconds))
-        except ConnectionError:
-            return lines
 
 
 def call(method, path=SYSTEM_SOCKET, /, **params):

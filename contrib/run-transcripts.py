@@ -4,11 +4,6 @@
     run-transcripts.py --agent .build/debug/larderd Protocol/transcripts/*.jsonl
         starts a new agent for each transcript, in a temporary directory; unless run as root, skips transcripts that
         connect as another user
-    run-transcripts.py --socket /run/user/1000/larder/larder.sock Protocol/transcripts/config-get.jsonl
-        connects to a running agent, which must have an empty state and no other clients; skips transcripts that need
-        settings, files, an upstream or control of the process
-    run-transcripts.py --parse-only Protocol/transcripts/*.jsonl
-        checks the syntax of the transcripts
 
 Protocol/README.md defines the format of transcripts. With --record FILE (or $LARDER_RECORD) every line sent and received is
 appended to FILE, for validate-messages.py. Exit status: 0 all passed, 1 some failed, 2 invalid arguments or transcript.
@@ -37,7 +32,7 @@ CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
 SENT_CAPTURE = re.compile(r'"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?"')
 STEP = re.compile(r"([A-Z]?)([→←])(\*?) ?(.*)", re.DOTALL)
 ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[nrt\\])")
-NEEDS_AGENT = {"write", "delete", "upstream", "image", "terminate", "kill", "start"}
+CONTROLS = {"write", "delete", "upstream", "image", "terminate", "kill", "start"}
 STARTUP_SECONDS = 20
 
 
@@ -254,10 +249,6 @@ class Transcript:
                 raise BadTranscript(f"{path}:{number}: {problem}") from None
 
     @property
-    def needs_agent(self):
-        return self.settings is not None or any(step.kind in NEEDS_AGENT for step in self.steps)
-
-    @property
     def needs_root(self):
         return any(step.kind == "open" and step.payload is not None for step in self.steps)
 
@@ -271,7 +262,7 @@ class Transcript:
             return None
         if line.startswith("! "):
             verb, _, rest = line[2:].partition(" ")
-            if verb not in NEEDS_AGENT:
+            if verb not in CONTROLS:
                 raise BadTranscript(f"unknown control verb {verb}")
             return Step(number, line, verb, payload=rest)
         match = STEP.fullmatch(line)
@@ -593,31 +584,6 @@ class Agent(larder_client.AgentProcess):
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-class RunningAgent:
-    """An agent that this script did not start."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def connect_as(self, user):
-        return larder_client.Connection(self.path)
-
-    def expanded(self, text):
-        return text
-
-    def kill(self):
-        pass
-
-    def finish(self):
-        pass
-
-    def log_tail(self):
-        return ""
-
-    def remove(self):
-        pass
-
-
 # --- Runs ------------------------------------------------------------------------------------------------------
 
 
@@ -664,7 +630,7 @@ class TranscriptRun:
                 connection.close(abandoned=True)
 
     def perform(self, step):
-        if step.kind in NEEDS_AGENT:
+        if step.kind in CONTROLS:
             self.agent.control(step)
             return
         connection = self.connection(step.connection, step.payload if step.kind == "open" else None)
@@ -737,12 +703,12 @@ class TranscriptRun:
             raise Mismatch("\n  ".join(["differs", *differences, f"received  ← {shortened(line, 1000)}"]))
 
 
-def run(transcript, make_agent, recorder, timeout, keep):
+def run(transcript, arguments, recorder):
     """Runs a transcript and prints the reason of a failure. Returns True if it passed."""
-    agent = make_agent(transcript)
+    agent = Agent(arguments.agent, transcript.settings)
     problem = None
     try:
-        TranscriptRun(transcript, agent, recorder, timeout).run()
+        TranscriptRun(transcript, agent, recorder, arguments.timeout).run()
     except (Mismatch, OSError) as mismatch:
         problem = str(mismatch)
     except KeyboardInterrupt:
@@ -757,7 +723,7 @@ def run(transcript, make_agent, recorder, timeout, keep):
         log = agent.log_tail()
         if log:
             print("  end of the agent's log:\n    " + log.replace("\n", "\n    "))
-    if keep:
+    if arguments.keep:
         print(f"{transcript.name}: {agent.directory}")
     else:
         agent.remove()
@@ -767,13 +733,10 @@ def run(transcript, make_agent, recorder, timeout, keep):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--agent", metavar="LARDERD", help="start this executable for each transcript")
-    how.add_argument("--socket", metavar="PATH", help="connect to the agent on this socket")
-    how.add_argument("--parse-only", action="store_true", help="only check the syntax of the transcripts")
+    parser.add_argument("--agent", metavar="LARDERD", required=True, help="start this executable for each transcript")
     parser.add_argument("--record", metavar="FILE", default=os.environ.get("LARDER_RECORD"), help="append all lines to FILE")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30, help="maximum wait for a line (default: %(default)s)")
-    parser.add_argument("--keep", action="store_true", help="keep the directories of the agents (with --agent)")
+    parser.add_argument("--keep", action="store_true", help="keep the directories of the agents")
     parser.add_argument("files", metavar="FILE", nargs="+")
     arguments = parser.parse_args()
     try:
@@ -781,27 +744,11 @@ def main():
     except (BadTranscript, OSError, UnicodeDecodeError) as problem:
         print(problem, file=sys.stderr)
         return 2
-    if arguments.parse_only:
-        print(f"{len(transcripts)} valid")
-        return 0
-
-    if arguments.agent:
-        skipped = [transcript.name for transcript in transcripts if transcript.needs_root and os.geteuid() != 0]
-        if skipped:
-            print("skipped, because they need root: " + ", ".join(skipped))
-        transcripts = [transcript for transcript in transcripts if transcript.name not in skipped]
-        make_agent = lambda transcript: Agent(arguments.agent, transcript.settings)
-    else:
-        skipped = [transcript.name for transcript in transcripts if transcript.needs_agent]
-        if skipped:
-            print("skipped, because they need --agent: " + ", ".join(skipped))
-        transcripts = [transcript for transcript in transcripts if not transcript.needs_agent]
-        make_agent = lambda transcript: RunningAgent(arguments.socket)
+    skipped = [transcript.name for transcript in transcripts if transcript.needs_root and os.geteuid() != 0]
+    if skipped:
+        print("skipped, because they need root: " + ", ".join(skipped))
     recorder = Recorder(arguments.record)
-    results = [
-        run(transcript, make_agent, recorder, arguments.timeout, arguments.keep and bool(arguments.agent))
-        for transcript in transcripts
-    ]
+    results = [run(transcript, arguments, recorder) for transcript in transcripts if transcript.name not in skipped]
     print(f"{results.count(True)} passed, {results.count(False)} failed")
     return 0 if all(results) else 1
 

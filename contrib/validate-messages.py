@@ -15,7 +15,7 @@ To keep recordings of many subscribers small, "same":"n" repeats the line of an 
 that are not UTF-8 have "base64" instead of "line". Entries without "connection" belong to one connection.
 
 Lines of the client may be invalid in any way, but the agent must reply to each invalid one with an error. Messages of the
-agent must match the schemas, without members that the schemas do not mention (unless --lenient). The agent must reply to
+agent must match the schemas, without members that the schemas do not mention. The agent must reply to
 each request exactly once, with no errors except those of the method, and follow the rules of subscriptions. Exit status:
 0 no problems, 1 problems, 2 invalid arguments.
 
@@ -46,12 +46,11 @@ COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown", "li
 class Schemas:
     """All schema files, combined into one schema, so that references need no network and no resolver."""
 
-    def __init__(self, strict):
+    def __init__(self):
         self.files = {}
         for path in sorted(SCHEMAS.rglob("*.json")):
             self.files[path.relative_to(SCHEMAS).as_posix()] = json.loads(path.read_text(encoding="utf-8"))
         self.definitions = {name: self._located(schema, name) for name, schema in self.files.items()}
-        self.strict = strict
         self.methods = {file["title"]: name for name, file in self.files.items() if name.startswith("methods/")}
         self.errors = {schema["properties"]["code"]["const"] for schema in self.files["error.json"]["$defs"].values()}
         self._validators = {}
@@ -98,7 +97,7 @@ class Schemas:
         """Returns a line for each violation of the schema."""
         key = (file, pointer, from_agent)
         if key not in self._validators:
-            definitions = self._closed(self.definitions) if from_agent and self.strict else self.definitions
+            definitions = self._closed(self.definitions) if from_agent else self.definitions
             schema = {"$ref": self._reference(file, pointer), "$defs": definitions}
             self._validators[key] = jsonschema.Draft202012Validator(schema)
         found = []
@@ -520,13 +519,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", action="store_true", help="check the schemas and their examples")
-    parser.add_argument("--lenient", action="store_true", help="accept members that the schemas do not mention")
     parser.add_argument("--line-bytes", type=int, default=DEFAULT_LINE_BYTES, help="the agent's limit for lines (default: %(default)s)")
     parser.add_argument("files", metavar="FILE", nargs="*")
     arguments = parser.parse_args()
     if not arguments.files and not arguments.schemas:
         parser.error("nothing to check")
-    schemas = Schemas(strict=not arguments.lenient)
+    schemas = Schemas()
     found = 0
     if arguments.schemas:
         for problem in schemas.self_check():

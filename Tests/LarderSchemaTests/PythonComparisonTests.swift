@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Comparison with Python", .needsPythonSchemas)
 struct PythonComparisonTests {
-    /// The number of random pairs of a schema and a value. contrib/fuzz/compare-schemas.sh sets the variable.
+    /// The number of random pairs of a schema and a value. contrib/fuzz/README.md sets the variable.
     private static let count =
         ProcessInfo.processInfo.environment["LARDER_SCHEMA_PAIRS"].flatMap { Int($0) } ?? 1_000
 

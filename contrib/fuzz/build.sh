@@ -95,7 +95,7 @@ parallel formats schema
 backup
 module Fuzzers \
   "LarderDigest LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer LarderCommand" \
-  contrib/fuzz/Sources/*.swift Tests/LarderJSONTests/Model.swift Tests/LarderJSONTests/Parsing/ReferenceParser.swift
+  contrib/fuzz/Sources/*.swift Tests/TestSupport/SeededGenerator.swift Tests/LarderJSONTests/{Model,Parsing/ReferenceParser}.swift
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then

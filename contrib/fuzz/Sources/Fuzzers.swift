@@ -43,21 +43,14 @@ func require(_ condition: @autoclosure () throws -> Bool, _ failure: @autoclosur
     if try !condition() { fatalError(failure()) }
 }
 
-/// A generator of random numbers (SplitMix64), seeded with the input so that runs can be repeated.
-struct SeededGenerator {
-    private var state: UInt64
-
+// `SeededGenerator` is that of the tests.
+extension SeededGenerator {
+    /// A generator whose seed is a hash of the input, so that runs can be repeated.
     init(_ bytes: UnsafeRawBufferPointer) {
-        state = bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
+        self.init(seed: bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 })
     }
 
-    mutating func next(below bound: Int) -> Int {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Int((mixed ^ (mixed >> 31)) % UInt64(max(bound, 1)))
-    }
+    mutating func next(below bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 }
 
 /// Splits the bytes in three ways: not at all, into single bytes, and into pieces of random length. Each piece is a
