@@ -8,14 +8,12 @@ zeros, as after the loss of a sector.
 """
 
 import concurrent.futures
-import pathlib
 import random
 import shutil
 import sys
-import tempfile
 
 import larder_agent
-from known_state import KnownState, NAMESPACES, Origin, Witness, image_problem, keep_epoch, settings
+from known_state import NAMESPACES, Origin, Witness, image_problem, known_states, settings
 
 
 class Outcome:
@@ -73,11 +71,8 @@ def write(path, data):
 
 def attempt(known, larderd, origin, damage, file, seed):
     """Copies a state, damages a file of the copy, and checks an agent on it. Returns an Outcome."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-damage."))
+    directory = known.copy("larder-damage.")
     try:
-        for part in ("state", "cache"):
-            shutil.copytree(known.directory / part, directory / part)
-        keep_epoch(directory)
         description = damage(random.Random(seed), directory / file)
         outcome = check(known, larderd, origin, directory)
         outcome.detail = f"{file}: {description}: {outcome.detail}"
@@ -88,22 +83,17 @@ def attempt(known, larderd, origin, damage, file, seed):
 
 def check(known, larderd, origin, directory):
     """Starts an agent on a directory and compares what it serves with the known state. Returns an Outcome."""
-    feed = known.directory / "feed.json"
-    agent = larder_agent.Agent(
-        larderd, settings=settings(known.directory), directory=directory)
+    agent = larder_agent.Agent(larderd, settings=settings(known.directory), directory=directory)
     witness = Witness()
     # Snapshots that an agent has served from the original state remain valid. Those that it serves from this damaged copy
     # are valid for this copy only.
     witness.seen, witness.newest = dict(known.witness.seen), known.witness.newest
     witness.known, witness.parts = known.witness.known, known.witness.parts
-    assert feed.exists()
     try:
         agent.start()
     except larder_agent.Died:
-        if agent.crashed() or agent.process.returncode < 0:
-            return Outcome("lost", f"the agent crashed:\n{agent.log_tail()}")
-        reasons = [line for line in agent.log_text().splitlines() if line.startswith("larderd: ")]
-        return Outcome("refused", reasons[-1]) if reasons else Outcome("lost", "the agent refused to start without a reason")
+        reason = agent.refusal()
+        return Outcome("refused", reason) if reason else Outcome("lost", f"it ended without a reason:\n{agent.log_tail()}")
     except TimeoutError as problem:
         return Outcome("lost", str(problem))
     try:
@@ -151,8 +141,7 @@ def check_history(client, namespace, witness):
 def run(name, damage, count, options, origin, generator):
     if count == 0:
         return
-    states = [KnownState(options.larderd, origin, is_killed) for is_killed in (False, True)]
-    try:
+    with known_states(options.larderd, origin) as states:
         jobs = []
         for index in range(count):
             known = states[index % 2]
@@ -161,9 +150,6 @@ def run(name, damage, count, options, origin, generator):
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
             outcomes = list(pool.map(
                 lambda job: attempt(job[0], options.larderd, origin, damage, job[1], job[2]), jobs))
-    finally:
-        for known in states:
-            shutil.rmtree(known.directory, ignore_errors=True)
     kinds = [outcome.kind for outcome in outcomes]
     lost = [outcome for outcome in outcomes if outcome.kind == "lost"]
     for outcome in lost[:10]:

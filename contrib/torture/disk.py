@@ -138,10 +138,9 @@ class Trial:
         try:
             self.agent.start()
         except larder_agent.Died:
-            reasons = [line for line in self.agent.log_text().splitlines() if line.startswith("larderd: ")]
-            status = self.agent.process.returncode
-            if self.agent.crashed() or status != 1 or not reasons or not may_be_refused:
-                self.problems.append(f"{when}: the agent does not start: status {status}, {reasons}")
+            reason = self.agent.refusal()
+            if not reason or not may_be_refused:
+                self.problems.append(f"{when}: the agent does not start: status {self.agent.process.returncode}, {reason}")
             self.refused += 1
             return False
         self.check_values(when)

@@ -3,9 +3,11 @@
 syscalls.py and damage.py cause faults, and then compare what an agent serves with the known content.
 """
 
+import contextlib
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -147,12 +149,6 @@ class Witness:
                         self.problems.append(f"{namespace}: {name} is {canonical(value)}, which was never acknowledged")
 
 
-def keep_epoch(directory):
-    """Lets a copied state keep its epoch. Removes the identity of the directory, with which the agent detects copies."""
-    epoch = directory / "state" / "epoch"
-    epoch.write_text(epoch.read_text().splitlines()[0] + "\n")
-
-
 def canonical(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
@@ -205,3 +201,26 @@ class KnownState:
                 agent.stop()
         finally:
             agent.kill()
+
+    def copy(self, prefix):
+        """Returns a new directory with a copy of state and cache, which has the same epoch.
+
+        The copy lacks the identity of the directory, with which the agent detects copies.
+        """
+        directory = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+        for part in ("state", "cache"):
+            shutil.copytree(self.directory / part, directory / part)
+        epoch = directory / "state" / "epoch"
+        epoch.write_text(epoch.read_text().splitlines()[0] + "\n")
+        return directory
+
+
+@contextlib.contextmanager
+def known_states(larderd, origin):
+    """The state of an agent that was stopped, and that of one that was killed. Both are removed at the end."""
+    states = [KnownState(larderd, origin, is_killed) for is_killed in (False, True)]
+    try:
+        yield states
+    finally:
+        for known in states:
+            shutil.rmtree(known.directory, ignore_errors=True)

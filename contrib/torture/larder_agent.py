@@ -169,6 +169,11 @@ class Agent(AgentProcess):
         text = self.log_text()
         return any(word in text for word in ("Fatal error", "*** Signal", "Program crashed", "AddressSanitizer"))
 
+    def refusal(self):
+        """Returns the reason that the agent printed when it refused to start, or None if it crashed or printed none."""
+        reasons = [line for line in self.log_text().splitlines() if line.startswith("larderd: ")]
+        return None if self.crashed() or self.process.returncode != 1 or not reasons else reasons[-1]
+
     def memory(self):
         """Returns the memory usage of the agent."""
         return memory(self.pid)

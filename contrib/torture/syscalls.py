@@ -14,7 +14,6 @@ import collections
 import concurrent.futures
 import errno
 import json
-import pathlib
 import random
 import re
 import shutil
@@ -24,7 +23,7 @@ import tempfile
 
 import larder_agent
 from known_state import (
-    KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, keep_epoch, settings)
+    KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, known_states, settings)
 
 SHORT = "half"  # instead of an error: a write(2) that writes half of its data
 READING = ("EIO", "EINTR")
@@ -54,10 +53,7 @@ class Run:
 
     def __init__(self, known, larderd, origin, library, fault=None, is_killed=False, strace=()):
         self.known, self.origin, self.fault, self.is_killed = known, origin, fault, is_killed
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-calls."))
-        for part in ("state", "cache"):
-            shutil.copytree(known.directory / part, self.directory / part)
-        keep_epoch(self.directory)
+        self.directory = known.copy("larder-calls.")
         self.calls, self.traces = self.directory / "calls", self.directory / "strace"
         number = 0 if fault is None or fault.error == SHORT else getattr(errno, fault.error)
         environment = {
@@ -107,11 +103,11 @@ class Run:
         return self
 
     def record_refusal(self):
-        reasons = [line for line in self.agent.log_text().splitlines() if line.startswith("larderd: ")]
-        if self.agent.crashed() or self.agent.process.returncode != 1 or not reasons:
-            self.problems.append(f"it exited during startup with status {self.agent.process.returncode}: {reasons or 'no reason'}")
+        reason = self.agent.refusal()
+        if not reason:
+            self.problems.append(f"it exited during startup with status {self.agent.process.returncode} and no reason")
         self.outcome = "refused"
-        self.failures.append(f"start: {(reasons or [''])[-1]}")
+        self.failures.append(f"start: {reason}")
 
     def end(self):
         if self.is_killed:
@@ -241,8 +237,7 @@ class Run:
 
 
 def each_call(options, origin, library, generator):
-    states = [KnownState(options.larderd, origin, is_killed) for is_killed in (False, True)]
-    try:
+    with known_states(options.larderd, origin) as states:
         counts = collections.Counter()
         for known in states:
             run = Run(known, options.larderd, origin, library).run()
@@ -270,13 +265,10 @@ def each_call(options, origin, library, generator):
 
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
             results = list(pool.map(attempt, enumerate(faults)))
-    finally:
-        for known in states:
-            shutil.rmtree(known.directory, ignore_errors=True)
-    judge("calls on state and cache that fail once", options, results)
+    judge(options, results)
 
 
-def judge(name, options, results):
+def judge(options, results):
     reached = [result for result in results if result.was_reached]
     lost = [result for result in results if result.problems]
     for result in lost[:12]:
@@ -292,7 +284,7 @@ def judge(name, options, results):
     for (kind, error), (survived, failed) in sorted(table.items()):
         print(f"  {kind:9} {error:7} {survived + failed:5} attempts, {survived} survived, {failed} lost")
     larder_agent.report(
-        name, len(reached), sum(not result.problems for result in reached), lost=len(lost),
+        "calls on state and cache that fail once", len(reached), sum(not result.problems for result in reached), lost=len(lost),
         note=f"{reported} reported to a client or in the log; {outcomes['refused']} refused starts; "
              f"{outcomes['served without images']} runs without an image cache")
 
