@@ -90,6 +90,17 @@ class Connection:
         """Sends a request and returns its result. Raises AgentError for an error response."""
         return self.result(self.request(method, **params))
 
+    def put_image(self, url, content, **params):
+        """Stores bytes as the image of a URL. Returns the result of image.put."""
+        self.last_id += 1
+        params |= {"url": url, "descriptor": True}
+        line = json.dumps({"id": self.last_id, "method": "image.put", "params": params}).encode() + b"\n"
+        with os.fdopen(os.memfd_create("image"), "wb", buffering=0) as file:
+            file.write(content)
+            sent = socket.send_fds(self.socket, [line], [file.fileno()])
+        self.socket.sendall(line[sent:])
+        return self.result(self.last_id)
+
     def result(self, id):
         """Waits for the reply to a request and returns its result. Raises AgentError for an error response."""
         while id not in self.replies:
