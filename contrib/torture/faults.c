@@ -118,6 +118,8 @@ static int failsIn(const char *kind, int directory, const char *path) {
     return result;
 }
 
+// On 64-bit machines, the functions with large offsets are the same as those without.
+#define ALIAS(name, same) __asm__(".globl " #name "\n.set " #name ", " #same);
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define FAIL_IF(condition, result) \
     if (condition) {               \
@@ -139,21 +141,13 @@ int open(const char *path, int flags, ...) {
     FAIL_IF(failsIn("open", AT_FDCWD, path), -1)
     return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
-int open64(const char *path, int flags, ...) {
-    MODE
-    FAIL_IF(failsIn("open", AT_FDCWD, path), -1)
-    return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
+ALIAS(open64, open)
 int openat(int directory, const char *path, int flags, ...) {
     MODE
     FAIL_IF(failsIn("open", directory, path), -1)
     return syscall(SYS_openat, directory, path, flags, mode);
 }
-int openat64(int directory, const char *path, int flags, ...) {
-    MODE
-    FAIL_IF(failsIn("open", directory, path), -1)
-    return syscall(SYS_openat, directory, path, flags, mode);
-}
+ALIAS(openat64, openat)
 DIR *opendir(const char *path) {
     FAIL_IF(failsIn("open", AT_FDCWD, path), NULL)
     return REAL(opendir)(path);
@@ -168,26 +162,17 @@ ssize_t pread(int file, void *buffer, size_t count, off_t offset) {
     FAIL_IF(failsOn("read", file), -1)
     return REAL(pread)(file, buffer, count, offset);
 }
-ssize_t pread64(int file, void *buffer, size_t count, off64_t offset) {
-    FAIL_IF(failsOn("read", file), -1)
-    return REAL(pread64)(file, buffer, count, offset);
-}
+ALIAS(pread64, pread)
 struct dirent *readdir(DIR *directory) {
     FAIL_IF(failsOn("list", dirfd(directory)), NULL)
     return REAL(readdir)(directory);
 }
-struct dirent64 *readdir64(DIR *directory) {
-    FAIL_IF(failsOn("list", dirfd(directory)), NULL)
-    return REAL(readdir64)(directory);
-}
+ALIAS(readdir64, readdir)
 int fstat(int file, struct stat *status) {
     FAIL_IF(failsOn("stat", file), -1)
     return REAL(fstat)(file, status);
 }
-int fstat64(int file, struct stat64 *status) {
-    FAIL_IF(failsOn("stat", file), -1)
-    return REAL(fstat64)(file, status);
-}
+ALIAS(fstat64, fstat)
 
 // MARK: write
 static int isShort(int fails) { return fails && failure == 0; }
@@ -201,11 +186,7 @@ ssize_t pwrite(int file, const void *buffer, size_t count, off_t offset) {
     FAIL_IF(fails && !isShort(fails), -1)
     return REAL(pwrite)(file, buffer, isShort(fails) ? (count + 1) / 2 : count, offset);
 }
-ssize_t pwrite64(int file, const void *buffer, size_t count, off64_t offset) {
-    int fails = failsOn("write", file);
-    FAIL_IF(fails && !isShort(fails), -1)
-    return REAL(pwrite64)(file, buffer, isShort(fails) ? (count + 1) / 2 : count, offset);
-}
+ALIAS(pwrite64, pwrite)
 ssize_t writev(int file, const struct iovec *vector, int count) {
     FAIL_IF(failsOn("write", file), -1)
     return REAL(writev)(file, vector, count);
@@ -226,24 +207,16 @@ int ftruncate(int file, off_t size) {
     FAIL_IF(failsOn("truncate", file), -1)
     return REAL(ftruncate)(file, size);
 }
-int ftruncate64(int file, off64_t size) {
-    FAIL_IF(failsOn("truncate", file), -1)
-    return REAL(ftruncate64)(file, size);
-}
+ALIAS(ftruncate64, ftruncate)
 int posix_fallocate(int file, off_t offset, off_t size) {
     return failsOn("allocate", file) ? failure : REAL(posix_fallocate)(file, offset, size);
 }
-int posix_fallocate64(int file, off64_t offset, off64_t size) {
-    return failsOn("allocate", file) ? failure : REAL(posix_fallocate64)(file, offset, size);
-}
+ALIAS(posix_fallocate64, posix_fallocate)
 int fallocate(int file, int mode, off_t offset, off_t size) {
     FAIL_IF(failsOn("allocate", file), -1)
     return REAL(fallocate)(file, mode, offset, size);
 }
-int fallocate64(int file, int mode, off64_t offset, off64_t size) {
-    FAIL_IF(failsOn("allocate", file), -1)
-    return REAL(fallocate64)(file, mode, offset, size);
-}
+ALIAS(fallocate64, fallocate)
 
 // MARK: names
 int rename(const char *path, const char *to) {
