@@ -6,9 +6,8 @@
 #   contrib/fuzz/run.sh json requests        run only these fuzzers
 #   contrib/fuzz/run.sh --keep DIRECTORY ... keep the corpus in DIRECTORY, and start from it in the next run
 #
-# Prints for each fuzzer the number of runs and of code edges reached, and then rows in the format of contrib/torture.sh:
-# torture, test, attempts, survived, lost. An input that fails is saved in .build-fuzz/found; `.build-fuzz/NAME FILE` repeats
-# it. Exits with status 1 if there was a failure.
+# Prints for each fuzzer the number of runs and of code edges reached. An input that fails is saved in .build-fuzz/found;
+# `.build-fuzz/NAME FILE` repeats it. Exits with status 1 if there was a failure.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -57,18 +56,13 @@ done
 wait
 
 lost=0
-report=
 for name in "${names[@]}"; do
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log")
   edges=$(grep -oE 'cov: [0-9]+' "$work/$name.log" | tail -n 1 | cut -d' ' -f2)
   printf '%-10s %10s runs, %6s edges\n' "$name" "${runs:-0}" "${edges:-0}"
-  failed=0
   if [ "$(cat "$work/$name.status")" -ne 0 ]; then
-    failed=1
     lost=1
     grep -E 'Fatal error|ERROR: |SUMMARY|Test unit written|Base64' "$work/$name.log" >&2 || tail -n 20 "$work/$name.log" >&2
   fi
-  report+=$(printf 'torture\tfuzz %s\t%s\t%s\t%s' "$name" "${runs:-0}" "$((${runs:-0} - failed))" "$failed")$'\n'
 done
-printf '%s' "$report"
 exit "$lost"

@@ -149,14 +149,19 @@ class Agent(AgentProcess):
 # The functions below prepare an agent for one operation. They return the function to measure, the number of times that it
 # performs the operation (about `scale`), and the clients to close afterwards.
 
-def get(agent, scale):
-    client, line = Client(agent.socket), request("config.get", path="search.limit")
+def same_line(agent, line, times, each=1):
+    """Sends the same line `times` times. Each performs the operation `each` times."""
+    client = Client(agent.socket)
     client.exchange(line)
 
     def run():
-        for _ in range(scale):
+        for _ in range(times):
             client.exchange(line)
-    return run, scale, [client]
+    return run, times * each, [client]
+
+
+def get(agent, scale):
+    return same_line(agent, request("config.get", path="search.limit"), scale)
 
 
 def get_pipelined(agent, scale):
@@ -177,28 +182,18 @@ def get_pipelined(agent, scale):
 
 def get_batch(agent, scale):
     """Gets sixteen values with one JSON-RPC batch."""
-    client = Client(agent.socket)
     line = b"[" + b",".join(request("config.get", 100 + number, path="search.limit") for number in range(16)) + b"]"
-    client.exchange(line)
-
-    def run():
-        for _ in range(scale // 16):
-            client.exchange(line)
-    return run, scale // 16 * 16, [client]
+    return same_line(agent, line, scale // 16, each=16)
 
 
 def image_hit(agent, scale):
     """Requests an image that is cached and fresh."""
-    client, line = Client(agent.socket), request("image.get", url=agent.origin.url)
-    client.exchange(line)
-
-    def run():
-        for _ in range(scale):
-            client.exchange(line)
-    reply = client.exchange(line)
+    line = request("image.get", url=agent.origin.url)
+    run, count, clients = same_line(agent, line, scale)
+    reply = clients[0].exchange(line)
     if agent.origin.requests != 1:
         raise RuntimeError(f"the image was not served from the cache: {reply[:300]}")
-    return run, scale, [client]
+    return run, count, clients
 
 
 def get_uncached(agent, scale):
