@@ -11,21 +11,19 @@ usage: contrib/bench-peers.sh [option ...]
                      get connect subtree publish durable etcd memory mapped images schemas
   --json FILE        also write the figures, and every report behind them, as JSON
   --check            exit with status 1 if a target is missed
-  --without-agent    measure only the peers and the floor, to see the limits of this machine
   --no-build         use the programs of the last build
   --larderd FILE     measure this program instead of building one
   --directory DIR    directory for the servers' files (default: /var/tmp); durable figures measure its disk
 EOF
 }
 
-only='' quick=false check=false build=true with_agent=true json='' larderd='' directory=/var/tmp
+only='' quick=false check=false build=true json='' larderd='' directory=/var/tmp
 while (($#)); do
     case $1 in
         --quick) quick=true ;;
         --only) only=${2:?--only needs a list of rows} && shift ;;
         --check) check=true ;;
         --no-build) build=false ;;
-        --without-agent) with_agent=false ;;
         --json) json=${2:?--json needs a file} && shift ;;
         --larderd) larderd=${2:?--larderd needs a file} && shift ;;
         --directory) directory=${2:?--directory needs a directory} && shift ;;
@@ -105,7 +103,7 @@ ulimit -n "$(ulimit -Hn)"
 
 if $build; then
     compile larder-bench
-    if $with_agent && [[ -z $larderd ]]; then compile larderd; fi
+    if [[ -z $larderd ]]; then compile larderd; fi
 fi
 binaries=$(swift build --package-path "$top" "${release_flags[@]}" --show-bin-path)
 bench=$binaries/larder-bench
@@ -128,9 +126,7 @@ if wants durable || wants etcd || wants memory; then
         --listen-peer-urls unix://peer.sock:1 --initial-advertise-peer-urls http://localhost:2380 \
         --initial-cluster default=http://localhost:2380
 fi
-agent=()
-if $with_agent; then
-    cat >"$work/agent/settings.json5" <<EOF
+cat >"$work/agent/settings.json5" <<EOF
 {
   socket: { path: "$work/larder.sock" },
   state: { directory: "$work/agent/state" },
@@ -142,10 +138,9 @@ if $with_agent; then
   },
 }
 EOF
-    agent=(--socket "$work/larder.sock")
-    larderd=$(realpath "${larderd:-$binaries/larderd}")
-    start larderd "$work/larder.sock" "$larderd" --settings "$work/agent/settings.json5"
-fi
+agent=(--socket "$work/larder.sock")
+larderd=$(realpath "${larderd:-$binaries/larderd}")
+start larderd "$work/larder.sock" "$larderd" --settings "$work/agent/settings.json5"
 
 both=("${agent[@]}" --redis-socket "$work/redis.sock" --floor-socket "$work/floor.sock")
 durable=("${agent[@]}" --redis-socket "$work/redis-durable.sock" --floor-socket "$work/floor-durable.sock")
@@ -201,17 +196,15 @@ if wants publish; then
         done
     done
 fi
-if $with_agent; then
-    if wants mapped; then measure mapped mapped "${agent[@]}" "${round[@]}"; fi
-    if wants images; then
-        "$top/contrib/test_origin.py" 1 1 >"$work/pixel.png"
-        # larderd is also the command line if it is started as larder.
-        ln -s "$larderd" "$work/larder"
-        image=https://images.invalid/pixel.png
-        "$work/larder" image put "$work/pixel.png" --url "$image" "${agent[@]}" >"$work/put.log" 2>&1 ||
-            { cat "$work/put.log" >&2 && fail "the agent rejected the image"; }
-        measure image image "${agent[@]}" --url "$image" "${round[@]}"
-    fi
+if wants mapped; then measure mapped mapped "${agent[@]}" "${round[@]}"; fi
+if wants images; then
+    "$top/contrib/test_origin.py" 1 1 >"$work/pixel.png"
+    # larderd is also the command line if it is started as larder.
+    ln -s "$larderd" "$work/larder"
+    image=https://images.invalid/pixel.png
+    "$work/larder" image put "$work/pixel.png" --url "$image" "${agent[@]}" >"$work/put.log" 2>&1 ||
+        { cat "$work/put.log" >&2 && fail "the agent rejected the image"; }
+    measure image image "${agent[@]}" --url "$image" "${round[@]}"
 fi
 
 if wants schemas; then

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import larder_client
 import test_origin
 
 SESSION = pathlib.Path(__file__).resolve().parent / "guides" / "agent-at-work.txt"
@@ -80,33 +81,22 @@ def record(session, programs):
         (directory / "bin").mkdir()
         for program in ("larderd", "larder"):  # under the name larder it is the command line
             (directory / "bin" / program).symlink_to(pathlib.Path(programs).resolve() / "larderd")
-        processes = []
+        origin, port = start_origin(directory)
+        daemon = agent(directory / "bin/larderd", directory, port)
+        environment = os.environ | {
+            "PATH": f"{directory}/bin:{os.environ['PATH']}", "LARDER_SOCKET": str(daemon.socket), "ORIGIN": str(origin.pid)}
         try:
-            port = start_origin(directory, processes)
-            environment = os.environ | {
-                "PATH": f"{directory}/bin:{os.environ['PATH']}",
-                "LARDER_SOCKET": f"{directory}/larder.sock",
-                "ORIGIN": str(processes[0].pid),
-            }
-            start_agent(directory, port, environment, processes)
+            with daemon.start() as connection:
+                connection.call("config.refresh", namespace="shop")
             return transcript(session, port, directory, environment)
         finally:
-            for process in reversed(processes):
-                process.terminate()
-                process.wait()
+            daemon.kill()
+            origin.terminate()
+            origin.wait()
 
 
-def wait_for(condition):
-    for _ in range(100):
-        try:
-            return condition()
-        except (OSError, subprocess.CalledProcessError, IndexError, ValueError):
-            time.sleep(0.1)
-    sys.exit("terminal-picture.py: the agent or the origin did not start")
-
-
-def start_origin(directory, processes):
-    """Starts an HTTP server on a free port, which logs its requests to access.log. Returns the port."""
+def start_origin(directory):
+    """Starts an HTTP server on a free port, which logs its requests to access.log. Returns the process and the port."""
     (directory / "www").mkdir()
     (directory / "www/shop.json").write_text('{"version": 1, "checkout": {"enabled": true}}\n')
     (directory / "www/logo.png").write_bytes(test_origin.png(8, 8))
@@ -114,25 +104,17 @@ def start_origin(directory, processes):
     # (RFC 9111, section 4.2.2).
     changed = time.time() - 864000
     os.utime(directory / "www/logo.png", (changed, changed))
-    started = directory / "started"
     serve = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", "www"]
-    with open(directory / "access.log", "wb") as log, open(started, "wb") as output:
-        processes.append(subprocess.Popen(serve, cwd=directory, stdout=output, stderr=log))
-    return wait_for(lambda: int(started.read_text().split(" port ")[1].split()[0].rstrip(".)")))
+    with open(directory / "access.log", "wb") as log:
+        process = subprocess.Popen(serve, cwd=directory, stdout=subprocess.PIPE, stderr=log, text=True)
+    return process, int(process.stdout.readline().split(" port ")[1].split()[0])
 
 
-def start_agent(directory, port, environment, processes):
-    """Starts an agent, and waits for the first document of its namespace "shop"."""
-    url = f"http://127.0.0.1:{port}/shop.json"
-    remote = f'remote: {{ http: {{ url: "{url}", intervalSeconds: 3600, firstFetchSplaySeconds: 0 }} }}'
-    (directory / "larder.json").write_text(
-        f'{{ images: {{ allowNetworks: ["127.0.0.0/8"] }}, namespaces: {{ shop: {{ {remote} }} }} }}\n'
-    )
-    command = ["larderd", "--settings", f"{directory}/larder.json", "--socket", f"{directory}/larder.sock"]
-    command += ["--state-directory", f"{directory}/state", "--cache-directory", f"{directory}/cache", "--log-level", "error"]
-    processes.append(subprocess.Popen(command, cwd=directory, env=environment))
-    check = ["larder", "refresh", "--namespace", "shop"]
-    wait_for(lambda: subprocess.run(check, env=environment, check=True, capture_output=True))
+def agent(program, directory, port):
+    """Returns an agent with a namespace "shop"."""
+    remote = {"http": {"url": f"http://127.0.0.1:{port}/shop.json", "intervalSeconds": 3600, "firstFetchSplaySeconds": 0}}
+    settings = {"images": {"allowNetworks": ["127.0.0.0/8"]}, "namespaces": {"shop": {"remote": remote}}}
+    return larder_client.AgentProcess(program, directory, settings, arguments=["--log-level", "error"])
 
 
 def transcript(session, port, directory, environment):

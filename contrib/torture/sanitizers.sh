@@ -3,7 +3,6 @@
 #
 #   contrib/torture/sanitizers.sh thread               data races
 #   contrib/torture/sanitizers.sh address              invalid memory accesses, and undefined behavior in C code
-#   contrib/torture/sanitizers.sh undefined            undefined behavior in C code
 #   contrib/torture/sanitizers.sh thread --filter ^LarderServerTests
 #
 # Each sanitizer has a separate build in .build-SANITIZER, which takes as long as the first build of the tests. The tests
@@ -15,7 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 case ${1:-} in
-  thread | address | undefined) sanitizer=$1; shift ;;
+  thread | address) sanitizer=$1; shift ;;
   *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 2 ;;
 esac
 contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev nettle-dev zlib1g-dev pkg-config socat nginx-light etcd-server openssl systemd \
@@ -51,7 +50,6 @@ case $sanitizer in
     export ASAN_OPTIONS="$symbolizer log_path=$work/report detect_leaks=0 print_stacktrace=1"
     export UBSAN_OPTIONS="$ASAN_OPTIONS"
     ;;
-  undefined) export UBSAN_OPTIONS="$symbolizer log_path=$work/report print_stacktrace=1" ;;
 esac
 filters=()
 if [ "$#" -eq 0 ]; then
