@@ -261,7 +261,7 @@ let package = Package(
         tests(
             "ConfigurationLarderTests",
             ["ConfigurationLarder", "LarderClientCore", "LarderJSON", "LarderSnapshotFile", configuration]),
-        tests("LarderBenchTests", ["larder-bench"]),
+        tests("LarderBenchTests", ["larder-bench", "LarderJSON"]),
         tests(
             "LarderdTests",
             ["larderd", "LarderConfig", "LarderProtocol", logging, nioCore, nioEmbedded]),

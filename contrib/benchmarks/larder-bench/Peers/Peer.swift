@@ -1,3 +1,5 @@
+import LarderJSON
+
 /// A server to measure. All servers are measured with the same code, and differ only in their requests and in the
 /// framing of replies.
 struct Peer: Sendable {
@@ -34,21 +36,14 @@ struct Peer: Sendable {
         }
     }
 
-    /// The request that sets `value` (letters and digits) at `path` in `namespace`. Redis and etcd set the key `path`.
-    func setRequest(path: String, namespace: String, value: String) -> [UInt8] {
-        switch kind {
+    /// The request that sets `value` at `path` in `namespace`. Redis and etcd set the key `path` to a string, which for
+    /// etcd must consist of letters and digits, or to the JSON text of another value.
+    func setRequest(path: String, namespace: String, value: JSONValue) -> [UInt8] {
+        let text = value.string ?? value.compactText
+        return switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, value: value)
-        case .redis: RedisRequest.command("SET", path, value)
-        case .etcd: EtcdRequest.put(key: path, value: value)
-        }
-    }
-
-    /// The request that sets a JSON value at `path` in `namespace`. Redis sets the key `path` to the JSON text.
-    func setRequest(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
-        switch kind {
-        case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
-        case .redis: RedisRequest.command("SET", path, String(decoding: json, as: UTF8.self))
-        case .etcd: preconditionFailure("JSON values are not supported for etcd")
+        case .redis: RedisRequest.command("SET", path, text)
+        case .etcd: EtcdRequest.put(key: path, value: text)
         }
     }
 
@@ -77,7 +72,7 @@ struct Peer: Sendable {
     {
         switch kind {
         case .larder, .floor:
-            (LarderRequest.set(path: path, namespace: namespace, value: value), 1)
+            (LarderRequest.set(path: path, namespace: namespace, value: .string(value)), 1)
         case .redis where durable:
             // Both in one write: Redis flushes the SET to disk before it sends the replies and messages of the same
             // event loop iteration.

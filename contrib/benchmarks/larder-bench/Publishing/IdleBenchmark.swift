@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import LarderJSON
 
 /// `larder-bench idle`: the memory of an idle server, and the memory that each subscriber adds.
 struct IdleBenchmark: ParsableCommand {

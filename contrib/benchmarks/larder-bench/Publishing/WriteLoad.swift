@@ -1,4 +1,5 @@
 import Glibc
+import LarderJSON
 
 /// Writers at one server. Each has its own connection and path, and sends a change when it has the reply to the
 /// previous one.
@@ -28,7 +29,7 @@ final class WriteLoad {
         for index in 0..<count {
             let path = "bench.writers.w\(index)"
             let request = MarkedRequest(valueBytes: 20) {
-                peer.setRequest(path: path, namespace: namespace, value: $0)
+                peer.setRequest(path: path, namespace: namespace, value: .string($0))
             }
             let connection = try Connection(to: peer, index: index)
             try loop.add(connection)

@@ -1,3 +1,5 @@
+import LarderJSON
+
 /// Requests for one value that are sent in one write, and the prefixes of correct replies.
 struct GetBatch {
     let peer: Peer
@@ -8,23 +10,14 @@ struct GetBatch {
     /// The process of the server; nil if the kernel does not report it.
     let serverProcess: Int32?
 
-    /// Sets the value at `path` to a number, and reads it once to learn the prefixes of the replies.
+    /// Sets the value at `path`, and reads it once to learn the prefixes of the replies.
     init(
-        peer: Peer, path: String = "search.limit", namespace: String = "default", depth: Int = 1
+        peer: Peer, path: String = "search.limit", namespace: String = "default", value: JSONValue = "22",
+        depth: Int = 1
     ) throws(BenchError) {
-        let value = "22"
         let control = try ControlConnection(to: peer)
         try control.request(peer.setRequest(path: path, namespace: namespace, value: value))
-        try self.init(control, of: peer, answering: value, depth: depth) { id in
-            peer.getRequest(path: path, namespace: namespace, id: id)
-        }
-    }
-
-    /// Sets the value at `path` to the JSON text `json`, and reads it once to learn the prefixes of the replies.
-    init(peer: Peer, path: String, namespace: String, json: [UInt8]) throws(BenchError) {
-        let control = try ControlConnection(to: peer)
-        try control.request(peer.setRequest(path: path, namespace: namespace, json: json))
-        try self.init(control, of: peer, answering: String(decoding: json, as: UTF8.self), depth: 1) { id in
+        try self.init(control, of: peer, answering: value.string ?? value.compactText, depth: depth) { id in
             peer.getRequest(path: path, namespace: namespace, id: id)
         }
     }

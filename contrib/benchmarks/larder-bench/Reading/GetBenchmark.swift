@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderJSON
 
 /// `larder-bench get`: the number of reads per second, and their latency.
 struct GetBenchmark: ParsableCommand {
@@ -40,18 +41,14 @@ struct GetBenchmark: ParsableCommand {
 
     mutating func run() throws {
         try OpenFileLimit.raise(toAtLeast: connections)
-        let subtree = subtreeBytes.map { SampleDocument.bytes(count: $0) }
+        let value = subtreeBytes.map { SampleDocument.value(bytes: $0) } ?? "22"
         let loads = try servers.peers.map { peer in
-            let batch =
-                if let subtree {
-                    try GetBatch(peer: peer, path: path, namespace: namespace, json: subtree)
-                } else {
-                    try GetBatch(peer: peer, path: path, namespace: namespace, depth: depth)
-                }
+            let batch = try GetBatch(peer: peer, path: path, namespace: namespace, value: value, depth: depth)
             return GetLoad(batch, connections: connections)
         }
+        let bytes = (value.string ?? value.compactText).utf8.count
         try timing.report(
-            "get", "\(connections) connections, depth \(depth), value of \(subtree?.count ?? 2) bytes", loads,
+            "get", "\(connections) connections, depth \(depth), value of \(bytes) bytes", loads,
             names: servers.names, operation: "request", comparesLatency: latency
         ) { try $0.round(seconds: $1) }
         .print(asJSON: servers.printsJSON)

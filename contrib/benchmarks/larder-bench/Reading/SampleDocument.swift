@@ -3,11 +3,11 @@ import LarderJSON
 /// A typical configuration: services with their endpoints, labels, and text with characters beyond ASCII. It is the same
 /// on every run.
 enum SampleDocument {
-    /// Returns compact JSON of at least `count` bytes.
-    static func bytes(count: Int) -> [UInt8] {
+    /// Returns an object whose compact JSON has at least `bytes` bytes.
+    static func value(bytes: Int) -> JSONValue {
         var services: [(String, JSONValue)] = []
         var size = 0
-        while size < count {
+        while size < bytes {
             let number = services.count
             let service: JSONValue = [
                 "enabled": .bool(number % 3 > 0), "timeoutMilliseconds": .int(number * 7919 % 30_000),
@@ -20,6 +20,6 @@ enum SampleDocument {
             services.append(("service-\(number)", service))
             size += service.compactBytes.count
         }
-        return JSONValue.object(services).compactBytes
+        return .object(services)
     }
 }
