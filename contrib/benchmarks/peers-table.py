@@ -184,7 +184,7 @@ def memory(reports):
 
 
 def mapped(reports):
-    yield from plain(reports, "reading without the socket", "a lookup in a mapped snapshot", "ns", "mapped", "nanosecondsPerLookup",
+    yield from plain(reports, "reading without the socket", "a lookup, mapped", "ns", "mapped", "nanosecondsPerLookup",
                      peer="dictionary", server="mapped")
 
 
