@@ -22,6 +22,19 @@ package struct JournalRecord: Sendable {
     var operations: [LayerOperation]
     /// Why the snapshot was published; empty if no snapshot was published for this record.
     package var causes: [ChangeCause] = []
+
+    package init(
+        sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [LayerOperation],
+        causes: [ChangeCause] = []
+    ) {
+        self.sequence = sequence
+        self.revision = revision
+        self.digest = digest
+        self.publishedAt = publishedAt
+        self.released = released
+        self.operations = operations
+        self.causes = causes
+    }
 }
 
 extension JournalRecord {
