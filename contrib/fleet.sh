@@ -12,9 +12,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 tests=Tests/LarderUpstreamTests/Fleet
-for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/{HTTPDate,RetryAfter}.swift \
+for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/HTTPDate.swift \
   Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
-  "$tests"/{Fleet,LongPollFleet,StreamFleet,FleetScenario}.swift; do
+  "$tests"/{Fleet,FleetCalendar,LongPollFleet,StreamFleet,FleetScenario}.swift; do
   grep -vE '^(internal |@testable )?import (TestSupport|Larder[A-Za-z]+)$' "$file" > "$work/$(basename "$file")"
 done
 cat > "$work/main.swift" <<'SWIFT'

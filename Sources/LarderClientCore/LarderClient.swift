@@ -1,5 +1,6 @@
 // `JSONValue`, the protocol's results (such as `ConfigStatus.Result`, `WireError`) and `MappedSnapshot` are part of
 // this library's interface. Re-exporting their modules lets clients use them with a single import.
+
 @_exported public import LarderJSON
 @_exported public import LarderProtocol
 @_exported public import LarderSnapshotFile
@@ -227,5 +228,90 @@ extension WireMethod {
         } catch {
             throw LarderClientError(.protocolViolation, "the result of \(name) is invalid: \(error.detail)")
         }
+    }
+}
+
+/// The `agent.*` methods: information about the agent itself. Available as ``LarderClient/agent``.
+///
+/// ```swift
+/// try await client.agent.ping()
+/// print(try await client.agent.info().version)
+/// ```
+///
+/// All methods throw ``LarderClientError``.
+public struct AgentClient: Sendable {
+    let client: LarderClient
+
+    /// Returns the agent's version, file locations and limits, and the user and rights of this process.
+    ///
+    /// ```swift
+    /// let info = try await client.agent.info()
+    /// print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
+    /// ```
+    public func info() async throws(LarderClientError) -> AgentInfo.Result {
+        try await client.call(AgentInfo.self, NoParameters())
+    }
+
+    /// Checks that the agent responds. Returns when its reply arrives.
+    ///
+    /// - Throws: `timeout` if there is no reply within ``LarderClient/Configuration/timeout``.
+    public func ping() async throws(LarderClientError) {
+        _ = try await client.call(AgentPing.self, NoParameters())
+    }
+
+    /// Returns counters since the agent started, such as requests, connections and refreshes, and current values, such
+    /// as resident memory.
+    ///
+    /// ```swift
+    /// print(try await client.agent.stats().traffic.connectionsOpen)
+    /// ```
+    ///
+    /// Needs the right `read` in at least one namespace.
+    public func stats() async throws(LarderClientError) -> AgentStats.Result {
+        try await client.call(AgentStats.self, NoParameters())
+    }
+
+    /// Returns the clients that are connected to the agent, in ascending order of ID, each with its process, its
+    /// traffic and the snapshots that it acknowledged.
+    ///
+    /// ```swift
+    /// for other in try await client.agent.clients() { print(other.command, other.requests) }
+    /// ```
+    ///
+    /// Needs the right `administer`.
+    public func clients() async throws(LarderClientError) -> [AgentClients.Client] {
+        try await client.call(AgentClients.self, NoParameters()).clients
+    }
+}
+
+extension JSONPath {
+    /// Parses a path that the caller of this library passed. Throws `invalidArgument` if it is malformed.
+    package init(argument: String) throws(LarderClientError) {
+        do {
+            try self.init(parsing: argument)
+        } catch {
+            throw LarderClientError(
+                .invalidArgument, "\"\(argument)\" is not a valid path: \(error.reason)",
+                advice: "write a path such as search.limit, or a JSON Pointer such as /search/limit")
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in milliseconds, rounded up so that a positive duration never becomes 0. Values outside the range
+    /// of `Int` are clamped.
+    package var milliseconds: Int {
+        let (seconds, attoseconds) = components
+        guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
+        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+
+    /// The duration in seconds, without the fraction. Values outside the range of `Int` are clamped.
+    package var wholeSeconds: Int { Int(clamping: components.seconds) }
+
+    /// The duration in seconds, with the fraction.
+    package var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 public import LarderProtocol
 
 /// The error type of this library.
@@ -89,5 +90,97 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// The reason of the error and, if there is one, the advice, in one line.
     public var description: String {
         advice.map { "\(reason); \($0)" } ?? reason
+    }
+}
+
+extension LarderClientError {
+    /// Explains why connect(2) failed, with specific advice for each cause. The errors are those of connect(2) and
+    /// unix(7).
+    static func unreachable(_ socket: String, errno code: Int32) -> Self {
+        let file = SocketFile(socket)
+        let (reason, advice): (String, String?)
+        switch code {
+        case ENOENT, ENOTDIR:
+            // The default socket is the system path only if the socket of the user's own agent does not exist.
+            // Therefore neither of the two sockets exists, and the message names both paths.
+            let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { " or \($0)" } : nil
+            reason = "there is no socket at \(socket)\(users ?? "")"
+            advice =
+                "start the agent (systemctl start larder.socket, or larderd as a user), "
+                + "or set \(LarderSocket.environmentVariable) to the path of its socket"
+        case EACCES, EPERM:
+            reason = "permission denied on \(socket)"
+            advice = file.permissionAdvice
+        case ECONNREFUSED where file.exists && !file.isSocket:
+            reason = "\(socket) is not a socket"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
+        case ECONNREFUSED where LarderSocket.isAbstract(socket):
+            reason = "no process listens on the abstract socket \(socket)"
+            advice =
+                "start the agent, or set \(LarderSocket.environmentVariable) to the path of its socket; to name a file, "
+                + "write ./\(socket)"
+        case ECONNREFUSED:
+            reason = "no process listens on \(socket): the agent that created it has stopped"
+            advice = "start the agent again (systemctl restart larder, or larderd as a user)"
+        case EAGAIN:
+            reason = "the agent at \(socket) does not accept connections fast enough: its queue is full"
+            advice = "retry; if the error persists, check the agent's log, because the agent may hang"
+        case EPROTOTYPE:
+            reason = "\(socket) is not a stream socket"
+            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
+        case ENAMETOOLONG:
+            reason = "the path of the socket is longer than 107 bytes, the limit of Linux: \(socket)"
+            advice = "use a shorter path, or a symbolic link to its directory"
+        default:
+            reason = "cannot connect to \(socket): \(String(cString: strerror(code)))"
+            advice = nil
+        }
+        return Self(.unreachable, reason, advice: advice, systemError: code)
+    }
+}
+
+/// The result of stat(2) for the file at a socket's path.
+private struct SocketFile {
+    private let status: stat?
+
+    init(_ path: String) {
+        var status = stat()
+        self.status = stat(path, &status) == 0 ? status : nil
+    }
+
+    var exists: Bool { status != nil }
+    var isSocket: Bool { status.map { $0.st_mode & S_IFMT == S_IFSOCK } ?? false }
+
+    /// Advice on how a user can get permission to connect. The advice never is to join the group root.
+    var permissionAdvice: String {
+        guard let status else { return "run as a user who can access the directory of the socket" }
+        if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {
+            return "add the user to group \(group), which may connect (usermod -aG \(group) USER), and log in again"
+        }
+        let owner = Self.name(ofUser: status.st_uid) ?? "user \(status.st_uid)"
+        return "only \(owner) may connect: run as \(owner), or set socket.group in the agent's settings"
+    }
+
+    /// Uses getgrgid_r(3), because getgrgid(3) returns static memory that other threads may overwrite.
+    private static func name(ofGroup id: gid_t) -> String? {
+        var entry = group()
+        var found: UnsafeMutablePointer<group>?
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            let error = getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &found)
+            guard error == 0, found != nil else { return nil }
+            return entry.gr_name.map { String(cString: $0) }
+        }
+    }
+
+    /// Uses getpwuid_r(3), because getpwuid(3) returns static memory that other threads may overwrite.
+    private static func name(ofUser id: uid_t) -> String? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            guard let texts = buffer.baseAddress else { return nil }
+            let error = getpwuid_r(id, &entry, texts, buffer.count, &found)
+            guard error == 0, found != nil else { return nil }
+            return entry.pw_name.map { String(cString: $0) }
+        }
     }
 }

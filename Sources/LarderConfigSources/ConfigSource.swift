@@ -97,3 +97,9 @@ package enum SourceAnswer: Sendable {
     /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)
 }
+
+/// The defaults of remote sources.
+package enum SourceDefaults {
+    /// The time over which hosts without a document spread their first requests.
+    package static let firstFetchWindow = Duration.seconds(2)
+}

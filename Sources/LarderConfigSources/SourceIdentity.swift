@@ -1,6 +1,7 @@
+package import LarderConfigModel
 import LarderDigest
 import LarderEncoding
-import LarderJSON
+package import LarderJSON
 
 /// Identifies what a source of the settings sends: validators, seen versions, holds and refusals are only valid for the
 /// source with the same identity. It is a digest of everything that selects the document, without credentials, so that
@@ -89,5 +90,48 @@ extension EtcdSourceSettings {
             identity.add(key)
         }
         return identity.text
+    }
+}
+
+/// Formats the URLs of sources for messages and the status.
+enum SourceURL {
+    /// Removes user information and the query from a URL, because they may contain secrets.
+    static func display(_ url: String) -> String {
+        var text = url[...]
+        if let query = text.firstIndex(where: { $0 == "?" || $0 == "#" }) { text = text[..<query] }
+        let parts = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2, let at = parts[2].lastIndex(of: "@") else { return String(text) }
+        let host = parts[2][parts[2].index(after: at)...]
+        return ([parts[0], parts[1], host] + parts[3...]).joined(separator: "/")
+    }
+}
+
+/// The file and line that define a value.
+package struct SourceLocation: Sendable, Hashable {
+    package var file: String
+    /// The line, from 1.
+    package var line: Int
+
+    /// Searches the files of a layer for the definition of the value at a path. Blocks on disk I/O.
+    ///
+    /// - Parameters:
+    ///   - location: the file or directory of the layer
+    ///   - effect: the known effect of the layer at the path. If the files now have another effect, they have changed.
+    ///     Nil for an unknown effect.
+    ///   - merge: builds the layer from the documents of the files
+    /// - Returns: the location in the last file that affects the path, because that file overrides the others. Nil if
+    ///   no file affects the path, or if the files cannot be read or have changed.
+    package static func find(
+        _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect?,
+        merge: ([JSONValue]) -> ComposedPatch
+    ) -> SourceLocation? {
+        guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
+            let documents = try? reading.documents(), effect == nil || merge(documents).effect(at: path) == effect
+        else { return nil }
+        for (file, document) in zip(reading.files, documents).reversed()
+        where document.effect(at: path) != .unchanged {
+            return SourceLocation(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
+        }
+        return nil
     }
 }

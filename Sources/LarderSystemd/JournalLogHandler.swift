@@ -1,3 +1,4 @@
+internal import CSystemd
 import Glibc
 internal import Logging
 
@@ -47,6 +48,78 @@ struct JournalOutput {
         case .warning: LOG_WARNING
         case .error: LOG_ERR
         case .critical: LOG_CRIT
+        }
+    }
+}
+
+/// The fields of one journal entry in the format of `sd_journal_sendv(3)`: "NAME=value", with arbitrary bytes in the
+/// value.
+struct JournalEntry {
+    /// All fields, concatenated.
+    private(set) var bytes: [UInt8] = []
+    /// The range of each field in ``bytes``.
+    private(set) var ranges: [Range<Int>] = []
+
+    init() {
+        bytes.reserveCapacity(512)
+        ranges.reserveCapacity(16)
+    }
+
+    /// Adds a field. The value can contain any bytes; a line break does not start another field.
+    mutating func add(_ name: String, _ value: String) {
+        let start = bytes.count
+        bytes.append(contentsOf: name.utf8)
+        bytes.append(UInt8(ascii: "="))
+        bytes.append(contentsOf: value.utf8)
+        ranges.append(start..<bytes.count)
+    }
+
+    /// Converts a metadata key to the name of a journal field. With the prefix `LARDER_`, `peerPID` becomes
+    /// `LARDER_PEER_PID`.
+    ///
+    /// A field name begins with a letter and has at most 64 characters: A to Z, 0 to 9 and underscores
+    /// (`systemd.journal-fields(7)`). Names that begin with an underscore are reserved for trusted fields of journald.
+    /// A character that is not allowed becomes an underscore, and an underscore is inserted at each word boundary in
+    /// camel case. Characters before the first letter are dropped, and a name is cut off after 64 characters. Nil if
+    /// the key is empty, or if neither the prefix nor the key has an ASCII letter.
+    static func fieldName(_ key: String, prefix: String) -> String? {
+        var name: [UInt8] = []
+        var previous: UInt8 = 0
+        for byte in (prefix + key).utf8 {
+            // Skips UTF-8 continuation bytes, so that a character outside ASCII becomes one underscore.
+            guard byte & 0b1100_0000 != 0b1000_0000 else { continue }
+            let isUpper = isBetween(byte, "A", "Z")
+            if isUpper, isBetween(previous, "a", "z") || isBetween(previous, "0", "9") {
+                name.append(UInt8(ascii: "_"))
+            }
+            if isUpper || isBetween(byte, "0", "9") {
+                name.append(byte)
+            } else if isBetween(byte, "a", "z") {
+                name.append(byte - 0x20)
+            } else {
+                name.append(UInt8(ascii: "_"))
+            }
+            previous = byte
+        }
+        let usable = name.drop { !isBetween($0, "A", "Z") }.prefix(64)
+        guard !key.isEmpty, !usable.isEmpty else { return nil }
+        return String(decoding: usable, as: UTF8.self)
+    }
+
+    private static func isBetween(_ byte: UInt8, _ low: Unicode.Scalar, _ high: Unicode.Scalar) -> Bool {
+        byte >= UInt8(ascii: low) && byte <= UInt8(ascii: high)
+    }
+
+    /// Sends the entry to journald. Blocks while the socket of journald is full.
+    ///
+    /// - Returns: 0 if the entry was sent or journald has no socket; otherwise an error number (`errno(3)`)
+    func send() -> CInt {
+        bytes.withUnsafeBytes { buffer in
+            guard let base = buffer.baseAddress else { return EINVAL }
+            // sd_journal_sendv only reads the bytes, but iovec has no variant with a const pointer.
+            let start = UnsafeMutableRawPointer(mutating: base)
+            let vectors = ranges.map { iovec(iov_base: start + $0.lowerBound, iov_len: $0.count) }
+            return -sd_journal_sendv(vectors, CInt(clamping: vectors.count))
         }
     }
 }

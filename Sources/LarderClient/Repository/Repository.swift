@@ -343,3 +343,79 @@ where Model.ID: CustomStringConvertible & Sendable {
         return ModelChanges.merged(old, before: try encoded(current), after: new)
     }
 }
+
+extension ConfigClient {
+    /// Returns a mapped snapshot that is current, without a request if the client has one.
+    /// - Parameter known: the position of a change that the snapshot must contain; nil for none.
+    func localCopy(
+        of namespace: String, since known: SnapshotReceiver.Position? = nil
+    ) async throws(LarderClientError) -> MappedSnapshot {
+        do throws(LarderClientError) {
+            return try await snapshot(namespace: namespace, mapped: true, since: known)
+        } catch {
+            // A relayed connection cannot pass files. The document is then requested as JSON.
+            guard error.code == .protocolViolation else { throw error }
+            return try await snapshot(namespace: namespace, mapped: false, since: known)
+        }
+    }
+}
+
+extension MappedSnapshot {
+    var position: SnapshotReceiver.Position { SnapshotReceiver.Position(revision: revision, epoch: epoch) }
+
+    /// Returns the object member at a path; nil for none.
+    func member(at path: JSONPath) throws(LarderClientError) -> JSONValue? {
+        guard let text = bytes(at: path.pointer) else { return nil }
+        do throws(JSONError) {
+            return try JSONValue(parsing: text)
+        } catch {
+            throw LarderClientError(.protocolViolation, "the snapshot file is damaged: \(error)")
+        }
+    }
+}
+
+extension Repository {
+    /// A stream of the models of a repository; see ``Repository/changes``.
+    public struct Changes: AsyncSequence, Sendable {
+        /// All models, in the order of the document.
+        public typealias Element = [Model]
+        /// The error that ends the stream.
+        public typealias Failure = LarderClientError
+
+        let repository: Repository
+
+        /// Starts an iteration. It subscribes when the first models are requested.
+        public func makeAsyncIterator() -> AsyncIterator {
+            AsyncIterator(repository, repository.snapshots.makeAsyncIterator())
+        }
+
+        /// An iteration over the models.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            private let repository: Repository
+            private var snapshots: LarderSnapshots.AsyncIterator
+            /// The collection that was delivered last; nil before the first one.
+            private var delivered: JSONValue?
+
+            init(_ repository: Repository, _ snapshots: LarderSnapshots.AsyncIterator) {
+                self.repository = repository
+                self.snapshots = snapshots
+            }
+
+            /// Waits for the next models. Returns nil once the task is cancelled.
+            /// - Throws: `decodingFailed` if the models cannot be decoded; the next call then waits for other models.
+            ///   Also an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+            public mutating func next(
+                isolation actor: isolated (any Actor)? = #isolation
+            ) async throws(LarderClientError) -> [Model]? {
+                while let snapshot = try await snapshots.next(isolation: actor) {
+                    let collection = snapshot.value ?? .emptyObject
+                    if collection == delivered { continue }
+                    delivered = collection
+                    return try repository.receive(
+                        collection, in: SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch))
+                }
+                return nil
+            }
+        }
+    }
+}

@@ -1,3 +1,5 @@
+import LarderJSON
+import LarderProtocol
 import NIOCore
 
 /// The calls of a connection, from their start until their replies, and the order in which their requests are written.
@@ -69,4 +71,78 @@ struct CallTable {
         }
         return Array(calls.values)
     }
+}
+
+/// How a call ended.
+enum CallOutcome: Sendable {
+    /// The result of the request.
+    case result(JSONValue)
+    /// An error that the agent returned or the client detected.
+    case failure(LarderClientError)
+    /// The connection ended before any byte of the request was written, so the call can be made on another connection.
+    case notSent
+}
+
+/// The work that the connection does for a call besides passing its reply to the caller.
+enum CallPurpose: Sendable {
+    /// No other work.
+    case answer
+    /// `config.subscribe`: pass the subsequent events to the receiver.
+    case subscription(any EventReceiver)
+    /// `image.get`: if the reply arrives after the call was abandoned, release the lease that the reply grants. Until
+    /// the reply, pass progress notifications to the closure, if any.
+    case lease((@Sendable (ImageGet.Progress) -> Void)?)
+    /// `image.prefetch`: until the reply, pass progress notifications to the closure.
+    case prefetch(@Sendable (ImageProgress) -> Void)
+}
+
+/// A call from its start until its reply. Used only on the connection's event loop.
+struct PendingCall {
+    /// The encoded request with its LF; nil once it is written.
+    var line: ByteBuffer?
+    /// The size of the request in bytes.
+    let byteCount: Int
+    let purpose: CallPurpose
+    /// Called with the outcome. Nil once the call is abandoned, although the agent's reply may then still arrive.
+    var caller: (@Sendable (CallOutcome) -> Void)?
+    /// Fires when the timeout of the call passes.
+    var timer: Scheduled<Void>?
+
+    /// Whether the request was written.
+    var isSent: Bool { line == nil }
+
+    var isAbandoned: Bool { caller == nil }
+
+    /// Passes the outcome to the caller and stops the timer.
+    func resume(_ outcome: CallOutcome) {
+        timer?.cancel()
+        caller?(outcome)
+    }
+}
+
+/// Receives the events of a subscription. Its methods are called on the event loop of the connection.
+protocol EventReceiver: Sendable {
+    /// Receives an event.
+    /// - Throws: `protocolViolation` if the event does not continue the previous ones. The caller must then close the
+    ///   connection.
+    func receive(_ event: ConfigEvent) throws(LarderClientError)
+
+    /// Called when the subscription has ended with an error.
+    func interrupt(_ error: LarderClientError)
+
+    /// Called when the agent has ended the subscription because the settings changed.
+    func withdraw()
+}
+
+/// A subscription at the agent. It ends when the last reference to this object is released.
+final class OpenSubscription: Sendable {
+    private let connection: Connection
+    private let number: Int
+
+    init(connection: Connection, number: Int) {
+        self.connection = connection
+        self.number = number
+    }
+
+    deinit { connection.unsubscribe(number) }
 }

@@ -1,7 +1,8 @@
+import CLinuxShims
 import Glibc
 import LarderJSON
 import LarderProtocol
-import NIOCore
+package import NIOCore
 import NIOPosix
 import Synchronization
 
@@ -139,4 +140,59 @@ extension LarderClientError {
     static let cancelled = Self(.cancelled, "the task was cancelled")
     static let closed = Self(
         .closed, "the client is closed", advice: "use it within withConnection(_:) or while run() runs")
+}
+
+/// How a client reaches its agent.
+package struct Transport: Sendable {
+    /// Calls a closure on an event loop after a time, unless it is cancelled first.
+    package typealias Schedule =
+        @Sendable (any EventLoop, TimeAmount, @escaping @Sendable () -> Void) -> Scheduled<Void>
+
+    /// Names the agent in error messages. For a Unix socket it is the path.
+    package let name: String
+    /// Connects. Returns a socket that does not block, which the caller owns.
+    package let open: @Sendable () throws(LarderSocket.ConnectError) -> CInt
+    /// Creates the handlers of a connection that are closer to the socket than the client's own handler.
+    package let handlers: @Sendable () -> [any ChannelHandler]
+    /// Measures the timeouts of calls.
+    package let schedule: Schedule
+
+    package init(
+        name: String, open: @escaping @Sendable () throws(LarderSocket.ConnectError) -> CInt,
+        handlers: @escaping @Sendable () -> [any ChannelHandler] = { [] },
+        schedule: @escaping Schedule = { $0.scheduleTask(in: $1, $2) }
+    ) {
+        (self.name, self.open, self.handlers, self.schedule) = (name, open, handlers, schedule)
+    }
+
+    /// Connects to a Unix socket.
+    /// - Parameter path: the path of the socket
+    static func unixSocket(_ path: String) -> Transport {
+        Transport(
+            name: path,
+            open: { () throws(LarderSocket.ConnectError) in try LarderSocket.connect(path, isBlocking: false) })
+    }
+}
+
+/// Runs blocking work on a separate thread. If a task did that work, it would block one of the few threads that run
+/// tasks, and could delay other tasks.
+package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })
+        let failure = larder_start_thread(
+            "blocking-work", 0,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().body()
+                return nil
+            }, box.toOpaque())
+        // If no thread can be created, the work runs in the calling task and blocks one of the threads that run tasks.
+        if failure != 0 { box.takeRetainedValue().body() }
+    }
+}
+
+private final class Work: Sendable {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import LarderClientCore
 import LarderJSON
 import LarderPlatform
@@ -51,5 +52,50 @@ struct DocumentValidation {
         if path.hasPrefix("/") { return path }
         guard let directory = Input.currentDirectory else { return "/" + path }
         return directory + "/" + path
+    }
+}
+
+/// The documents of a layer that consists of files.
+enum LayerFiles {
+    /// Returns the documents of a layer, from lowest to highest precedence, as if `document` were the content of one of
+    /// its files. A file of the same name is replaced.
+    /// - Parameters:
+    ///   - place: the directory of the layer, which need not exist. If it is a file, `document` replaces its content.
+    ///   - file: the name of the file; nil for a file with the highest precedence
+    /// - Throws: ``Failure`` if another file of the layer cannot be read or parsed
+    static func documents(
+        at place: String, with document: JSONValue, inFile file: String?
+    ) throws(Failure) -> [JSONValue] {
+        let own = file.map { Array($0.utf8) }
+        let others = try names(in: place).filter { $0 != own }
+        let index = own.flatMap { own in others.firstIndex(where: own.lexicographicallyPrecedes) } ?? others.endIndex
+        var documents: [JSONValue] = []
+        for name in others {
+            let path = place + "/" + String(decoding: name, as: UTF8.self)
+            let other = try LenientJSON.parse(Input.text(of: path), name: path)
+            guard other.kind == .object else {
+                throw Failure(.usage, "\(path) contains JSON of the type \(other.kind); correct it first")
+            }
+            documents.append(other)
+        }
+        documents.insert(document, at: index)
+        return documents
+    }
+
+    /// The names of the files in a directory, in byte order; none if there is no directory.
+    private static func names(in place: String) throws(Failure) -> [[UInt8]] {
+        let directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory < 0, errno == ENOENT || errno == ENOTDIR { return [] }
+        guard directory >= 0 else { throw Input.failure(place) }
+        do throws(Errno) {
+            return try DirectoryListing.names(closing: directory)
+                .filter { name in
+                    name.first != UInt8(ascii: ".")
+                        && [".json", ".json5"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
+                }
+                .sorted { $0.lexicographicallyPrecedes($1) }
+        } catch {
+            throw Failure(.failure, "cannot read \(place): \(error)")
+        }
     }
 }

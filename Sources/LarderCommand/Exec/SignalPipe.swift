@@ -1,7 +1,8 @@
+import ArgumentParser
 import CLinuxShims
+import Glibc
 import LarderEncoding
 import Synchronization
-import Glibc
 
 /// Delivers signals and notifications of other threads as bytes in a pipe, for which one thread can wait with poll(2).
 ///
@@ -65,5 +66,80 @@ final class SignalPipe: Sendable {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = read(ends.read, &bytes, bytes.count)
         return bytes.prefix(max(0, count)).map { $0 == Self.notification ? .notification : .signal(CInt($0)) }
+    }
+}
+
+/// A signal on the command line: `HUP`, `SIGHUP` or `1`.
+struct SignalName: ExpressibleByArgument, Equatable {
+    let number: CInt
+
+    private static let names: [(String, CInt)] = [
+        ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("USR1", SIGUSR1), ("USR2", SIGUSR2), ("ALRM", SIGALRM),
+        ("TERM", SIGTERM), ("CONT", SIGCONT), ("WINCH", SIGWINCH), ("KILL", SIGKILL),
+    ]
+
+    /// The names for shell completion.
+    static var completions: [String] { names.map { $0.0 } }
+
+    init?(argument: String) {
+        let name = argument.uppercased()
+        let bare = name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name
+        if let known = Self.names.first(where: { $0.0 == bare }) {
+            number = known.1
+        } else if let number = CInt(argument), (1...64).contains(number) {
+            self.number = number
+        } else {
+            return nil
+        }
+    }
+}
+
+/// The blocked and ignored signals of a process. They survive execve(2), so a program inherits them from its parent.
+///
+/// The libraries of this program change them: one ignores SIGPIPE, and the threads of the task pool block most signals.
+/// A started program gets the dispositions with which this process was started.
+struct SignalDispositions: @unchecked Sendable {
+    // `@unchecked Sendable`, because the compiler does not know that the C structure `sigset_t` is plain memory. It
+    // never changes.
+    private let mask: sigset_t
+    private let ignored: [CInt]
+
+    /// The dispositions with which this process was started. ``CommandEntry`` must access this before any other code
+    /// changes the dispositions.
+    static let inherited = SignalDispositions()
+
+    /// The highest signal number of Linux (signal(7)).
+    private static let last: CInt = 64
+
+    private init() {
+        var mask = sigset_t()
+        pthread_sigmask(SIG_SETMASK, nil, &mask)
+        self.mask = mask
+        ignored = (1...Self.last).filter { number in
+            var action = sigaction()
+            guard sigaction(number, nil, &action) == 0 else { return false }
+            return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+                == unsafeBitCast(SIG_IGN, to: Int.self)
+        }
+    }
+
+    /// Whether a signal was ignored when this process was started, for example SIGHUP under nohup(1).
+    func ignores(_ number: CInt) -> Bool { ignored.contains(number) }
+
+    /// Restores the dispositions for this thread and process, immediately before execve(2).
+    func restore() {
+        for number in 1...Self.last where !ignores(number) { signal(number, SIG_DFL) }
+        var mask = mask
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+    }
+
+    /// Calls `body` with the blocked signals, and with the signals that are not ignored.
+    func withSets<Result>(
+        _ body: (_ blocked: UnsafePointer<sigset_t>, _ defaults: UnsafePointer<sigset_t>) -> Result
+    ) -> Result {
+        var (blocked, defaults) = (mask, sigset_t())
+        sigemptyset(&defaults)
+        for number in 1...Self.last where !ignores(number) { sigaddset(&defaults, number) }
+        return body(&blocked, &defaults)
     }
 }

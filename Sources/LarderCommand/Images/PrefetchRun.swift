@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderJSON
 
 /// Prefetches the portions of a list in order, one at a time, and displays the progress.
 actor PrefetchRun {
@@ -118,5 +119,137 @@ actor PrefetchRun {
     private func show(done: Int, failed: Int, bytes: Int) async {
         tally = PrefetchTally(done: done, failed: failed, bytes: bytes, total: tally.total)
         await display.show(tally)
+    }
+}
+
+/// The result of a prefetch: the sums over all requests, and the refused lines or elements of the list.
+struct PrefetchReport {
+    /// The counts of images. `total` and `failed` include the refused lines or elements of the list; `failures`
+    /// contains only failures that the agent reported.
+    private(set) var result: ImagePrefetch.Result
+    /// The number of images that did not fail and were evicted before the end.
+    private(set) var evicted = 0
+    /// The number of images that did not fail and were not kept, although no image was evicted.
+    private(set) var unkept = 0
+    private let unit: PrefetchList.Unit
+    private let refusals: [PrefetchList.Refusal]
+
+    init(_ list: PrefetchList) {
+        unit = list.unit
+        refusals = list.refusals
+        let count = refusals.count
+        result = ImagePrefetch.Result(total: count, fetched: 0, held: 0, failed: count, bytes: 0, failures: [])
+    }
+
+    /// Adds the result of one request, which contained a portion of the images.
+    mutating func add(_ portion: ImagePrefetch.Result) {
+        result.total += portion.total
+        result.fetched += portion.fetched
+        result.held += portion.held
+        result.failed += portion.failed
+        result.bytes += portion.bytes
+        result.failures += portion.failures
+        result.failuresOmitted += portion.failuresOmitted
+    }
+
+    /// Adds the number of images that are not cached after the last request, including those that failed.
+    /// - Parameter hasEvictions: whether the agent may have evicted images during the prefetch.
+    mutating func add(uncached: Int, hasEvictions: Bool = true) {
+        let count = max(0, uncached - (result.failed - refusals.count))
+        (evicted, unkept) = hasEvictions ? (count, 0) : (0, count)
+    }
+
+    /// The failure with which the command ends; nil if all images are cached.
+    var failure: Failure? {
+        guard result.failed > 0 || evicted > 0 || unkept > 0 else { return nil }
+        let total = Human.count(result.total, "image", "images")
+        if unkept > 0 {
+            let failed = result.failed > 0 ? "\(result.failed) of \(total) failed, and " : ""
+            return Failure(
+                .failure,
+                "\(failed)\(unkept) of \(total) were not kept, because their origins forbid caching (Cache-Control: "
+                    + "no-store, or Vary: *), or because they were removed; allow caching at the origins, or shorten the list"
+            )
+        }
+        guard evicted > 0 else {
+            return Failure(isOnlyRoomMissing ? .noRoom : .failure, "\(result.failed) of \(total) failed")
+        }
+        let failed = result.failed > 0 ? "\(result.failed) of \(total) failed, and " : ""
+        return Failure(
+            isOnlyRoomMissing ? .noRoom : .failure,
+            "\(failed)\(evicted) of \(total) were evicted again, because the cache has no room for all; raise images.maximumBytes and images.maximumImages in the settings, free disk space, or shorten the list"
+        )
+    }
+
+    /// Whether no image failed for any reason other than missing space.
+    private var isOnlyRoomMissing: Bool {
+        refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .noRoom }
+    }
+
+    /// One line of JSON: the result as in the protocol, the numbers of evicted images as `evicted` and of others that are
+    /// not cached as `notKept`, and the refused lines or elements as `refused`.
+    var json: String {
+        let refused = refusals.map { refusal -> JSONValue in
+            .object([(unit.rawValue, .int(refusal.number)), ("detail", .string(refusal.reason))])
+        }
+        let members = JSONValue.building { result.write(to: &$0) }.members.map { $0 }
+        return JSONValue.object(
+            members + [("evicted", .int(evicted)), ("notKept", .int(unkept)), ("refused", .array(refused))]
+        ).compactText
+    }
+
+    /// The result for people: a line with the counts, and a line for each failure that the agent reported, without a
+    /// final line end. Failures with equal reasons are grouped: the lines of their images follow a line with the reason.
+    func text(milliseconds: Int) -> String {
+        var failed = "\(result.failed) failed"
+        if !refusals.isEmpty {
+            failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
+        }
+        var parts = [
+            "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.held) already cached", failed,
+        ]
+        if evicted > 0 { parts.append("\(evicted) evicted again") }
+        if unkept > 0 { parts.append("\(unkept) not kept") }
+        var lines = [
+            "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
+                + parts.joined(separator: ", ")
+        ]
+        for group in groups {
+            if group.count == 1 {
+                lines += group.map { "  \($0.url.printable)  \($0.error.description.printable)" }
+            } else {
+                lines += group.prefix(1).map { "  \(group.count) images: \(Self.reason($0.error).printable)" }
+                lines += group.map { "    \($0.url.printable)" }
+            }
+        }
+        if result.failuresOmitted > 0 { lines.append("  and \(result.failuresOmitted) more") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The failures with equal reasons, in the order of the first failure of each group.
+    private var groups: [[ImagePrefetch.Failure]] {
+        var groups: [[ImagePrefetch.Failure]] = []
+        var places: [[UInt8]: Int] = [:]
+        for failure in result.failures {
+            // The numbers of bytes in the details of missing space differ between images.
+            let isRoomMissing = failure.error.code == .noRoom
+            let key = Array((isRoomMissing ? failure.error.code.name : Self.reason(failure.error)).utf8)
+            if let place = places[key] {
+                groups[place].append(failure)
+            } else {
+                places[key] = groups.count
+                groups.append([failure])
+            }
+        }
+        return groups
+    }
+
+    /// The text of an error without the URL at the start of its detail.
+    private static func reason(_ error: WireError) -> String {
+        let words = error.detail.split(separator: " ", maxSplits: 1)
+        guard words.count == 2, words[0].hasPrefix("http://") || words[0].hasPrefix("https://") else {
+            return error.description
+        }
+        return "\(error.code.message): \(words[1])"
     }
 }

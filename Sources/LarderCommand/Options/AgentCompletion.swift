@@ -1,7 +1,9 @@
 import ArgumentParser
+import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 
 extension CompletionKind {
     /// Completes a path with the member names in the schema and in the current configuration.
@@ -166,5 +168,147 @@ extension String {
     /// the script for zsh, a colon separates a candidate from its description.
     var isCandidate: Bool {
         shellWord == self && !hasPrefix("-") && !contains(":")
+    }
+}
+
+/// A command line of a shell, up to the word that is completed.
+struct CompletionLine {
+    /// The words between the program and the completed word, without quotes.
+    let words: [String]
+    /// The completed word up to the cursor, without quotes.
+    let typed: String
+
+    /// - Parameters:
+    ///   - words: all words of the line as they were typed, including the program
+    ///   - index: the index of the completed word
+    ///   - prefix: the last word up to the cursor
+    init(_ words: [String], _ index: Int, _ prefix: String) {
+        let isBeforeLast = index >= 0 && index < words.count - 1
+        typed = Self.unquoted(isBeforeLast ? words[index] : prefix)
+        self.words = Self.joined(words.prefix(max(index, 0)).dropFirst().map { Self.unquoted($0) })
+    }
+
+    /// The options that all verbs have; nil if they are invalid. The last word may be an option whose value is being
+    /// completed.
+    var options: CompletionOptions? {
+        get async {
+            for words in [words, Array(words.dropLast())] {
+                if let options = try? await CompletionOptions.asyncParse(words) { return options }
+            }
+            return nil
+        }
+    }
+
+    /// The line as `larder set`, with any value; nil if it is another command or invalid.
+    var setCommand: SetCommand? {
+        get async {
+            try? await Larder.asyncParseAsRoot(Arguments.normalized(words + ["0"])) as? SetCommand
+        }
+    }
+
+    /// Joins `--socket`, `=` and `/path`: bash splits words at `=`.
+    private static func joined(_ words: [String]) -> [String] {
+        var joined: [String] = []
+        var joinsNext = false
+        for word in words {
+            let joinsThis = word == "=" && joined.last?.hasPrefix("--") == true
+            if joinsThis || joinsNext {
+                joined[joined.count - 1] += word
+            } else {
+                joined.append(word)
+            }
+            joinsNext = joinsThis
+        }
+        return joined
+    }
+
+    /// Removes quotes and backslashes from a shell word. The last quote may be open.
+    private static func unquoted(_ word: String) -> String {
+        var text = ""
+        var quote: Character?
+        var isEscaped = false
+        for character in word {
+            if isEscaped {
+                text.append(character)
+                isEscaped = false
+            } else if character == "\\", quote != "'" {
+                isEscaped = true
+            } else if character == quote {
+                quote = nil
+            } else if quote == nil, character == "'" || character == "\"" {
+                quote = character
+            } else {
+                text.append(character)
+            }
+        }
+        return text
+    }
+}
+
+/// The options of an incomplete command line that select the agent and the namespace. It is a command, because only the
+/// options of an asynchronous command can have asynchronous completions.
+struct CompletionOptions: AsyncParsableCommand {
+    @OptionGroup var namespace: NamespaceOption
+    @OptionGroup var connection: ConnectionOptions
+
+    @Argument(parsing: .allUnrecognized)
+    var others: [String] = []
+
+    /// Whether the command changes the whole document, so that it has no path.
+    var isAll: Bool { others.contains("--all") }
+}
+
+extension CompletionKind {
+    /// Completes a program after `--` or `--exec`, and file names as its arguments.
+    static var program: CompletionKind {
+        .custom { words, index, prefix in ProgramCompletion.candidates(CompletionLine(words, index, prefix)) }
+    }
+
+    /// Completes the name of a user.
+    static var user: CompletionKind { .shellCommand("getent passwd | cut -d: -f1") }
+}
+
+/// The candidates for the command of `larder exec` and of `larder image get --exec`.
+enum ProgramCompletion {
+    static func candidates(_ line: CompletionLine) -> [String] {
+        guard var start = line.words.firstIndex(where: { $0 == "--" || $0 == "--exec" }) else { return [] }
+        if line.words[start] == "--exec", line.words.dropFirst(start + 1).first == "--" { start += 1 }
+        let isProgram = start == line.words.endIndex - 1
+        return isProgram && !line.typed.contains("/") ? programs(line.typed) : files(line.typed)
+    }
+
+    /// The programs in the directories of `PATH` whose names begin with a text.
+    private static func programs(_ typed: String) -> [String] {
+        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        var found: Set<String> = []
+        for directory in path.split(separator: ":") {
+            for name in names(in: String(directory), typed) where access("\(directory)/\(name)", X_OK) == 0 {
+                if !isDirectory("\(directory)/\(name)") { found.insert(name) }
+            }
+        }
+        return found.sorted()
+    }
+
+    /// The files whose paths begin with a text. Directories end with a slash.
+    private static func files(_ typed: String) -> [String] {
+        let directory = typed.lastIndex(of: "/").map { String(typed[...$0]) } ?? ""
+        return names(in: directory.isEmpty ? "." : directory, String(typed.dropFirst(directory.count))).map { name in
+            directory + name + (isDirectory(directory + name) ? "/" : "")
+        }
+    }
+
+    /// The names in a directory that begin with a text, in order. Hidden names are left out unless the text begins with a
+    /// dot.
+    private static func names(in directory: String, _ typed: String) -> [String] {
+        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0, let names = try? DirectoryListing.names(closing: descriptor) else { return [] }
+        return names.compactMap { String(validating: $0, as: UTF8.self) }.filter { name in
+            name.hasPrefix(typed) && (typed.hasPrefix(".") || !name.hasPrefix(".")) && name.isCandidate
+        }.sorted()
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 }

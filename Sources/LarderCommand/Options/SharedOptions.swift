@@ -166,3 +166,77 @@ extension ConfigChange {
         return lifetimeChanged ? "\(outcome); the override no longer expires" : outcome
     }
 }
+
+/// Selects the part of the configuration that a program gets, and how its environment variables are named.
+struct SelectionOptions: ParsableArguments {
+    @Option(
+        name: .customLong("path"),
+        help: ArgumentHelp(
+            "Use only the value at this path, such as search or /search. The names in the output are relative to it.",
+            valueName: "path"), completion: .configurationPath)
+    var text = ""
+
+    @Option(help: ArgumentHelp("Begin the name of each variable with this text, such as APP_.", valueName: "text"))
+    var prefix = ""
+
+    @OptionGroup var namespace: NamespaceOption
+
+    func validate() throws {
+        guard prefix.isEmpty || EnvironmentMapping.isPrefix(prefix) else {
+            throw ValidationError(
+                "--prefix must consist of letters, digits and _ and must not begin with a digit, but is \"\(prefix)\"")
+        }
+    }
+
+    /// The parsed path.
+    var path: JSONPath {
+        get throws(Failure) { try PathArgument.parse(text) }
+    }
+
+    var mapping: EnvironmentMapping { EnvironmentMapping(prefix: prefix) }
+
+    /// Returns the value of a snapshot.
+    /// - Throws: ``Failure`` if there is no value at the path.
+    func value(of snapshot: LarderSnapshot, at path: JSONPath) throws(Failure) -> JSONValue {
+        guard let value = snapshot.value else {
+            throw Failure(
+                .notFound,
+                "there is no value at \"\(path)\" in namespace \"\(snapshot.namespace)\"; correct --path, or set a value"
+            )
+        }
+        return value
+    }
+}
+
+/// The options of a verb, as its help lists them.
+struct VerbOptions {
+    /// The names of the options that take a value, with their dashes.
+    private(set) var valued: Set<String> = []
+    /// The names of the options that take no value.
+    private(set) var flags: Set<String> = []
+
+    /// - Parameter verb: the words of the verb; two for a verb such as `image get`.
+    init(of verb: [String]) {
+        guard let command = Arguments.command(of: verb) else { return }
+        // A line of an option is `  -n, --namespace <name>  The namespace.`, with two spaces before the description.
+        let lines = Larder.helpMessage(for: command, columns: 1000).split(separator: "\n")
+        for line in lines.drop(while: { $0 != "OPTIONS:" }) where line.hasPrefix("  -") {
+            let synopsis = line.dropFirst(2).prefix(
+                upTo: line.dropFirst(2).firstRange(of: "  ")?.lowerBound ?? line.endIndex)
+            let names = synopsis.split(whereSeparator: { $0 == " " || $0 == "," }).filter { $0.hasPrefix("-") }
+            if synopsis.contains("<") {
+                valued.formUnion(names.map(String.init))
+            } else {
+                flags.formUnion(names.map(String.init))
+            }
+        }
+    }
+
+    /// Whether a word has the form of an option, such as `-n`, `--ttl` or `--ttl=10m`.
+    static func isName(_ word: String) -> Bool {
+        let name = word.prefix { $0 != "=" }
+        let letters = name.drop { $0 == "-" }
+        return (1...2).contains(name.utf8.count - letters.utf8.count) && letters.first?.isLetter == true
+            && letters.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
+    }
+}

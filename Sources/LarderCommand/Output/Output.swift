@@ -1,5 +1,7 @@
 import CLinuxShims
 import Glibc
+import LarderClientCore
+import LarderEncoding
 import LarderJSON
 
 /// Standard output and standard error, unbuffered.
@@ -101,5 +103,78 @@ enum Output {
             }
         }
         return 0
+    }
+}
+
+/// Colors text if the terminal supports colors and the user does not disable them.
+struct Style {
+    let isColoured: Bool
+
+    /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
+    /// (https://no-color.org).
+    static var standardOutput: Style {
+        func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
+        return Style(isTerminal: Output.isTerminal, noColor: variable("NO_COLOR"), terminal: variable("TERM"))
+    }
+
+    init(isTerminal: Bool, noColor: String, terminal: String) {
+        isColoured = isTerminal && noColor.isEmpty && terminal != "dumb"
+    }
+
+    func strong(_ text: String) -> String { wrapped(text, .bold) }
+
+    /// The name of a state in its color: green for good, yellow for a warning, red for a failure.
+    func state(_ state: ConfigState) -> String {
+        switch state {
+        case .fresh, .refreshing: wrapped(state.rawValue, .green)
+        case .stale, .initializing: wrapped(state.rawValue, .yellow)
+        case .failed: wrapped(state.rawValue, .red)
+        default: state.rawValue.printable
+        }
+    }
+
+    func freshness(_ freshness: ImageFreshness) -> String {
+        freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
+    }
+
+    func good(_ text: String) -> String { wrapped(text, .green) }
+
+    func warning(_ text: String) -> String { wrapped(text, .yellow) }
+
+    func problem(_ text: String) -> String { wrapped(text, .red) }
+
+    private func wrapped(_ text: String, _ color: Color) -> String {
+        isColoured ? color.sequence + text + Color.none.sequence : text
+    }
+
+    /// The control sequences that this type writes.
+    static let sequences = Color.allCases.map(\.sequence)
+
+    /// Renditions of ECMA-48 (SGR).
+    private enum Color: Int, CaseIterable {
+        case none = 0
+        case bold = 1
+        case red = 31
+        case green = 32
+        case yellow = 33
+
+        var sequence: String { "\u{1B}[\(rawValue)m" }
+    }
+}
+
+/// Creates the commands in messages. They are complete, so that users can paste them.
+struct Hints: Sendable, Equatable {
+    /// The socket that the user passed; nil for the default.
+    var socket: String?
+
+    /// Adds the options `--socket` and `--namespace` to a command if they are not the default.
+    /// - Parameters:
+    ///   - words: the command without these options, such as `larder refresh --force`.
+    ///   - namespace: the namespace of the command; nil for none.
+    func command(_ words: String, namespace: String? = nil) -> String {
+        var command = words
+        if let namespace, namespace != defaultNamespace { command += " --namespace \(namespace.shellWord)" }
+        if let socket { command += " --socket \(socket.shellWord)" }
+        return command
     }
 }

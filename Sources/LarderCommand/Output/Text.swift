@@ -1,3 +1,7 @@
+import LarderClientCore
+import LarderJSON
+import LarderPlatform
+
 extension String {
     /// The text in one line that is safe for a terminal. Control characters are escaped, because they could move the
     /// cursor or change the output. Process names and messages of remote sources may contain them.
@@ -80,5 +84,150 @@ struct TextTable {
             let end = line.lastIndex { $0 != " " }.map { line.index(after: $0) } ?? line.startIndex
             return String(line[..<end])
         }.joined(separator: "\n")
+    }
+}
+
+/// The format in which a value of the configuration is printed.
+enum ValueFormat {
+    /// Strings without quotes, objects and arrays over several lines.
+    case pretty
+    /// Strings without quotes, objects and arrays in one line.
+    case compact
+
+    /// The text of a value, without a final line end.
+    /// - Parameter isTerminal: whether the text is for a terminal. If so, control characters in a string are escaped;
+    ///   otherwise the string is unchanged.
+    func text(_ value: JSONValue, isTerminal: Bool = false) -> String {
+        if let string = value.string { return isTerminal ? string.printableLines : string }
+        return self == .pretty ? value.prettyText : value.compactText
+    }
+
+    /// The text of a value in one line; empty if there is no value. A string with control characters is written as
+    /// JSON.
+    static func line(_ value: JSONValue?) -> String {
+        guard let value else { return "" }
+        if let string = value.string, !string.hasControls { return string }
+        return value.compactText
+    }
+}
+
+/// Parses the argument VALUE of `larder set`.
+enum ValueArgument {
+    /// Returns the text of a file, without one line end at its end.
+    /// - Parameter name: its path; `-` is standard input.
+    static func text(inFile name: String) throws(Failure) -> String {
+        let bytes = try Input.text(of: name)
+        guard var text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(.usage, "\(Input.displayName(name)) is not UTF-8; save it as UTF-8")
+        }
+        if let last = text.last, last == "\n" || last == "\r\n" { text.removeLast() }
+        return text
+    }
+
+    /// Parses the text as JSON, or takes it as a string if it is not JSON.
+    /// - Parameter isString: whether the text is taken as a string even if it is JSON.
+    /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most
+    ///   likely a mistake.
+    static func parse(_ text: String, isString: Bool) throws(Failure) -> JSONValue {
+        if isString { return .string(text) }
+        do {
+            return try JSONValue(parsing: text)
+        } catch {
+            guard let first = text.first(where: { !$0.isWhitespace }), "{[\"".contains(first) else {
+                return .string(text)
+            }
+            throw Failure(
+                .usage,
+                "VALUE begins like JSON but is invalid: \(error); correct it, or add --string to use it as a string")
+        }
+    }
+}
+
+extension JSONValue {
+    /// The value indented for people: two spaces per level, one member per line, numbers unchanged.
+    var prettyText: String {
+        var text = ""
+        appendPretty(to: &text, indentation: "")
+        return text
+    }
+
+    private func appendPretty(to text: inout String, indentation: String) {
+        let inner = indentation + "  "
+        switch kind {
+        case .object where count > 0:
+            text += "{"
+            var separator = "\n"
+            for (name, value) in members {
+                text += "\(separator)\(inner)\(JSONValue.string(name).compactText): "
+                value.appendPretty(to: &text, indentation: inner)
+                separator = ",\n"
+            }
+            text += "\n\(indentation)}"
+        case .array where count > 0:
+            text += "["
+            var separator = "\n"
+            for value in elements {
+                text += separator + inner
+                value.appendPretty(to: &text, indentation: inner)
+                separator = ",\n"
+            }
+            text += "\n\(indentation)]"
+        default:
+            text += compactText
+        }
+    }
+}
+
+/// Formats numbers for people.
+enum Human {
+    /// A duration in its two largest units: `35 s`, `2 h 5 min`, `3 d 4 h`.
+    static func span(milliseconds: Int) -> String {
+        let seconds = max(0, milliseconds) / 1000
+        let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60)
+        if days > 0 { return hours > 0 ? "\(days) d \(hours) h" : "\(days) d" }
+        if hours > 0 { return minutes > 0 ? "\(hours) h \(minutes) min" : "\(hours) h" }
+        if minutes >= 10 || (minutes > 0 && seconds % 60 == 0) { return "\(minutes) min" }
+        if minutes > 0 { return "\(minutes) min \(seconds % 60) s" }
+        return "\(seconds) s"
+    }
+
+    /// An elapsed time: like ``span(milliseconds:)``, but with tenths below ten seconds.
+    static func elapsed(milliseconds: Int) -> String {
+        guard milliseconds < 10_000 else { return span(milliseconds: milliseconds) }
+        return "\(max(0, milliseconds) / 1000).\(max(0, milliseconds) / 100 % 10) s"
+    }
+
+    /// A time in the past: `35 s ago`, `just now`.
+    static func ago(milliseconds: Int) -> String {
+        milliseconds < 1000 ? "just now" : "\(span(milliseconds: milliseconds)) ago"
+    }
+
+    /// A time in the future: `in 35 s`, `now`.
+    static func ahead(milliseconds: Int) -> String {
+        milliseconds < 1000 ? "now" : "in \(span(milliseconds: milliseconds))"
+    }
+
+    /// A size in bytes, with decimal prefixes: `412 B`, `1.2 kB`, `38 MB`.
+    static func bytes(_ count: Int) -> String {
+        guard count >= 1000 else { return "\(count) B" }
+        var tenths = count / 100
+        for unit in ["kB", "MB", "GB"] {
+            if tenths < 100 { return "\(tenths / 10).\(tenths % 10) \(unit)" }
+            if tenths < 10_000 { return "\(tenths / 10) \(unit)" }
+            tenths /= 1000
+        }
+        return "\(tenths / 10).\(tenths % 10) TB"
+    }
+
+    /// A number and its noun: `1 failure`, `5 failures`.
+    static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
+        "\(number) \(number == 1 ? singular : plural)"
+    }
+}
+
+extension Timestamp {
+    /// The current time. It is comparable with times of the agent, because the agent runs on the same host.
+    static var now: Timestamp {
+        Timestamp(milliseconds: WallClock.system.now)
     }
 }

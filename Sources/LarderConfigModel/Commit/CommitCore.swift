@@ -1,4 +1,4 @@
-import LarderJSON
+package import LarderJSON
 
 /// The part of a namespace's state that its commits change: layers, current snapshot, history and numbering. It
 /// performs no I/O.
@@ -154,4 +154,126 @@ package final class CommitCore {
 
     /// Marks all reserved revisions as settled. Nothing may be published afterwards.
     package func settleReservations() { numbering.settle() }
+}
+
+/// The result of a committed change.
+package struct CommitOutcome: Sendable, Hashable {
+    /// The revision of the snapshot that contains the change.
+    package var revision: Int
+    /// Whether this change has changed its layer, and its batch was published as a new snapshot. The snapshot may be
+    /// new only because of another change of the same batch.
+    package var changed: Bool
+    /// Whether this change has changed its layer.
+    package var layerChanged: Bool
+    /// The rule of the rollback hold after the change; nil if there is no hold.
+    package var hold: HoldRule?
+    /// The lifetime of the override that was set; nil for other changes.
+    package var lifetime: OverrideLifetime?
+    /// The new number at the path of an increment; nil for other changes.
+    package var number: Int?
+
+    /// Whether a rollback hold is in effect after the change.
+    package var isHeld: Bool { hold != nil }
+
+    package init(
+        revision: Int, changed: Bool, layerChanged: Bool, hold: HoldRule? = nil, lifetime: OverrideLifetime? = nil,
+        number: Int? = nil
+    ) {
+        self.revision = revision
+        self.changed = changed
+        self.layerChanged = layerChanged
+        self.hold = hold
+        self.lifetime = lifetime
+        self.number = number
+    }
+}
+
+/// Whether a client's change is on disk before it is acknowledged.
+package enum Durability: String, Sendable, CaseIterable {
+    /// The change is written to disk, then published and acknowledged.
+    case full
+    /// The change is published and acknowledged at once, and written in the background.
+    case relaxed
+}
+
+/// The effect that a change would have.
+package struct ChangePreview: Sendable {
+    /// The snapshot that the change was applied to.
+    package let current: ConfigSnapshot
+    /// The configuration that the change would publish; that of ``current`` if the change would publish nothing.
+    package let value: JSONValue
+    /// Whether the change would publish a snapshot.
+    package let publishes: Bool
+    package let result: ChangeBatch.Result
+    /// The layers that resolve to ``value``.
+    package let layers: Layers
+    /// The violations of the schema by ``value``; empty if it is valid, or if there is no schema.
+    package var schemaProblems: [SchemaProblem] = []
+
+    /// Whether the change would change a layer.
+    package var isChange: Bool { result.layerChanged }
+
+    /// The differences between the configurations before and after the change. They are computed outside every actor,
+    /// so that large configurations do not block one.
+    package func difference() async -> ConfigDifference {
+        await ConfigDifference.between(current.value, value, at: JSONPath([]))
+    }
+}
+
+/// The result of resolving the layers.
+package struct Resolution: Sendable {
+    /// The next snapshot, or the current one itself if the value has not changed.
+    package let snapshot: ConfigSnapshot
+    /// The digest of the resolved layers. It differs from the digest of ``snapshot`` if only the order of members has
+    /// changed, because the current snapshot then stays.
+    package let digest: SnapshotDigest
+}
+
+/// Builds the next snapshot, on any thread. It edits the current value if only scalars have changed, and otherwise
+/// merges all layers.
+struct SnapshotBuilder: Sendable {
+    let layers: Layers
+    /// The difference between the current snapshot and the resolved layers.
+    let difference: ResolvedDifference
+    let current: ConfigSnapshot
+    /// Whether the value of the current snapshot is the remote document itself, not a copy. This is so if no other
+    /// layer has content, neither before nor after the changes.
+    let isRemoteDocument: Bool
+    let revision: Int
+    /// In milliseconds since 1970.
+    let now: Int
+
+    @concurrent
+    func buildConcurrently() async -> Resolution { build() }
+
+    func build() -> Resolution {
+        let edited = difference.replacements.flatMap {
+            isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
+        }
+        let value = edited ?? layers.resolvedSharing()
+        assert(
+            edited == nil || value.compactText == layers.resolved().compactText,
+            "the edited snapshot differs from the merged layers")
+        // The texts of the new and the current value are compact, so equal values have texts of equal size.
+        let isSame =
+            current.revision > 0 && value.textSize == current.bytes && !isKnownToDiffer && value == current.value
+        if !isSame {
+            let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
+            return Resolution(snapshot: next, digest: next.contentDigest)
+        }
+        let digest = value.hasSameText(as: current.value) ? current.contentDigest : SnapshotDigest(of: value)
+        return Resolution(snapshot: current, digest: digest)
+    }
+
+    /// Whether a replacement shows that the new value differs from the current one, so that the whole values need not
+    /// be compared. Of several replacements, only the last one is checked, because no later one can undo it.
+    private var isKnownToDiffer: Bool {
+        switch difference {
+        case .none, .any: return false
+        case .scalar(_, let differs): return differs
+        case .scalars(let replacements):
+            guard let last = replacements.last else { return false }
+            return current.value.value(at: JSONPath(last.path)) != last.value
+        }
+    }
 }

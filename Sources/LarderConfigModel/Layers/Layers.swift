@@ -109,3 +109,112 @@ package struct Layers: Sendable {
         return storage.content.hold?.rule
     }
 }
+
+/// The rules in the settings by which a namespace's layers are merged.
+package struct LayerRules: Sendable, Equatable {
+    package var locks = LockedPaths()
+    package var experiments = ExperimentRules()
+    /// The unit for which the experiments of this host are selected.
+    package var unit = ""
+
+    package init(
+        locks: LockedPaths = LockedPaths(), experiments: ExperimentRules = ExperimentRules(), unit: String = ""
+    ) {
+        self.locks = locks
+        self.experiments = experiments
+        self.unit = unit
+    }
+}
+
+/// A change of the layers as the journal records it. `indirect`, so that a copy costs only one reference count: each
+/// value is copied more often than it is created.
+package indirect enum LayerOperation: Sendable {
+    case set(OverrideEntry)
+    case unset(path: [String])
+    /// Removes these overrides, which have expired. Others that have expired stay if the schema has kept them.
+    case expireOverrides([ExpiringOverride])
+    /// Removes the overrides that expire at or before this time, in milliseconds since 1970. Only earlier versions of
+    /// this program wrote this operation.
+    case expire(at: Int)
+    /// Replaces the remote document, and may end the hold of a rollback.
+    case remote(RemoteDocument, endsHold: Bool)
+    /// Replaces the remote document, and holds the previous one; see ``HoldRule/rollout``. Only earlier versions of
+    /// this program wrote this operation.
+    case rollout(RemoteDocument, revision: Int, since: Int)
+    case dropRemote
+    /// Replaces all overrides and the hold of a rollback; nil for no hold.
+    case rollback(overrides: OverrideLayer, RollbackHold?)
+    case release
+    /// Replaces the experiment layer. It contains the experiments that apply after the operations before this one,
+    /// which a replay cannot compute, because it does not have the settings.
+    case experiment(ExperimentLayer)
+
+    package func apply(to layers: inout Layers) {
+        switch self {
+        case .set(let entry): layers.override.set(entry)
+        case .unset(let path): _ = layers.override.unset(path)
+        case .expireOverrides(let expired):
+            for override in expired { _ = layers.override.expire(override.path, expiringAt: override.expiresAt) }
+        case .expire(let time): _ = layers.override.expire(at: time)
+        case .remote(let remote, let endsHold):
+            layers.remote = remote
+            if endsHold { layers.hold = nil }
+        case .rollout(let remote, let revision, let since):
+            var hold = layers.hold ?? RollbackHold(revision: revision, since: since)
+            if hold.remote == nil { hold.remote = RollbackHold.Layer(content: layers.remote) }
+            hold.rule = .rollout
+            layers.hold = hold
+            layers.remote = remote
+        case .dropRemote: layers.dropRemote()
+        case .rollback(let overrides, let hold):
+            layers.override = overrides
+            layers.hold = hold
+        case .release: layers.hold = nil
+        case .experiment(let layer): layers.experiment = layer
+        }
+    }
+}
+
+extension Layers {
+    /// Replaces the location of a source by the identity of the source in state that an earlier version of this program
+    /// wrote. The validator, the seen versions and the hold of a rollback then stay valid after an update.
+    /// - Parameters:
+    ///   - identity: the identity of the source in the settings
+    ///   - location: its location
+    /// - Returns: whether anything was replaced; such state must be written to disk, because the settings may name
+    ///   another source at the same location at the next start
+    package mutating func adopt(_ identity: String, at location: String) -> Bool {
+        var hasChanged = false
+        func adopt(_ source: inout String) {
+            if source != location { return }
+            source = identity
+            hasChanged = true
+        }
+        func adopt(_ remote: inout RemoteDocument) {
+            adopt(&remote.source)
+            if var source = remote.seenVersions.source {
+                adopt(&source)
+                remote.seenVersions.source = source
+            }
+        }
+        if var remote {
+            adopt(&remote)
+            if hasChanged { self.remote = remote }
+        }
+        if var hold {
+            let before = hasChanged
+            hasChanged = false
+            if var refused = hold.refused {
+                adopt(&refused.source)
+                hold.refused = refused
+            }
+            if var content = hold.remote?.content {
+                adopt(&content)
+                hold.remote?.content = content
+            }
+            if hasChanged { self.hold = hold }
+            hasChanged = hasChanged || before
+        }
+        return hasChanged
+    }
+}

@@ -1,4 +1,4 @@
-import LarderJSON
+package import LarderJSON
 
 /// The values that clients set over the socket: the highest layer.
 ///
@@ -142,4 +142,48 @@ package struct OverrideLayer: Sendable {
 extension JSONValue {
     /// Whether this is a number, a string or a Boolean.
     var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
+}
+
+/// A value that a client set at a path.
+package struct OverrideEntry: Sendable, Equatable {
+    package let path: [String]
+    package var value: JSONValue
+    /// When it was set, in milliseconds since 1970.
+    package var setAt: Int
+    /// When it expires, in milliseconds since 1970; nil for never.
+    package var expiresAt: Int?
+    /// The process that set it; nil if unknown.
+    package var setBy: Peer?
+    /// Why it was set; nil if the client gave no reason.
+    package var reason: String?
+
+    package init(
+        path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil, reason: String? = nil
+    ) {
+        self.path = path
+        self.value = value
+        self.setAt = setAt
+        self.expiresAt = expiresAt
+        self.setBy = setBy
+        self.reason = reason
+    }
+
+    /// The size of the value and its path as text, in bytes.
+    package var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
+}
+
+/// The lifetime of an override that was set.
+package struct OverrideLifetime: Sendable, Hashable {
+    /// When the override expires, in milliseconds since 1970; nil for never.
+    package var expiresAt: Int?
+    /// Whether the override replaced one at the same path whose ``expiresAt`` was different.
+    package var changed: Bool
+}
+
+extension OverrideLifetime {
+    /// - Parameter old: the previous node at the path; nil for none
+    init(of entry: OverrideEntry, replacing old: OverrideNode?) {
+        expiresAt = entry.expiresAt
+        changed = old.map { $0.hasEntry && $0.expiresAt != entry.expiresAt } ?? false
+    }
 }

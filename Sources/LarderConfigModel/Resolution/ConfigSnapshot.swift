@@ -1,4 +1,7 @@
+import LarderDigest
+import LarderEncoding
 package import LarderJSON
+import Synchronization
 
 /// A complete, resolved configuration. It is immutable.
 ///
@@ -26,4 +29,47 @@ package final class ConfigSnapshot: Sendable {
 
     /// The size of the compact text in bytes.
     package var bytes: Int { value.textSize }
+}
+
+/// SHA-256 of a snapshot's text, computed when it is first read.
+///
+/// Most snapshots are replaced before a client reads their digest, and hashing would delay their publication. The
+/// digest of a large document is computed at once, for two reasons. The first reader may be a thread that serves
+/// clients. Until that first read, each of the newest generations would also retain its document.
+package final class SnapshotDigest: Sendable {
+    private enum State {
+        case of(JSONValue)
+        case known(String)
+    }
+
+    /// The memory in bytes above which a document is large. Sixteen documents of this size take 64 MiB, and hashing a
+    /// smaller one takes less than 10 ms.
+    private static let largeBytes = 4 << 20
+
+    private let state: Mutex<State>
+
+    /// The digest of a value's compact text.
+    package init(of value: JSONValue) {
+        let isLarge = value.documentMemory > Self.largeBytes
+        state = Mutex(isLarge ? .known(Self.text(of: value)) : .of(value))
+    }
+
+    /// A known digest, in lowercase hex.
+    package init(known text: String) { state = Mutex(.known(text)) }
+
+    /// The digest in lowercase hex. Concurrent readers wait until it is computed.
+    package var text: String {
+        state.withLock { state in
+            switch state {
+            case .known(let text): return text
+            case .of(let value):
+                let text = Self.text(of: value)
+                state = .known(text)
+                return text
+            }
+        }
+    }
+
+    /// Computes the digest of a value's compact text, in lowercase hex.
+    package static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash($0).hex } }
 }

@@ -45,3 +45,79 @@ extension Layers {
         FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content } && hasRemote == other.hasRemote
     }
 }
+
+extension OverrideEntry {
+    /// The effect that this entry has at a path.
+    package func effect(at other: [String]) -> PatchEffect {
+        let common = min(path.count, other.count)
+        guard zip(path, other).allSatisfy({ $0.isSpelled(as: $1) }) else { return .unchanged }
+        if path.count <= other.count { return value.effect(at: other[common...]) }
+        return .value(path[common...].reversed().reduce(value) { .object([($1, $0)]) })
+    }
+}
+
+extension Layers {
+    /// The effect of a layer at a path. Must be called on the result of ``shown``, in which held layers replace the
+    /// live ones.
+    package func effect(of layer: ConfigLayer, at path: [String]) -> PatchEffect {
+        switch layer {
+        case .defaults, .host: layer.fileLayer.flatMap { self[$0] }?.content.effect(at: path) ?? .unchanged
+        case .remote: remote?.content.effect(at: path) ?? .unchanged
+        case .experiment: PatchEffect(experiment.overlays.map(\.values), at: path)
+        case .override: override.effect(at: path)
+        }
+    }
+}
+
+extension OverrideLayer {
+    /// The combined effect of all entries at a path.
+    fileprivate func effect(at path: [String]) -> PatchEffect {
+        let speakers = entries(around: path).filter { $0.effect(at: path) != .unchanged }
+        if speakers.count < 2 { return speakers.first?.effect(at: path) ?? .unchanged }
+        return PatchEffect(OverrideLayer(entries: speakers).patches(), at: path)
+    }
+}
+
+/// The effect at a path of a merge patch (RFC 7396), or of several patches that are applied in order.
+package enum PatchEffect: Equatable {
+    /// The previous value stays.
+    case unchanged
+    /// A value that replaces the previous one or, as an object, is merged into it.
+    case value(JSONValue)
+    /// The value is removed, because the patch has null at the path, or has a scalar or array at an ancestor of the
+    /// path that contains nothing at the path.
+    case removed
+
+    /// The combined effect of this and a later patch.
+    package func then(_ next: PatchEffect) -> PatchEffect {
+        switch (self, next) {
+        case (_, .unchanged): self
+        case (.value(let first), .value(let second)): .value(MergePatch.compose(first, second))
+        case (_, .removed), (_, .value): next
+        }
+    }
+}
+
+extension JSONValue {
+    /// The effect at a path if this value is applied as a merge patch.
+    package func effect(at path: some Collection<String>) -> PatchEffect {
+        guard let name = path.first else { return isNull ? .removed : .value(self) }
+        switch kind {
+        case .object: return self[name]?.effect(at: path.dropFirst()) ?? .unchanged
+        case .array: return value(at: JSONPath(Array(path))).map(PatchEffect.value) ?? .removed
+        case .null, .bool, .number, .string: return .removed
+        }
+    }
+}
+
+extension PatchEffect {
+    /// The combined effect of patches that are applied in order.
+    init(_ patches: [JSONValue], at path: [String]) {
+        self = patches.reduce(.unchanged) { $0.then($1.effect(at: path)) }
+    }
+}
+
+extension ComposedPatch {
+    /// The effect at a path of ``removals`` and then ``patch``.
+    package func effect(at path: [String]) -> PatchEffect { PatchEffect(patches, at: path) }
+}

@@ -1,6 +1,6 @@
-import LarderConfigModel
+package import LarderConfigModel
 import LarderHTTPSemantics
-import LarderJSON
+package import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import Synchronization
@@ -64,4 +64,50 @@ final class FileSource: ConfigSource {
     }
 
     var watchProblem: String? { problem.message }
+}
+
+/// The settings of a source that is a file on this host, or a directory whose `*.json` and `*.json5` files are merged.
+package struct FileSourceSettings: Sendable, Equatable {
+    @ComparedAsBytes package var path: String
+    /// The path of the version in the document; nil for none.
+    package var versionPath: JSONPath?
+    /// The maximum size of the file, or of all files of a directory together, in bytes.
+    package var maximumBytes = 16 << 20
+}
+
+extension FileSourceSettings {
+    package init(path: String) { self.path = path }
+}
+
+/// Reads a layer from a file or directory.
+package struct FileLayerReader: Sendable {
+    package let layer: FileLayer
+    /// The file or directory. If nil, the settings name none, and the layer is empty.
+    package let path: String?
+    private let content: @Sendable (_ isCancelled: @escaping () -> Bool) throws(FileReadError) -> ComposedPatch
+
+    /// - Parameter content: reads the layer. If its parameter returns true, it throws an error with the code
+    ///   `cancelled`.
+    package init(
+        layer: FileLayer, path: String?,
+        content: @escaping @Sendable (_ isCancelled: @escaping () -> Bool) throws(FileReadError) -> ComposedPatch
+    ) {
+        self.layer = layer
+        self.path = path
+        self.content = content
+    }
+
+    /// Reads the layer. Blocks on disk I/O.
+    ///
+    /// - Parameter isCancelled: returns whether the content is not needed any more
+    package func read(unless isCancelled: @escaping () -> Bool = { false }) throws(FileReadError) -> ComposedPatch {
+        try content(isCancelled)
+    }
+
+    /// Merges documents, from lowest to highest precedence.
+    ///
+    /// - Parameter keepsNulls: whether nulls are kept, because they can remove members of a lower layer
+    package static func merge(_ documents: [JSONValue], keepsNulls: Bool) -> ComposedPatch {
+        keepsNulls ? ComposedPatch(documents) : ComposedPatch(MergePatch.merge(documents))
+    }
 }

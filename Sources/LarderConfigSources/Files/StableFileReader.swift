@@ -1,4 +1,5 @@
 import Glibc
+import LarderDigest
 import LarderEncoding
 import LarderPlatform
 
@@ -128,4 +129,54 @@ struct FileIdentity: Equatable {
         modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
         changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
     }
+}
+
+extension Descriptor {
+    /// The status of the file (fstat(2)); nil with errno set if the call fails.
+    func status() -> stat? {
+        var status = stat()
+        return fstat(number, &status) == 0 ? status : nil
+    }
+}
+
+/// The status of a file by name (stat(2), lstat(2)); nil with errno set if the call fails.
+func fileStatus(_ name: [CChar], in directory: CInt = AT_FDCWD, followingLinks: Bool = true) -> stat? {
+    var status = stat()
+    return fstatat(directory, name, &status, followingLinks ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+}
+
+extension stat {
+    /// The file type bits of the mode (inode(7)).
+    var fileType: mode_t { st_mode & S_IFMT }
+}
+
+extension String {
+    /// The bytes of a path with a terminating NUL, for system calls.
+    var cPath: [CChar] { utf8CString.map { $0 } }
+}
+
+/// A digest of the names and contents of files.
+///
+/// Modification times would be cheaper, but they are not reliable. The kernel updates their clock only every few
+/// milliseconds (on some file systems every two seconds), so two writes within that time have equal times.
+package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
+    private let digest: [UInt8]
+
+    init(of files: [(name: String, bytes: [UInt8])]) {
+        var hash = SHA256()
+        // Larder 0.1 composed several files into one patch, later versions into two. The prefix makes the digest differ
+        // from that of 0.1, so that the files are read again after an update.
+        if files.count > 1 { hash.update("composed to two patches".utf8) }
+        for (name, bytes) in files {
+            // The length before each part ensures that different files never produce the same input to the hash.
+            for part in [Array(name.utf8), bytes] {
+                withUnsafeBytes(of: part.count) { hash.update($0) }
+                hash.update(part)
+            }
+        }
+        digest = hash.finalize()
+    }
+
+    /// `sha256:` and 64 hexadecimal digits.
+    package var description: String { "sha256:" + digest.hex }
 }

@@ -1,7 +1,9 @@
+import Glibc
 package import LarderConfigModel
+import LarderEncoding
 package import LarderJSON
-package import LarderUpstream
 package import LarderPlatform
+package import LarderUpstream
 
 /// The credentials for an HTTP source and the certificate authorities that are trusted for it. Header values may be
 /// secrets, so they do not appear in messages.
@@ -65,4 +67,118 @@ extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
     /// The same as ``description``. Swift prints this property instead of ``description`` if another value contains
     /// this one.
     package var debugDescription: String { description }
+}
+
+/// The location of a secret: a token or a password. The secret is read for each use, so that a replacement takes effect
+/// at once. Descriptions and messages may contain this location, never the secret.
+package enum Credential: Sendable, Equatable {
+    /// A file that belongs to the agent's user or to root and that others cannot read.
+    case file(String)
+    /// A systemd credential of the service, by name (`LoadCredential=`, systemd.exec(5)).
+    case systemd(String)
+
+    package static func == (left: Credential, right: Credential) -> Bool {
+        switch (left, right) {
+        case (.file(let left), .file(let right)), (.systemd(let left), .systemd(let right)): left.isSpelled(as: right)
+        default: false
+        }
+    }
+
+    /// The maximum size of a secret, in bytes.
+    package static let maximumBytes = 64 * 1024
+
+    /// Reads the secret, without trailing line breaks. Blocks on disk I/O.
+    ///
+    /// - Parameter directory: the directory of the systemd credentials, by default `$CREDENTIALS_DIRECTORY`
+    /// - Throws: `upstreamFailed`, with the name of the file but not its content
+    package func read(systemd directory: String? = Self.systemdDirectory) throws(ConfigError) -> String {
+        let path: String
+        switch self {
+        case .file(let file): path = file
+        case .systemd(let name):
+            guard let directory else {
+                throw ConfigError(
+                    .upstreamFailed,
+                    "there is no credential \"\(name)\": systemd passed none to the agent; add "
+                        + "LoadCredential=\(name):FILE to its unit, or name a file")
+            }
+            path = directory + "/" + name
+        }
+        do throws(FileReadError) {
+            // systemd restricts access to the directory of the credentials, so the mode of the files in it does not
+            // matter.
+            let isGuarded = if case .systemd = self { true } else { false }
+            let bytes = try StableFileReader(
+                name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
+            ).read().bytes
+            guard let text = String(validating: ByteOrderMark.dropped(from: bytes), as: UTF8.self) else {
+                throw FileReadError(.ioFailed, path, "it is not UTF-8 text; replace it")
+            }
+            let secret = text.trimmingLineEnds
+            guard !secret.isEmpty else { throw FileReadError(.empty, path, "it is empty; write the secret to it") }
+            return secret
+        } catch {
+            throw ConfigError(.upstreamFailed, "\(error)")
+        }
+    }
+
+    /// `$CREDENTIALS_DIRECTORY`, which does not change after the start of the agent.
+    private static var systemdDirectory: String? { getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) } }
+}
+
+extension String {
+    /// The text without trailing line breaks, which most editors and `echo` add.
+    fileprivate var trimmingLineEnds: String {
+        var scalars = unicodeScalars[...]
+        while let last = scalars.last, last == "\n" || last == "\r" { scalars.removeLast() }
+        return String(scalars)
+    }
+}
+
+/// The PEM files for connections to a source. They are read for each request, because certificates may be renewed while
+/// the agent runs.
+package struct TLSFiles: Sendable, Equatable {
+    /// The file with the certificates of the trusted authorities; nil to trust those of the system.
+    @ComparedAsBytes package var certificateAuthority: String?
+    /// The file with the client certificate, followed by the intermediate certificates; nil for no client certificate.
+    @ComparedAsBytes package var certificate: String?
+    /// The file with the key of the client certificate, without a passphrase; nil for no client certificate. Other
+    /// users must not be able to read the file.
+    @ComparedAsBytes package var privateKey: String?
+
+    package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
+        self.certificateAuthority = certificateAuthority
+        self.certificate = certificate
+        self.privateKey = privateKey
+    }
+
+    /// The maximum size of a file in bytes. Enough for a bundle of all public authorities.
+    private static let maximumBytes = 4 << 20
+
+    /// Reads the files. Nil if the settings name none. Blocks on disk I/O.
+    ///
+    /// - Throws: `upstreamFailed`, naming the file
+    package func read() throws(ConfigError) -> TLSOptions? {
+        if self == TLSFiles() { return nil }
+        do {
+            return try TLSOptions(
+                authorities: Self.pem(certificateAuthority), certificate: Self.pem(certificate),
+                privateKey: Self.pem(privateKey, mustBePrivate: true))
+        } catch let error as FileReadError {
+            throw ConfigError(.upstreamFailed, "\(error)")
+        } catch let error as UpstreamError {
+            throw ConfigError(.upstreamFailed, error.message)
+        } catch {
+            throw ConfigError(.upstreamFailed, "cannot read the certificates")
+        }
+    }
+
+    static func pem(
+        _ path: String?, mustBePrivate: Bool = false
+    ) throws(FileReadError) -> TLSOptions.PEM? {
+        guard let path else { return nil }
+        let file = StableFileReader(
+            name: path.cPath, path: path, maximumBytes: maximumBytes, mustBePrivate: mustBePrivate)
+        return TLSOptions.PEM(path: path, bytes: try file.read().bytes)
+    }
 }

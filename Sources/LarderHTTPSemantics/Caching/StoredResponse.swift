@@ -1,3 +1,5 @@
+internal import LarderEncoding
+
 /// The metadata of an origin's response: everything except its body.
 package struct StoredResponse: Sendable, Hashable {
     /// The HTTP status. Only responses with 200 and 203 are stored; see ``reasonNotToStore``.
@@ -120,5 +122,121 @@ package struct StoredResponse: Sendable, Hashable {
         }
         guard let new = update.first("last-modified"), let old = fields.first("last-modified") else { return true }
         return new.utf8.elementsEqual(old.utf8)
+    }
+}
+
+/// The requests that a stored response can answer: those whose fields named by `Vary` equal the fields of the original
+/// request (RFC 9111, section 4.1).
+package struct Variant: Sendable, Hashable {
+    /// The request fields that `Vary` names, by name in lower case. The value is nil if the request did not have the
+    /// field.
+    package let fields: [String: String?]
+    /// Whether `Vary` contains `*`, so that the response matches no later request.
+    package let matchesNothing: Bool
+
+    /// The ``fingerprint(of:)`` of the original request. It allows an identical request to be recognised without
+    /// comparing fields. 0 if the response matches every request, and `UInt64.max` if it matches none.
+    package let fingerprint: UInt64
+
+    /// Creates the variant of a response.
+    ///
+    /// - Parameters:
+    ///   - vary: the response's `Vary` field, all lines joined with commas
+    ///   - request: all fields of the request
+    package init(vary: String?, request: [(name: String, value: String)]) {
+        self.init(vary: vary, request: request, fingerprint: Self.fingerprint(of: request))
+    }
+
+    /// Recreates a stored variant. `request` may omit the fields that `Vary` does not name.
+    package init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
+        let names = (vary ?? "").split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+        matchesNothing = names.contains("*")
+        var fields: [String: String?] = [:]
+        for name in names where !name.isEmpty && name != "*" {
+            fields.updateValue(Self.value(of: name, in: request), forKey: name)
+        }
+        self.fields = fields
+        self.fingerprint = matchesNothing ? .max : fields.isEmpty ? 0 : fingerprint
+    }
+
+    /// The FNV-1a hash of all request fields, in order; never 0 or `UInt64.max`. The agent composes the requests, so an
+    /// attacker cannot construct a collision.
+    package static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
+        var hash = FNV1a()
+        for field in request {
+            // A zero byte ends each name and each value, so that moving a character from one to the next changes the
+            // hash.
+            hash.add(field.name.lowercased().utf8)
+            hash.add(0)
+            hash.add(field.value.utf8)
+            hash.add(0)
+        }
+        return min(max(hash.value, 1), .max - 1)
+    }
+
+    /// Whether the response can answer a request with these fields.
+    package func matches(_ request: [(name: String, value: String)]) -> Bool {
+        !matchesNothing
+            && fields.allSatisfy { name, value in
+                // Two spellings of a letter are different values.
+                Self.value(of: name, in: request).map { Array($0.utf8) } == value.map { Array($0.utf8) }
+            }
+    }
+
+    /// All lines of a request field, joined with commas and with white space normalised as RFC 9111, section 4.1,
+    /// allows. Nil if the field is absent.
+    private static func value(of name: String, in request: [(name: String, value: String)]) -> String? {
+        let lines = request.filter { $0.name.lowercased() == name }.map(\.value)
+        guard !lines.isEmpty else { return nil }
+        let parts = lines.joined(separator: ",").split(separator: ",", omittingEmptySubsequences: false)
+        return parts.map { $0.split { $0 == " " || $0 == "\t" }.joined(separator: " ") }.joined(separator: ",")
+    }
+}
+
+/// The response fields that the caching rules use. No other field is stored, in particular no cookie or token.
+package struct ResponseFields: Sendable, Hashable {
+    /// Names of the stored fields, in lower case.
+    package static let kept: Set<String> = [
+        "age", "cache-control", "date", "etag", "expires", "last-modified", "vary",
+    ]
+
+    /// The values of each field's lines, in order of arrival. Names are in lower case.
+    private var values: [String: [String]] = [:]
+
+    /// Keeps the fields in ``kept``, except for those that `Connection` names, which apply to one connection only (RFC
+    /// 9111, section 3.1).
+    package init(_ lines: [(name: String, value: String)]) {
+        var dropped: Set<String> = []
+        for line in lines where line.name.lowercased() == "connection" {
+            dropped.formUnion(
+                line.value.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() })
+        }
+        for line in lines {
+            let name = line.name.lowercased()
+            guard Self.kept.contains(name), !dropped.contains(name) else { continue }
+            values[name, default: []].append(line.value)
+        }
+    }
+
+    /// All lines, sorted by field name. Names are in lower case.
+    package var lines: [(name: String, value: String)] {
+        values.keys.sorted().flatMap { name in values[name, default: []].map { (name, $0) } }
+    }
+
+    /// The first line of a field; nil if the field is absent. `name` must be in lower case.
+    package func first(_ name: String) -> String? { values[name]?.first }
+
+    /// All lines of a field, joined with commas; nil if the field is absent. `name` must be in lower case.
+    package func joined(_ name: String) -> String? { values[name]?.joined(separator: ", ") }
+
+    /// Replaces each field that a 304 response contains (RFC 9111, section 3.2).
+    ///
+    /// The exceptions of that section (fields of the connection or a proxy, `Content-Length`, `Content-Encoding`,
+    /// `Content-Type` and `Content-Range`) need no code here because those fields are never stored. `Age` and `Date`
+    /// describe one response, so the stored values are removed even if the 304 response has no new ones.
+    mutating func update(with other: ResponseFields) {
+        values["age"] = nil
+        values["date"] = nil
+        values.merge(other.values) { _, new in new }
     }
 }

@@ -61,3 +61,88 @@ package struct ImageTable: Sendable {
         return entries.count == count + free.count ? nil : "a slot is lost"
     }
 }
+
+/// Finds the slot of an image by the hash of its key: a hash table of slots with linear probing. A slot takes four bytes,
+/// while a dictionary would also store the key, which is in the table of images.
+struct SlotIndex: Sendable {
+    private static let none = UInt32.max
+    private static let minCapacity = 16
+
+    /// A power of two, at most three quarters full.
+    private var places: [UInt32]
+    private(set) var count = 0
+    /// Random and odd, so that a client cannot choose URLs whose images have the same place.
+    private let multiplier = UInt64.random(in: .min ... .max) | 1
+
+    /// - Parameter capacity: the number of slots for which to allocate memory
+    init(capacity: Int = 0) {
+        var size = Self.minCapacity
+        while size / 4 * 3 < capacity { size *= 2 }
+        places = Array(repeating: Self.none, count: size)
+    }
+
+    /// The hash of the key of a slot. A key is a part of a SHA-256, so its bits are uniformly distributed.
+    private static func hash(_ slot: UInt32, _ entries: [ImageEntry?]) -> UInt64 { entries[Int(slot)]?.key.high ?? 0 }
+
+    private var mask: Int { places.count - 1 }
+
+    /// The first place for a hash: the highest bits of a product, as many as an index of ``places`` has.
+    private func home(_ hash: UInt64) -> Int {
+        Int((hash &* multiplier) >> UInt64(places.count.leadingZeroBitCount + 1))
+    }
+
+    /// The slot for a hash; nil if there is none.
+    ///
+    /// - Parameter isMatch: whether a slot has the key
+    func slot(_ hash: UInt64, where isMatch: (UInt32) -> Bool) -> UInt32? {
+        place(hash, where: isMatch).map { places[$0] }
+    }
+
+    private func place(_ hash: UInt64, where isMatch: (UInt32) -> Bool) -> Int? {
+        var place = home(hash)
+        while places[place] != Self.none {
+            if isMatch(places[place]) { return place }
+            place = (place + 1) & mask
+        }
+        return nil
+    }
+
+    /// Adds a slot whose key no other slot has.
+    ///
+    /// - Parameter entries: the entries of all slots
+    mutating func insert(_ slot: UInt32, in entries: [ImageEntry?]) {
+        if count >= places.count / 4 * 3 {
+            let old = places
+            places = Array(repeating: Self.none, count: old.count * 2)
+            for slot in old where slot != Self.none { put(slot, Self.hash(slot, entries)) }
+        }
+        put(slot, Self.hash(slot, entries))
+        count += 1
+    }
+
+    private mutating func put(_ slot: UInt32, _ hash: UInt64) {
+        var place = home(hash)
+        while places[place] != Self.none { place = (place + 1) & mask }
+        places[place] = slot
+    }
+
+    /// Removes a slot. The entry of the slot must still exist.
+    mutating func remove(_ slot: UInt32, in entries: [ImageEntry?]) {
+        guard var hole = place(Self.hash(slot, entries), where: { $0 == slot }) else { return }
+        // Moves each later slot of the run into the hole, unless its place would then precede its hash.
+        var next = (hole + 1) & mask
+        while places[next] != Self.none {
+            let home = home(Self.hash(places[next], entries))
+            if (next - home) & mask >= (next - hole) & mask {
+                places[hole] = places[next]
+                hole = next
+            }
+            next = (next + 1) & mask
+        }
+        places[hole] = Self.none
+        count -= 1
+    }
+
+    /// All slots, for tests.
+    var slots: [UInt32] { places.filter { $0 != Self.none } }
+}

@@ -1,6 +1,8 @@
 internal import LarderHTTPSemantics
+internal import LarderImageFormats
 internal import LarderPlatform
 internal import LarderUpstream
+internal import Synchronization
 
 /// One request of a download, and the part of the body that its response contains.
 struct DownloadAttempt: Sendable {
@@ -240,4 +242,110 @@ struct DownloadAttempt: Sendable {
     private static func failure(_ code: UpstreamError.Code, _ head: StreamHead, _ text: String) -> UpstreamError {
         UpstreamError(code, "\(head.display) \(text)", status: head.status, retryAfter: head.metadata.retryAfter)
     }
+}
+
+/// The content codings that a response declares (`Content-Encoding`). The agent requests none, but object stores send
+/// images as they were uploaded, and servers declare codings that the body does not have. The bytes decide.
+struct ContentCodings: Sendable {
+    /// The number of bytes after which ``decoder(for:)`` can decide.
+    static let sniffedBytes = 64
+
+    /// The declared codings in lower case, in order.
+    private let names: [String]
+
+    /// - Parameter fields: the fields of the response
+    init(_ fields: [(name: String, value: String)]) {
+        let values = fields.filter { $0.name.lowercased() == "content-encoding" }.map { $0.value.lowercased() }
+        names = values.flatMap { $0.split(separator: ",") }
+            .map { String($0.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }) }
+            .filter { !$0.isEmpty }
+    }
+
+    /// Whether the body may be compressed in a way that the agent decodes. Such a body is not resumed, because an offset
+    /// in it is not an offset in the image.
+    var mayBeDecoded: Bool { isGzip || names.contains("deflate") }
+
+    private var isGzip: Bool { names.contains { $0 == "gzip" || $0 == "x-gzip" } }
+
+    /// The codings that the agent cannot decode, for messages; nil if there are none. The listed names are not codings
+    /// of the bytes, but occur on intact images.
+    var unknown: String? {
+        let known = ["gzip", "x-gzip", "deflate", "identity", "none", "utf-8", "aws-chunked", "binary"]
+        let unknown = names.filter { !known.contains($0) }
+        return unknown.isEmpty ? nil : String(unknown.joined(separator: ", ").prefix(40))
+    }
+
+    /// The decoder for a body; nil if the bytes are not compressed as declared.
+    ///
+    /// - Parameter start: the first bytes of the body: ``sniffedBytes``, or all if there are fewer
+    func decoder(for start: [UInt8]) -> Inflater? {
+        if isGzip, start.starts(with: [0x1F, 0x8B]) { return Inflater(.gzip) }
+        guard names.contains("deflate"), start.count >= 2 else { return nil }
+        // No image begins like the header of zlib (RFC 1950, section 2.2).
+        if start[0] & 0x0F == 8, start[0] >> 4 <= 7, (Int(start[0]) << 8 | Int(start[1])) % 31 == 0 {
+            return Inflater(.zlib)
+        }
+        var reader = ImageHeaderReader()
+        if case .refused = reader.feed(start) { return Inflater(.raw) }
+        return nil
+    }
+}
+
+/// The received part of an image, which is kept between the attempts of a download, and the freshness of the responses
+/// to the last attempt. One attempt uses it at a time.
+final class PartialDownload: Sendable {
+    struct Part: Sendable {
+        /// Writes the bytes.
+        let writer: BlobWriter
+        /// The response to which the first bytes belong.
+        let response: StoredResponse
+        /// The URL of that response, after redirects.
+        let url: String
+        /// Whether the bytes are those of the body, so that an offset in the body is one in the image.
+        let isResumable: Bool
+        /// The size of the image in bytes; nil until a response declares it.
+        var total: Int?
+
+        /// The entity tag for resumption; nil if the rest cannot be requested. Only a strong tag identifies the bytes
+        /// (RFC 9110, section 13.1.5).
+        var tag: String? { isResumable && writer.written > 0 ? response.strongTag : nil }
+
+        /// The rest of the image; nil if it cannot be requested.
+        var missing: MissingPart? { tag.map { MissingPart(url: url, offset: writer.written, tag: $0) } }
+    }
+
+    private let state = Mutex<Part?>(nil)
+    private let attempt = Mutex((redirects: RedirectFreshness(), lifetime: Int?.none))
+
+    func beginAttempt() { attempt.withLock { $0 = (RedirectFreshness(), nil) } }
+
+    /// Adds a redirect of the last attempt.
+    func add(_ redirect: StoredResponse) { attempt.withLock { $0.redirects.add(redirect) } }
+
+    /// Adds the response that ended the redirects of the last attempt.
+    func end(with response: StoredResponse) {
+        attempt.withLock { $0.lifetime = ResponseFreshness.explicitLifetime(of: response) }
+    }
+
+    /// The redirects of the last attempt.
+    var redirects: RedirectFreshness { attempt.withLock { $0.redirects } }
+
+    /// How long the responses to the last attempt allow its failure to be remembered, in seconds; nil if they do not
+    /// specify it.
+    var lifetime: Int? { attempt.withLock { $0.redirects.lifetime(ofFailure: $0.lifetime) } }
+
+    var part: Part? { state.withLock { $0 } }
+
+    /// Replaces the part, and removes the file of the previous one.
+    func replace(with part: Part?, _ blocking: BlockingWork) async {
+        let last = state.withLock { state in
+            defer { state = part }
+            return state
+        }
+        guard let last else { return }
+        await blocking.run { last.writer.discard() }
+    }
+
+    /// Sets the size of the image in bytes.
+    func expect(_ total: Int) { state.withLock { $0?.total = total } }
 }

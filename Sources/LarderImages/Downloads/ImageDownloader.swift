@@ -88,3 +88,93 @@ struct ImageDownloader: ImageOriginClient {
 
     private static var cancelled: ImageError { ImageError(.cancelled, "the download was cancelled") }
 }
+
+/// Downloads images from their origins into the cache. ``ImageDownloader`` is the implementation; tests have others.
+protocol ImageOriginClient: Sendable {
+    /// The fields that every request has. The `Vary` of a response may name them.
+    var requestFields: [(name: String, value: String)] { get }
+
+    /// Changes the permitted private address ranges, with effect from the next request.
+    func update(allowedNetworks: [AddressRange])
+
+    /// Downloads an image. Cancelling the task ends the download.
+    ///
+    /// - Parameters:
+    ///   - order: the request
+    ///   - progress: updated as bytes arrive
+    ///   - owner: frees disk space, and is notified of failed attempts. The client keeps no reference to it after the
+    ///     download
+    /// - Throws: ``ImageError``. Nothing is then left on disk
+    @concurrent
+    func download(
+        _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
+    ) async throws(ImageError) -> DownloadOutcome
+}
+
+/// The parameters of a download.
+struct DownloadOrder: Sendable {
+    let id: TransferID
+    /// An absolute `http` or `https` URL.
+    let url: String
+    /// The credential fields for the origin. They are not sent to other origins.
+    let headers: [(name: String, value: String)]
+    /// The cached response for a conditional request. Nil to download the image unconditionally.
+    let cached: StoredResponse?
+    /// The required SHA-256 of the bytes, if any.
+    let expectedDigest: BlobDigest?
+    /// The limits whose minimum rates apply. Nil to apply the rates of the HTTP client.
+    let limits: DownloadLimits?
+}
+
+/// The result of a download.
+enum DownloadOutcome: Sendable {
+    /// The cached image is current. The response includes the updated fields.
+    case notModified(StoredResponse)
+    /// A new image, to which the caller has a reference, and its URL after redirects.
+    case published(PublishedBlob, StoredResponse, url: String)
+}
+
+/// Decides whether and when to retry a download after a temporary failure. A download has at most three attempts.
+///
+/// Broken connections and statuses such as 503 are temporary. A timeout is temporary only if the body can be resumed,
+/// because a complete attempt would take as long again. Failed connection attempts are not retried, so that waiting
+/// requests soon get a stale cached image.
+struct RetryPolicy: Sendable {
+    private static let maxAttempts = 3
+    /// A longer `Retry-After` ends the download, and the ``NegativeCache`` applies it to later requests.
+    private static let maxRetryAfter = Duration.seconds(10)
+
+    private var attempts = 1
+    private var backoff = Backoff(
+        floor: .milliseconds(250), base: .seconds(1), cap: .seconds(4), retryAfterCap: maxRetryAfter)
+
+    /// Returns the delay before the next attempt; nil if the download must not be retried.
+    ///
+    /// - Parameters:
+    ///   - error: the error of the last attempt
+    ///   - canResume: whether part of the body has been received and can be resumed
+    mutating func wait(after error: UpstreamError, canResume: Bool) -> Duration? {
+        guard attempts < Self.maxAttempts, Self.isTemporary(error, canResume),
+            (error.retryAfter ?? .zero) <= Self.maxRetryAfter
+        else { return nil }
+        attempts += 1
+        var generator = SystemRandomNumberGenerator()
+        return backoff.next(retryAfter: error.retryAfter, using: &generator)
+    }
+
+    /// Whether another attempt may follow at once, after a response that does not match the cached image or the partial
+    /// download.
+    mutating func mayRestart() -> Bool {
+        attempts += 1
+        return attempts <= Self.maxAttempts
+    }
+
+    private static func isTemporary(_ error: UpstreamError, _ canResume: Bool) -> Bool {
+        switch error.code {
+        case .connectionClosed, .truncated, .other: true
+        case .status: error.isRetryable
+        case .timeout: canResume
+        default: false
+        }
+    }
+}

@@ -190,3 +190,229 @@ enum NameHash {
         return UInt32(truncatingIfNeeded: hash >> 32)
     }
 }
+
+/// Finds names of a fixed set, faster than a dictionary of strings.
+///
+/// The names are constants of the program or come from its settings. The hash does not resist deliberate collisions,
+/// but names from clients are only looked up, never added.
+package final class NameIndex: Sendable {
+    private struct Name {
+        var hash: UInt32
+        var position: Int32
+        var start: Int
+        var count: Int
+    }
+
+    // Only the initializer writes to this memory. Pointers are used, because an array would be retained on each access.
+    private nonisolated(unsafe) let text: UnsafeMutablePointer<UInt8>
+    /// A hash table with open addressing. Its size is a power of two, and at least half of the slots are empty
+    /// (position -1).
+    private nonisolated(unsafe) let slots: UnsafeMutablePointer<Name>
+    private let mask: Int
+
+    /// - Parameter names: all different. The position of a name is its index in this array.
+    package init(_ names: [String]) {
+        text = .allocate(capacity: names.reduce(1) { $0 + $1.utf8.count })
+        var capacity = 2
+        while capacity < 2 * names.count { capacity *= 2 }
+        mask = capacity - 1
+        slots = .allocate(capacity: capacity)
+        slots.initialize(repeating: Name(hash: 0, position: -1, start: 0, count: 0), count: capacity)
+        var start = 0
+        for (position, name) in names.enumerated() {
+            let count = name.utf8.count
+            let bytes = UnsafeMutableBufferPointer(start: text + start, count: count)
+            _ = bytes.initialize(fromContentsOf: name.utf8)
+            let hash = NameHash.exact(UnsafeRawBufferPointer(bytes))
+            var slot = Int(hash) & mask
+            while slots[slot].position >= 0 { slot = (slot + 1) & mask }
+            slots[slot] = Name(hash: hash, position: Int32(position), start: start, count: count)
+            start += count
+        }
+    }
+
+    deinit {
+        text.deallocate()
+        slots.deallocate()
+    }
+
+    /// The position of a name; nil if the index does not contain it.
+    package func position(of name: String) -> Int? {
+        var name = name
+        return name.withUTF8 { position(of: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// The position of a name given as a JSON string; nil if the index does not contain it or the value is not a
+    /// string.
+    package func position(of name: JSONValue) -> Int? {
+        let entry = name.entry
+        guard entry.kind == Node.Kind.string else { return nil }
+        return Names.withBytes(entry, text: name.document.text) { position(of: $0) }
+    }
+
+    private func position(of name: UnsafeRawBufferPointer) -> Int? {
+        let hash = NameHash.exact(name)
+        var slot = Int(hash) & mask
+        while slots[slot].position >= 0 {
+            let known = slots[slot]
+            if known.hash == hash, known.count == name.count,
+                // The base address of an empty name may be nil.
+                memcmp(text + known.start, name.baseAddress ?? UnsafeRawPointer(text), known.count) == 0
+            {
+                return Int(known.position)
+            }
+            slot = (slot &+ 1) & mask
+        }
+        return nil
+    }
+}
+
+/// The hash table of an object with many members. It uses open addressing and ``KeyedHash``, so that clients cannot
+/// choose names that collide.
+///
+/// The table is built when the object ends, so that reading it needs no lock. A `table` node at the end of the object
+/// stores the position of the slots. A slot contains the distance from the object's node to a name node. An empty slot
+/// contains 0.
+enum NameTable {
+    /// Appends the table of an object whose members are all on the tape, marks the object as `indexed`, and resolves
+    /// duplicates. Returns the number of distinct names.
+    static func build(_ document: Document, object: Int, members: Int) -> UInt32 {
+        var capacity = 64
+        while capacity < members + members / 2 { capacity *= 2 }
+        let start = document.appendSlots(capacity)
+        let end = document.storage.pointee.nodeCount
+        document.reserveNodes(end + 1)
+
+        let nodes = document.storage.pointee.nodes
+        let text = document.text
+        guard let allSlots = document.storage.pointee.slots else { return 0 }
+        let slots = allSlots + start
+        let mask = capacity - 1
+        let hash = KeyedHash.process
+        var distinct: UInt32 = 0
+        var name = object + 1
+        var nextCheck = name + Document.nodesPerCheck
+        while name < end {
+            if name > nextCheck {
+                document.checkCancellation()
+                // The text of the names is gone.
+                if document.storage.pointee.isCancelled { return distinct }
+                nextCheck = name + Document.nodesPerCheck
+            }
+            let next = name + 1 + Int(nodes[name + 1].span)
+            if !nodes[name].has(Node.Flag.later) {
+                var slot = Int(truncatingIfNeeded: Names.withBytes(nodes[name], text: text) { hash($0) }) & mask
+                while true {
+                    let found = object + Int(slots[slot])
+                    if found == object {
+                        slots[slot] = UInt32(truncatingIfNeeded: name - object)
+                        distinct += 1
+                        break
+                    }
+                    if isSame(nodes, found, name, text: text) {
+                        Names.redirect(nodes, from: found, to: name)
+                        break
+                    }
+                    slot = (slot + 1) & mask
+                }
+            }
+            name = next
+        }
+        nodes[end] = Node(
+            offset: UInt32(truncatingIfNeeded: start), length: UInt32(truncatingIfNeeded: capacity), span: distinct,
+            info: Node.Kind.table)
+        nodes[object].info |= Node.Flag.indexed
+        document.storage.pointee.nodeCount = end + 1
+        return distinct
+    }
+
+    /// The first name node with the given name, in a complete object that has a table.
+    static func find(
+        _ document: UnsafePointer<Document.Storage>, object: Int, _ name: UnsafeRawBufferPointer
+    ) -> Int? {
+        let nodes = UnsafePointer(document.pointee.nodes)
+        let table = nodes[object + Int(nodes[object].span) - 1]
+        guard let allSlots = document.pointee.slots else { return nil }
+        let slots = allSlots + Int(table.offset)
+        let mask = Int(table.length) - 1
+        let quick = NameHash.exact(name)
+        var slot = Int(truncatingIfNeeded: KeyedHash.process(name)) & mask
+        while slots[slot] != 0 {
+            let found = object + Int(slots[slot])
+            if nodes[found].has(Node.Flag.redirected) || nodes[found].span == quick,
+                Names.matches(nodes[found], text: document.pointee.text, name)
+            {
+                return found
+            }
+            slot = (slot + 1) & mask
+        }
+        return nil
+    }
+
+    private static func isSame(
+        _ nodes: UnsafeMutablePointer<Node>, _ found: Int, _ name: Int, text: UnsafePointer<UInt8>
+    ) -> Bool {
+        // A redirected name node has a distance in `span` instead of its hash, so the hashes cannot be compared.
+        let isRedirected = (nodes[found].info | nodes[name].info) & Node.Flag.redirected != 0
+        guard isRedirected || nodes[found].span == nodes[name].span else { return false }
+        return Names.equal(nodes[found], text, nodes[name], text)
+    }
+}
+
+/// Processes eight bytes at a time, as a word with the lowest address in the lowest bits. Swift's SIMD vectors are not
+/// used: they cannot produce a bit mask of the matching bytes, and their masks are not always compiled to vector
+/// instructions.
+enum Word {
+    @inline(__always)
+    static func load(_ pointer: UnsafePointer<UInt8>) -> UInt64 {
+        UInt64(littleEndian: UnsafeRawPointer(pointer).loadUnaligned(as: UInt64.self))
+    }
+
+    @inline(__always)
+    static func load32(_ pointer: UnsafePointer<UInt8>) -> UInt32 {
+        UInt32(littleEndian: UnsafeRawPointer(pointer).loadUnaligned(as: UInt32.self))
+    }
+
+    /// The first eight bytes, or all of them padded with zeros if there are fewer. Never reads past the end.
+    @inline(__always)
+    static func head(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        let count = bytes.count
+        if count >= 8 { return UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self)) }
+        if count >= 4 {
+            let low = UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self))
+            let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
+            return UInt64(low) | UInt64(high) &<< UInt64(truncatingIfNeeded: (count &- 4) &* 8)
+        }
+        var head: UInt64 = 0
+        for index in 0..<count { head |= UInt64(bytes[index]) &<< UInt64(truncatingIfNeeded: 8 &* index) }
+        return head
+    }
+
+    /// A mask of the lowest `count` bytes of a word. `count` is at most 8.
+    @inline(__always)
+    static func lowBytes(_ count: Int) -> UInt64 {
+        // Two shifts by half the number of bits, because `&<<` treats a shift by 64 as a shift by 0.
+        let bits = UInt64(truncatingIfNeeded: count) &* 4
+        return ~((UInt64.max &<< bits) &<< bits)
+    }
+
+    /// Returns a word in which bit 7 is set for each byte that ends a run of plain ASCII in a string: a quotation mark,
+    /// a backslash, a control character, or a byte of a multibyte UTF-8 character. Only the lowest set bit is reliable,
+    /// because a subtraction may borrow from the byte above a match.
+    @inline(__always)
+    static func special(_ word: UInt64) -> UInt64 {
+        let quote = word ^ 0x2222_2222_2222_2222
+        let backslash = word ^ 0x5C5C_5C5C_5C5C_5C5C
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        return (word | (word &- 0x2020_2020_2020_2020) | (quote &- ones) | (backslash &- ones)) & 0x8080_8080_8080_8080
+    }
+    /// Nonzero if at least one byte of `word` must be escaped in a JSON string. Byte order does not matter.
+    @inline(__always)
+    static func escaped(_ word: UInt64) -> UInt64 {
+        let quote = word ^ 0x2222_2222_2222_2222
+        let backslash = word ^ 0x5C5C_5C5C_5C5C_5C5C
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let control = (word &- 0x2020_2020_2020_2020) & ~word
+        return (control | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash) & 0x8080_8080_8080_8080
+    }
+}

@@ -20,3 +20,41 @@ package struct Descriptor: ~Copyable {
 
     deinit { close(number) }
 }
+
+/// Makes a system call and repeats it while it fails with EINTR (signal(7)). On FUSE and network file systems any call
+/// on a file may be interrupted, including rename(2) and mkdir(2).
+///
+/// Do not use this for close(2): the descriptor is closed even if the call is interrupted.
+/// - Parameter call: returns a negative value and sets errno if it fails
+/// - Returns: the result of the last call. If it failed, errno is the error of that call.
+package func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
+    while true {
+        let result = call()
+        if result >= 0 || errno != EINTR { return result }
+    }
+}
+
+/// The standard streams of this process.
+package enum StandardStreams {
+    /// Opens /dev/null as standard input, output or error, if the process was started without it. Otherwise the next file
+    /// that the process opens would get its number, and messages would be written to that file. Must be called first.
+    package static func openMissing() {
+        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
+            // The lowest free number is used, which is this one.
+            _ = open("/dev/null", O_RDWR)
+        }
+    }
+}
+
+/// The error number of a failed system call (errno(3)).
+package struct Errno: Error, Sendable, Hashable, CustomStringConvertible {
+    package let number: CInt
+
+    package init(number: CInt) { self.number = number }
+
+    /// The error of the system call that just failed on this thread.
+    package static var current: Errno { Errno(number: errno) }
+
+    /// The system's text for the number. strerror(3) is thread-safe since glibc 2.32.
+    package var description: String { String(cString: strerror(number)) }
+}

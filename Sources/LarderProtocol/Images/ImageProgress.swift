@@ -48,3 +48,79 @@ public struct ImageProgress: Sendable, Hashable {
         }
     }
 }
+
+extension ImageGet {
+    /// The progress of an `image.get` that waits for a download: the notification `image.progress`.
+    public struct Progress: Sendable, Hashable {
+        /// The id of the `image.get` request.
+        public var request: RequestID
+        /// The number of bytes of the image received so far. Decreases if the download starts again.
+        public var receivedBytes: Int
+        /// The size of the image in bytes; nil until the origin declares it.
+        public var totalBytes: Int?
+        /// Whether the request waits for a download that was already in progress.
+        public var isShared: Bool
+
+        public init(request: RequestID, receivedBytes: Int, totalBytes: Int? = nil, isShared: Bool) {
+            self.request = request
+            self.receivedBytes = receivedBytes
+            self.totalBytes = totalBytes
+            self.isShared = isShared
+        }
+
+        /// Reads the `params` of the notification.
+        /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
+        public init(params: JSONValue) throws(WireError) {
+            let reader = try MemberReader(object: params)
+            request = try reader.requiredRequestID("request")
+            receivedBytes = try reader.requiredInt("receivedBytes")
+            totalBytes = try reader.int("totalBytes")
+            isShared = try reader.requiredBool("shared")
+        }
+
+        /// Writes the complete notification, without a line end.
+        public func write(to writer: inout JSONWriter) {
+            Envelope.writeRequest(id: nil, method: ImageProgress.method, to: &writer) { writer in
+                writer.beginObject()
+                writer.member("request", request)
+                writer.member("receivedBytes", receivedBytes)
+                writer.member("totalBytes", totalBytes)
+                writer.member("shared", isShared)
+                writer.endObject()
+            }
+        }
+    }
+}
+
+// The agent writes the result of a cache hit in two parts, because it stores the text of the first part and copies it
+// into later results for the same image.
+
+extension ImageGet.Result {
+    public func write(to writer: inout JSONWriter) {
+        Self.writeConstant(path: path, image: image, to: &writer)
+        Self.writeRest(
+            freshness: freshness.rawValue, source: source.rawValue, ageSeconds: ageSeconds, lease: lease,
+            hasDescriptor: hasDescriptor, to: &writer)
+    }
+
+    /// Begins a result with the members that are the same in every reply for the image.
+    /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the remaining members.
+    public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("path", path)
+        image.writeMembers(to: &writer)
+    }
+
+    /// Writes the remaining members and ends the result.
+    public static func writeRest(
+        freshness: String, source: String, ageSeconds: Int, lease: Int, hasDescriptor: Bool,
+        to writer: inout JSONWriter
+    ) {
+        writer.member("freshness", freshness)
+        writer.member("source", source)
+        writer.member("ageSeconds", ageSeconds)
+        writer.member("lease", lease)
+        if hasDescriptor { writer.member("descriptor", true) }
+        writer.endObject()
+    }
+}

@@ -1,4 +1,5 @@
-import LarderProtocol
+import LarderConfig
+package import LarderProtocol
 
 /// The rights that the settings grant. Users and groups are identified by their numeric ids.
 package struct AccessRules: Sendable, Equatable {
@@ -62,5 +63,66 @@ package struct AccessRules: Sendable, Equatable {
         let isForOthers = grants.others.contains(.read)
         let isForGroup = isForOthers || grants.groups[group]?.contains(.read) == true
         return mode & (0o700 | (isForGroup ? 0o070 : 0) | (isForOthers ? 0o007 : 0))
+    }
+}
+
+/// A set of ``Right`` values, as bits.
+package struct Rights: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    private init(_ right: Right) {
+        let place: UInt8 =
+            switch right {
+            case .read: 0
+            case .write: 1
+            case .push: 2
+            case .administer: 3
+            case .secrets: 4
+            case .images: 5
+            }
+        self.init(rawValue: 1 << place)
+    }
+
+    package init(_ rights: some Sequence<Right>) {
+        self = rights.reduce(into: []) { $0.formUnion(Rights($1)) }
+    }
+
+    package static let all = Rights(Right.allCases)
+    /// The rights that the `access` member of a namespace may grant.
+    package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
+    /// The rights that a peer can have in a namespace: those that its `access` member may grant, and `administer`,
+    /// which only the general rules grant.
+    static let inNamespaces = ofNamespaces.union(Rights(.administer))
+
+    package func contains(_ right: Right) -> Bool { contains(Rights(right)) }
+
+    /// The rights, in the order in which the protocol lists them.
+    package var list: [Right] { Right.allCases.filter(contains) }
+}
+
+/// Reviews a connection after a change of the access rules: ends the subscriptions and cancels the requests for which
+/// the connection's peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed``
+/// continue.
+struct AccessReview {
+    let connection: Connection
+
+    func run() {
+        for subscription in connection.state.subscriptions.sorted {
+            let name = subscription.topic.channel.publication.namespace
+            let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
+            // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
+            // subscription.
+            if let denial, denial.isDenied { subscription.end(.denied) }
+        }
+        for ticket in connection.state.pending.tickets(.connection) {
+            guard let request = connection.state.pending[ticket], let denial = connection.denial(of: request.admission),
+                denial.isDenied
+            else { continue }
+            request.denial = denial.error
+            request.cancel(denial.error)
+        }
+        connection.output.flush()
     }
 }

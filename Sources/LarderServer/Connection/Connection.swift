@@ -1,7 +1,8 @@
-import LarderEventLoop
-import LarderImages
 import Glibc
 import LarderConfig
+import LarderEventLoop
+import LarderImages
+import LarderPlatform
 import LarderProtocol
 import Logging
 import NIOCore
@@ -245,5 +246,41 @@ final class Connection: EpollTarget {
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {
         state.principal.identify()
         return state.principal.credentials.logMetadata(more)
+    }
+}
+
+/// Counters of one connection, as `agent.clients` reports them.
+struct ConnectionMetrics {
+    let connectedAt = Timestamp(milliseconds: WallClock.system.now)
+    /// The number of lines served.
+    var requests = 0
+    var bytesReceived = 0
+    /// Whether the client has acknowledged a snapshot.
+    var hasAcknowledged = false
+}
+
+/// The registration of a connection's socket with the epoll instance of its loop.
+struct SocketRegistration {
+    private var isRegistered = false
+    /// The events that are watched for.
+    private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
+
+    mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(EpollError) {
+        try epoll.add(socket, interest, connection)
+        isRegistered = true
+    }
+
+    /// Sets whether the loop reports that the socket has room. This is needed only while output is pending. Otherwise
+    /// the kernel would report an event for each reply that the client reads.
+    mutating func waitUntilWritable(_ isWanted: Bool, _ socket: CInt, in epoll: Epoll) {
+        guard isWanted != interest.contains(.writable) else { return }
+        if isWanted { interest.insert(.writable) } else { interest.remove(.writable) }
+        if isRegistered { epoll.change(socket, to: interest) }
+    }
+
+    /// Removes a socket that the caller is about to close.
+    mutating func remove(_ socket: CInt, from epoll: Epoll) {
+        if isRegistered { epoll.forget(socket) }
+        isRegistered = false
     }
 }

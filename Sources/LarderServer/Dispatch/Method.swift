@@ -1,4 +1,6 @@
 import LarderConfig
+import LarderConfigModel
+import LarderJSON
 import LarderProtocol
 import NIOCore
 
@@ -139,5 +141,81 @@ struct Completion<Value: WireResult>: Sendable {
     func completeDeferred(_ result: Result<Value, WireError>) {
         let (connection, ticket) = (connection.value, ticket)
         connection.loop.deferWork { connection.complete(ticket, result.map { $0 }) }
+    }
+}
+
+/// The methods that the server implements, by name.
+struct MethodRegistry {
+    /// Carries out the requests of one method.
+    struct Handler {
+        typealias Serve = (RequestDispatcher, Request, BatchSlot?, RequestTemplate?) throws(WireError) -> Void
+
+        let lifetime: PendingRequests.Lifetime
+        let needsReply: Bool
+        let serve: Serve
+    }
+
+    private var handlers: [Handler] = []
+    /// The names of the methods, in the order of ``handlers``.
+    private var registered: [String] = [] { didSet { index = NameIndex(registered) } }
+    private var index = NameIndex([])
+
+    /// The names of all methods, sorted.
+    var names: [String] { registered.sorted() }
+
+    /// The handler of the method that a JSON string names; nil if there is no such method or the value is not a string.
+    subscript(name: JSONValue) -> Handler? { index.position(of: name).map { handlers[$0] } }
+
+    /// Adds a handler, or replaces the one with the same name.
+    mutating func add(_ name: String, _ handler: Handler) {
+        if let position = index.position(of: name) {
+            handlers[position] = handler
+        } else {
+            registered.append(name)
+            handlers.append(handler)
+        }
+    }
+
+    mutating func register<M: Method>(_ method: M.Type) {
+        add(
+            M.name,
+            Handler(lifetime: M.lifetime, needsReply: M.needsReply) {
+                (dispatcher, request, slot, template) throws(WireError) in
+                try dispatcher.call(method, request, in: slot, template)
+            })
+    }
+}
+
+/// An admitted request, with access to everything that its method may use.
+struct MethodCall<Method: AuthorizedMethod> {
+    let parameters: Method.Parameters
+    /// Nil for a notification.
+    let id: RequestID?
+    let isInBatch: Bool
+    /// The template of the request's line; nil if the line has none or is a batch, or if the id that the template found
+    /// is not the id of the request.
+    let template: RequestTemplate?
+    let connection: Connection
+
+    var loop: LoopContext { connection.loop }
+    var server: ServerContext { connection.loop.server }
+    var peer: PeerCredentials { connection.state.principal.credentials }
+
+    /// The peer, for the provenance of a change.
+    var author: Peer {
+        connection.identifyLogin()
+        return peer.provenance
+    }
+
+    /// Returns the namespace with a name.
+    /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know of.
+    func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
+        if let namespace = server.namespaces[name] { return namespace }
+        throw server.authorizer.unknownNamespace(name, connection.rights)
+    }
+
+    /// The context for a task that executes this request.
+    var context: RequestContext {
+        RequestContext(server: server, connections: loop.registry, peer: peer, rights: connection.rights)
     }
 }

@@ -1,10 +1,10 @@
+import Glibc
+package import LarderConfig
 import LarderConfigModel
 import LarderJSON
-package import LarderConfig
 package import LarderPlatform
 package import Logging
 import Synchronization
-import Glibc
 
 /// Writes plain copies of the current snapshots to `current/NAMESPACE.json` next to the socket, for programs that can
 /// only read files.
@@ -233,4 +233,15 @@ package final class SnapshotExporter: Sendable {
             logger.notice("the plain copies of the configuration are up to date again")
         }
     }
+}
+
+/// The settings for copies of the current snapshots as files, in `current/` next to the socket.
+package struct ExportOptions: Sendable, Equatable {
+    /// `current.enabled` in the settings: whether copies are kept. Default: true.
+    package var isEnabled = true
+    /// `current.mode` in the settings: the permission bits of each copy, written as an octal number in quotes. The
+    /// copies have the group of the socket. Default: "0640".
+    package var mode: UInt32 = 0o640
+
+    package init() {}
 }

@@ -1,9 +1,9 @@
-import LarderEventLoop
 import LarderConfig
+package import LarderEventLoop
 import LarderImages
 import LarderJSON
 import LarderProtocol
-import NIOCore
+package import NIOCore
 
 /// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
@@ -159,4 +159,85 @@ final class LoopContext {
 
     /// Runs `work` after all connections with input have been served.
     func deferWork(_ work: @escaping () -> Void) { eventLoop.deferWork(work) }
+}
+
+/// The output of the connection that is being served. All connections of an event loop share this buffer, which is
+/// empty whenever the loop switches to another connection.
+struct OutputBuffer {
+    private static let capacity = 64 * 1024
+    /// A buffer whose capacity has grown beyond this number of bytes is freed after its content was sent.
+    private static let maxKeptCapacity = 512 * 1024
+
+    var writer = JSONWriter(reservingCapacity: Self.capacity)
+    /// The file whose descriptor is sent with the first byte of the output; nil for none.
+    var file: PassedFile?
+
+    mutating func clear() {
+        file = nil
+        if writer.bytes.capacity > Self.maxKeptCapacity {
+            writer = JSONWriter(reservingCapacity: Self.capacity)
+        } else {
+            writer.removeAll()
+        }
+    }
+}
+
+/// The connections of one event loop, with the monitor that closes connections whose clients do not read.
+final class ConnectionTable {
+    private(set) var connections: [Int: Connection] = [:]
+    let stalls = StallMonitor()
+    private let load: LoopLoad
+
+    init(_ load: LoopLoad) { self.load = load }
+
+    func add(_ connection: Connection) {
+        connections[connection.id] = connection
+        load.added()
+    }
+
+    /// - Returns: false if the connection was removed earlier
+    func remove(_ connection: Connection) -> Bool {
+        guard connections.removeValue(forKey: connection.id) != nil else { return false }
+        load.removed()
+        return true
+    }
+}
+
+/// An event loop that serves connections. Tests use implementations with a clock that the tests control.
+package protocol ServerEventLoop: EventLoop {
+    /// The number of the current iteration; nil if each event counts as an iteration of its own.
+    var iteration: Int? { get }
+
+    /// Runs `work` after all connections with input have been served. Called on the loop.
+    func deferWork(_ work: @escaping () -> Void)
+
+    /// Creates an executor whose tasks run on the loop.
+    /// - Parameter runsInPlace: called on the loop when a task that is running on the loop makes a task of the executor
+    ///   ready. If the closure returns true, the ready task continues immediately, before the running task proceeds;
+    ///   otherwise it continues after the work that is already queued.
+    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
+}
+
+extension ServerEventLoop {
+    /// Runs `body` for each item, then `end`. Defers the remaining items at the end of each time slice.
+    func forEachInSlices<Item>(
+        _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
+        andThen end: @escaping () -> Void
+    ) {
+        let slice = TimeSlice()
+        for index in start..<items.count {
+            body(items[index])
+            guard index + 1 < items.count, slice.isOver else { continue }
+            return deferWork { self.forEachInSlices(items, from: index + 1, body, andThen: end) }
+        }
+        end()
+    }
+}
+
+extension EpollLoop: ServerEventLoop {
+    package var iteration: Int? { iterationNumber }
+
+    package func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
+        LoopTaskExecutor(self, runsInPlace: runsInPlace)
+    }
 }

@@ -1,6 +1,6 @@
+import LarderConfig
 import LarderConfigModel
 import LarderJSON
-import LarderConfig
 import LarderProtocol
 
 extension ConfigExplain: Method {
@@ -56,5 +56,42 @@ extension WirePeer {
     /// Converts the description of the process that set a value to its form in the protocol.
     init(_ peer: Peer) {
         self.init(pid: peer.pid, uid: peer.uid, command: peer.command, loginUid: peer.loginUID)
+    }
+}
+
+extension ConfigSchema: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let namespace = try call.namespace(call.parameters.namespace)
+        return .task(
+            TaskReply(size: .small) { () async throws(WireError) in
+                guard let schema = await namespace.store.schema else {
+                    throw WireError(
+                        .notFound, "no schema is in force in namespace \"\(namespace.name)\"; the setting is \"schema\""
+                    )
+                }
+                return Result(
+                    namespace: namespace.name, schema: schema.document, digest: "sha256:" + schema.digest.text,
+                    path: schema.settings.path, enforce: schema.settings.enforcement.rawValue,
+                    assertFormats: schema.settings.assertsFormats)
+            })
+    }
+}
+
+extension ConfigStatus: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        if let name = call.parameters.namespace {
+            return .now(Result(namespaces: [status(of: try call.namespace(name), call)]))
+        }
+        return .now(Result(namespaces: call.context.readableNamespaces.map { status(of: $0, call) }))
+    }
+
+    private static func status(of namespace: ConfigNamespace, _ call: MethodCall<Self>) -> Namespace {
+        var status = namespace.wireStatus
+        status.acknowledgements = call.loop.registry.acknowledgements.summary(of: namespace.name)
+        status.copy = call.server.copies.map { copies in
+            let (path, problem) = copies.copy(of: namespace.name)
+            return Copy(path: path, problem: problem)
+        }
+        return status
     }
 }

@@ -4,6 +4,7 @@ import LarderEncoding
 import LarderJSON
 import LarderPlatform
 import LarderProtocol
+import NIOCore
 
 extension ConfigGet: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
@@ -98,5 +99,78 @@ extension StatusRecord {
     /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back.
     fileprivate func age(at now: Int) -> Double? {
         confirmedAt.flatMap { $0 <= now ? Double(now - $0) / 1000 : nil }
+    }
+}
+
+extension ConfigOpen: Method {
+    /// The descriptor is sent with the reply. A notification (a request without an id) has no reply, so it would have
+    /// no effect.
+    static var needsReply: Bool { true }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        if call.isInBatch {
+            throw WireError(
+                .invalidParams, "the reply to a batch carries no descriptors; send config.open outside the batch")
+        }
+        let namespace = try call.namespace(call.parameters.namespace)
+        let publication = namespace.publication
+        guard publication.current.snapshot.revision > 0 else {
+            throw ConfigGet.missing(
+                ConfigGet.Parameters(namespace: publication.namespace), publication.current, of: publication)
+        }
+        let (files, connection) = (call.server.snapshotFiles, call.connection)
+        if let opened = try files.immediateFile(publication) {
+            guard connection.output.pass(opened.file) else { throw .disconnected }
+            return .now(result(opened, namespace))
+        }
+        // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
+        // it.
+        return .task(
+            TaskReply(size: .small, endsOnCancellation: true) { () async throws(WireError) in
+                try await files.file(publication)
+            } finish: { opened, request in
+                opened.flatMap { opened in
+                    // If the client has lost the right to read the namespace since the request arrived, no descriptor
+                    // is sent, and ``ReplyWriter`` replaces this error with the denial.
+                    guard let request, request.denial == nil, connection.output.pass(opened.file) else {
+                        return .failure(.disconnected)
+                    }
+                    return .success(result(opened, namespace))
+                }
+            })
+    }
+
+    private static func result(_ opened: OpenedSnapshot, _ namespace: ConfigNamespace) -> Result {
+        let publication = namespace.publication
+        return Result(
+            namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
+            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
+            secretPaths: namespace.configuration.secrets.texts)
+    }
+}
+
+extension ConfigWait: Method {
+    static var needsReply: Bool { true }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let publication = try call.namespace(call.parameters.namespace).publication
+        let (wait, hub) = (SnapshotWait(call.parameters, publication), call.loop.hub)
+        if let result = wait.result(in: publication.current) { return .now(result) }
+        if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
+        let deadline = wait.timeout.map { ReplyDeadline(time: $0, error: wait.timedOut) }
+        return .later(size: .small, deadline: deadline, parameterBytes: wait.retainedBytes) { completion in
+            wait.begin { result in
+                hub.remove(wait)
+                // The reply is deferred, so that other connections are served first if a publication ends thousands of
+                // waits.
+                completion.completeDeferred(result)
+            }
+            hub.add(wait)
+            // The condition is checked again, because a snapshot may have been published after the first check and
+            // before the wait was added.
+            wait.evaluate(at: publication.current)
+            if publication.current.hasEnded { wait.fail(.namespaceRemoved) }
+            return wait.fail
+        }
     }
 }

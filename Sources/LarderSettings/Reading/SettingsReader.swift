@@ -1,6 +1,6 @@
 import LarderEncoding
 import LarderJSON
-import LarderJSON5
+internal import LarderJSON5
 
 /// Reads the members of one object in the settings. Errors name the member and the values that it can have.
 ///
@@ -198,5 +198,19 @@ struct SettingsReader {
         var error = SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
         error.isContextual = true
         return error
+    }
+}
+
+typealias SettingsValue = JSON5Value
+typealias SettingsPath = JSON5Path
+typealias SettingsText = JSON5Shown
+
+extension SettingsError {
+    /// Converts a parse error.
+    init(_ error: JSON5Error) {
+        self.init(
+            error.code == .syntax ? .syntax : .duplicateMember, error.reason, member: error.member, offset: error.offset
+        )
+        if let place = error.place { (line, column, offset) = (place.line, place.column, nil) }
     }
 }

@@ -1,6 +1,7 @@
 import LarderConfigSources
 import LarderJSON
 import LarderJSON5
+import LarderUpstream
 
 /// `namespaces.NAME.remote.http`. `limits.documentBytes` limits the size of the document.
 extension HTTPSourceSettings {
@@ -54,5 +55,59 @@ extension HTTPSourceSettings.LongPoll {
             HTTPURLCheck.isHeaderName($0) && !$0.contains("&") && !$0.contains("#") && !$0.contains("%")
         }
         self.init(waitSeconds: waitSeconds, queryMember: queryMember)
+    }
+}
+
+/// Checks URLs and header fields from the settings.
+enum HTTPURLCheck {
+    /// Returns why a URL is invalid and what to do, as a continuation of the path of the setting; nil if it is valid.
+    ///
+    /// A user name or password is rejected (RFC 9110, section 4.2.4), because the URL appears in logs and in
+    /// `config.status`.
+    static func problem(of url: String) -> String? {
+        guard let scheme = ["http://", "https://"].first(where: { url.lowercased().hasPrefix($0) }) else {
+            return "must begin with \"http://\" or \"https://\""
+        }
+        // The messages below do not show the URL, because it may contain a password.
+        if let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) {
+            return "must not contain \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
+        }
+        let rest = url.dropFirst(scheme.count)
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard !authority.contains("@") else {
+            return "must not contain a user name or password; send them in \"headers\""
+        }
+        guard !rest.contains("#") else {
+            return "must not contain a fragment; remove the \"#\" and everything after it"
+        }
+        do throws(InvalidURL) { _ = try FetchURL(parsing: url) } catch { return error.reason }
+        return nil
+    }
+
+    /// Whether a URL can contain the character (RFC 3986): any printable ASCII character except the space, the backtick
+    /// and `"<>\^{|}`.
+    private static func isURLCharacter(_ scalar: Unicode.Scalar) -> Bool {
+        guard scalar.value > 0x20, scalar.value < 0x7f else { return false }
+        return !"\"<>\\^`{|}".unicodeScalars.contains(scalar)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+
+    /// Whether a name is a token (RFC 9110, section 5.6.2).
+    static func isHeaderName(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                    || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            }
+    }
+
+    /// Whether a value is a field value (RFC 9110, section 5.5) without leading and trailing white space, which a
+    /// receiver would strip.
+    static func isHeaderValue(_ value: String) -> Bool {
+        guard value.first != " ", value.first != "\t", value.last != " ", value.last != "\t" else { return false }
+        return value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7f) || $0 == UInt8(ascii: "\t") }
     }
 }

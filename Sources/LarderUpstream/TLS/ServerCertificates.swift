@@ -91,3 +91,88 @@ extension ServerCertificates.Validity {
         self.init(begin: Int(certificate.notValidBefore), end: Int(certificate.notValidAfter))
     }
 }
+
+/// The reason of a TLS failure, extracted from the error text of NIOSSL. The reason names of BoringSSL (err.h, ssl.h)
+/// are translated; the rest of the text, such as source locations, is dropped. The advice is for sources and for images,
+/// for which the settings name neither authorities nor client certificates.
+struct TLSFailure: Sendable {
+    /// The failure and what to do.
+    let text: String
+    /// Whether the server's certificate was rejected. The library does not report why.
+    let isUntrusted: Bool
+
+    /// Parses the description of an error, such as
+    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at
+    /// /src/handshake.cc:320)`.
+    init(description: String) {
+        let reasons = Self.reasons(in: description)
+        isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")
+        if description.contains("failedToValidateHostname") {
+            text = "its certificate is for another name; use a name in the certificate, or replace it"
+        } else if description.hasSuffix("unknownError([])") {
+            // BoringSSL reports an empty list of errors if it finds no authority certificates to load.
+            text =
+                "this host has no authority certificates; install ca-certificates and restart the agent, or name the "
+                + "authority of a source in certificateAuthority"
+        } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
+            Self.advice(on: reason).map { (reason, $0) }
+        }).first {
+            text = "\(advice) (\(reason))"
+        } else {
+            let words = reasons.isEmpty ? Self.withoutPlaces(description) : reasons.joined(separator: ", ")
+            text = "\(words); check its certificate and the trusted authorities"
+        }
+    }
+
+    /// The reason names, each of which follows `OPENSSL_internal:` in the description.
+    private static func reasons(in description: String) -> [String] {
+        var reasons: [String] = []
+        var rest = description.utf8[...]
+        let mark = Array("OPENSSL_internal:".utf8)
+        while let start = rest.firstIndex(of: mark[0]) {
+            rest = rest[start...]
+            guard rest.starts(with: mark) else {
+                rest = rest.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst(mark.count)
+            let name = rest.prefix { ($0 >= 0x41 && $0 <= 0x5a) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5f }
+            if !name.isEmpty { reasons.append(String(decoding: name, as: UTF8.self)) }
+        }
+        return reasons
+    }
+
+    private static func advice(on reason: String) -> String? {
+        switch reason {
+        case "CERTIFICATE_VERIFY_FAILED":
+            "its certificate is not signed by a trusted authority, or is for another name; add its authority to this "
+                + "host (update-ca-certificates(8)) and restart the agent, name that of a source in "
+                + "certificateAuthority, or replace the certificate"
+        case "TLSV1_ALERT_CERTIFICATE_REQUIRED", "TLSV13_ALERT_CERTIFICATE_REQUIRED":
+            "it requires a client certificate, which only sources can have; set certificate and privateKey there"
+        case "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_REVOKED",
+            "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "TLSV1_ALERT_UNKNOWN_CA",
+            "TLSV1_ALERT_ACCESS_DENIED":
+            "it rejected the client certificate; check certificate and privateKey"
+        case "SSLV3_ALERT_HANDSHAKE_FAILURE":
+            "it refused the handshake; if it requires a client certificate, set certificate and privateKey of the source"
+        case "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST":
+            "it does not use TLS on this port; check the port, or use http"
+        default:
+            nil
+        }
+    }
+
+    /// The description without source locations, on one line of at most 300 characters.
+    private static func withoutPlaces(_ description: String) -> String {
+        var words: [Substring] = []
+        for word in description.split(whereSeparator: \.isWhitespace) {
+            guard word.first == "/" else {
+                words.append(word)
+                continue
+            }
+            if words.last == "at" { words.removeLast() }
+        }
+        return String(words.joined(separator: " ").prefix(300))
+    }
+}

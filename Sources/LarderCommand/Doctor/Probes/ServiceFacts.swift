@@ -1,4 +1,6 @@
+import CLinuxShims
 import Glibc
+import LarderClientCore
 import LarderEncoding
 
 /// The state of the Larder units in systemd.
@@ -153,5 +155,134 @@ extension ServiceFacts {
         let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=50"] + unit
         guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }
         return Self.informative(journal.lines, count)
+    }
+}
+
+/// The properties of a unit, parsed from `systemctl show`, which prints a line `Property=Value` for each.
+struct UnitFacts: Sendable, Equatable {
+    private let properties: [String: String]
+
+    static let queriedProperties = [
+        "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
+        "WatchdogUSec", "Listen", "User", "ActiveEnterTimestampMonotonic",
+    ]
+
+    /// How long the unit has been active; nil if it is not, or if that is not known.
+    private(set) var activeTime: Duration?
+
+    /// Parses the output of systemctl.
+    /// - Parameter uptime: the time of CLOCK_MONOTONIC when systemctl printed it; nil if unknown
+    init(printed text: String, uptime: Duration? = nil) {
+        properties = Dictionary(
+            text.split(separator: "\n").compactMap { line in
+                guard let equals = line.firstIndex(of: "=") else { return nil }
+                return (String(line[..<equals]), String(line[line.index(after: equals)...]))
+            }
+        ) { "\($0) \($1)" }
+        let microseconds = properties["ActiveEnterTimestampMonotonic"].flatMap(Int64.init) ?? 0
+        guard let uptime, activeState == "active", microseconds > 0 else { return }
+        activeTime = max(.zero, uptime - .microseconds(microseconds))
+    }
+
+    /// The load state of the unit file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty if unknown.
+    var loadState: String { properties["LoadState"] ?? "" }
+    var isAbsent: Bool { loadState == "not-found" }
+    /// Whether the unit exists and is valid.
+    var isLoaded: Bool { loadState == "loaded" || loadState == "merged" }
+    /// Whether the unit was disabled with `systemctl mask`.
+    var isMasked: Bool { loadState == "masked" }
+    /// Why systemd cannot load the unit; nil if systemd gives no reason. systemctl prints a D-Bus error name, followed
+    /// by this text in quotation marks.
+    var loadError: String? {
+        guard let error = properties["LoadError"], let quote = error.firstIndex(of: "\"") else { return nil }
+        let text = error[quote...].dropFirst()
+        return text.isEmpty ? nil : String(text.hasSuffix("\"") ? text.dropLast() : text)
+    }
+    /// The state of the unit: `active`, `inactive`, `failed`, `activating`, …
+    var activeState: String { properties["ActiveState"] ?? "unknown" }
+    /// The detailed state of the unit: `running`, `listening`, `auto-restart`, …
+    var subState: String { properties["SubState"] ?? "" }
+    /// Whether the unit is running, listening, starting or stopping.
+    var isUp: Bool { !["inactive", "failed", "unknown"].contains(activeState) }
+    /// The result of the last run: `success`, `exit-code`, `watchdog`, …
+    var result: String { properties["Result"] ?? "" }
+    /// The exit status of the main process, or the number of the signal that ended it.
+    var exitStatus: Int { properties["ExecMainStatus"].flatMap(Int.init) ?? 0 }
+    /// The user that the service runs as; nil for root.
+    var user: String? { properties["User"].flatMap { $0.isEmpty ? nil : $0 } }
+    /// The number of automatic restarts of the service.
+    var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
+    /// Whether the unit is disabled, so that it is not started at boot.
+    var isDisabled: Bool { properties["UnitFileState"] == "disabled" }
+    /// Whether the unit listens on a path: `Listen=/run/larder/larder.sock (Stream)`.
+    func listens(on path: String) -> Bool {
+        properties["Listen"]?.split(separator: " ").contains { $0 == path } ?? false
+    }
+    /// Whether the service has a watchdog.
+    var hasWatchdog: Bool {
+        let interval = properties["WatchdogUSec"] ?? "0"
+        return interval != "0" && interval != "infinity"
+    }
+}
+
+/// How a program ended, and its output.
+struct CapturedProgram: Sendable {
+    let end: ProgramEnd
+    /// Standard output and standard error, in the order in which they were written.
+    let text: String
+
+    /// The lines of the output that are not empty.
+    var lines: [String] { text.split(separator: "\n").map(String.init) }
+
+    /// The maximum length of the output in bytes.
+    private static let maxBytes = 1 << 20
+
+    /// Runs a program in the C locale, so that its output can be parsed.
+    /// - Parameter limit: the time after which the program is killed.
+    /// - Returns: nil if the program cannot be started, took too long, or wrote more than ``maxBytes``.
+    static func run(_ words: [String], limit: Duration = .seconds(5)) async -> CapturedProgram? {
+        var variables = EnvironmentVariables()
+        for (name, value) in [("LC_ALL", "C.UTF-8"), ("SYSTEMD_COLORS", "0"), ("SYSTEMD_PAGER", "")] {
+            variables.append(name, value)
+        }
+        let program = Program(words: words, variables: variables)
+        return await onOwnThread { capture(program, limit) }
+    }
+
+    private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
+        var ends: [CInt] = [0, 0]
+        // The pipe is close-on-exec, so that no other child inherits its write end. Reading from the pipe then reaches
+        // the end of input when this child ends.
+        guard larder_pipe(&ends, false) == 0 else { return nil }
+        defer { close(ends[0]) }
+        let child = try? program.start(in: .shared, output: ends[1], errors: ends[1])
+        close(ends[1])
+        guard let child else { return nil }
+        let text = read(ends[0], until: ContinuousClock.now + limit)
+        if text == nil { kill(child, SIGKILL) }
+        var status: CInt = 0
+        var ended: pid_t
+        repeat { ended = waitpid(child, &status, 0) } while ended < 0 && errno == EINTR
+        guard let text, ended == child else { return nil }
+        return CapturedProgram(end: ProgramEnd(waitStatus: status), text: text)
+    }
+
+    /// Reads until the end of input. Returns nil if the input does not end in time or is longer than ``maxBytes``.
+    private static func read(_ descriptor: CInt, until end: ContinuousClock.Instant) -> String? {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 14)
+        while bytes.count <= maxBytes {
+            let left = ContinuousClock.now.duration(to: end).components
+            let milliseconds = left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let ready = poll(&input, 1, CInt(clamping: max(0, milliseconds)))
+            if ready < 0, errno == EINTR { continue }
+            guard ready > 0 else { return nil }
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
+        }
+        return nil
     }
 }

@@ -61,3 +61,88 @@ struct WatchCommand: AsyncParsableCommand {
         ])
     }
 }
+
+/// `larder wait CONDITION`
+struct WaitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait",
+        abstract: "Wait until the configuration meets a condition.",
+        discussion: """
+            CONDITION is PATH=VALUE, PATH!=VALUE, PATH (a value exists) or !PATH (no value exists). VALUE is parsed as \
+            JSON; if it is not JSON, it is used as a string. With --string it is always a string. Returns at once if \
+            the condition already holds. Prints the value. Exits with status 6 if --timeout expires, \
+            which is 30 seconds unless given.
+
+            EXAMPLES:
+              larder wait search.enabled=true --timeout 30s
+              larder wait 'log.level!=debug' --timeout 1h
+              larder wait db.url && ./server
+              larder wait --revision 41          until revision 41 or a newer one is published
+            """)
+
+    @Argument(
+        help: ArgumentHelp("PATH=VALUE, PATH!=VALUE, PATH or !PATH.", valueName: "condition"),
+        completion: .configurationPath)
+    var condition: String?
+
+    @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"), completion: .revision)
+    var revision: Int?
+
+    @Flag(help: "Use VALUE as a string even if it is JSON.")
+    var string = false
+
+    @OptionGroup var namespace: NamespaceOption
+    @OptionGroup var format: FormatOptions
+    @OptionGroup var agent: AgentOptions
+
+    func validate() throws {
+        if (condition == nil) == (revision == nil) {
+            throw ValidationError("pass either a condition such as search.enabled=true, or --revision")
+        }
+    }
+
+    func run() async throws {
+        let (path, condition) = try parsed()
+        let timeout = agent.connection.timeout
+        let parameters = ConfigWait.Parameters(
+            condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: timeout.milliseconds)
+        // The agent enforces the timeout. The client waits ten seconds longer, for an agent that does not respond at
+        // all.
+        try await agent.printResult(
+            of: ConfigWait.self, parameters, timeout: timeout.duration + .seconds(10)
+        ) { result in
+            result.value.map { format.format.text($0, isTerminal: Output.isTerminal) }
+        }
+    }
+
+    private func parsed() throws(Failure) -> (JSONPath, ConfigWait.Condition) {
+        guard let condition else { return (JSONPath([]), .revisionAtLeast(revision ?? 0, epoch: nil)) }
+        return try Self.parse(condition, isString: string)
+    }
+
+    static func parse(_ text: String, isString: Bool) throws(Failure) -> (JSONPath, ConfigWait.Condition) {
+        guard let sign = text.firstIndex(of: "=") else {
+            let isAbsent = text.hasPrefix("!")
+            return (try PathArgument.parse(isAbsent ? String(text.dropFirst()) : text), .exists(!isAbsent))
+        }
+        let isOther = text[..<sign].hasSuffix("!")
+        let name = isOther ? text[..<sign].dropLast() : text[..<sign]
+        let rest = text[text.index(after: sign)...]
+        // An operator of another language, such as `<=` or `==`, is most likely a mistake. Without this error, the
+        // condition would never hold.
+        if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
+            throw Failure(
+                .usage,
+                "the condition for \"\(name)\" is invalid; write PATH=VALUE or PATH!=VALUE without spaces around the "
+                    + "operator; if VALUE itself begins with \"=\" or a space, write it as a JSON string, such as "
+                    + "'path=\"=x\"'")
+        }
+        let path = try PathArgument.parse(String(name))
+        let value = try ValueArgument.parse(String(rest), isString: isString)
+        if value.isNull {
+            throw Failure(
+                .usage, "a value is never null; write !\(path) to wait until there is no value, or add --string")
+        }
+        return (path, isOther ? .notEquals(value) : .equals(value))
+    }
+}

@@ -1,4 +1,5 @@
 import LarderImages
+import LarderPlatform
 import LarderProtocol
 
 extension ImagePeek: Method {
@@ -137,4 +138,125 @@ extension ImageService {
         "the image was downloaded but cannot be pinned, because it is not in the cache: its origin forbids caching it "
             + "(Cache-Control: no-store, or Vary: *), or it was removed again; allow caching at the origin, or get "
             + "the image for each use")
+}
+
+extension ImageDownloads: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (images, rights) = (try call.server.imageService(), call.connection.rights)
+        return .task(
+            TaskReply(size: .measured { await images.bytesOfDownloads }) { () async throws(WireError) in
+                let downloads = await images.cache.downloadsInProgress()
+                return Result(downloads: downloads.map { Download($0, images, for: rights) })
+            })
+    }
+}
+
+extension ImageService {
+    /// An upper bound of the memory of the list of downloads in bytes: each URL twice, once encoded, and 512 bytes for
+    /// the other members.
+    fileprivate var bytesOfDownloads: Int {
+        get async { await cache.downloadsInProgress().reduce(0) { $0 + 2 * $1.url.utf8.count + 512 } }
+    }
+}
+
+extension ImageCancel: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (id, images) = (call.parameters.download, try call.server.imageService())
+        return .task(
+            TaskReply(size: .small) { () async throws(WireError) in
+                guard let requests = await images.cache.cancelDownload(id) else {
+                    throw WireError(.notFound, "no download has the ID \(id); it may have ended")
+                }
+                return Result(requests: requests)
+            })
+    }
+}
+
+extension ImagePrefetch: Method {
+    /// The number of images that are downloaded concurrently if the request does not specify it. A setting may impose a
+    /// lower maximum.
+    private static let defaultConcurrency = 16
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
+        let (connection, rights) = (call.connection, call.connection.rights)
+        let concurrency = parameters.concurrency ?? defaultConcurrency
+        let id = parameters.reportsProgress ? call.id : nil
+        let notifier = ProgressNotifier<ImageProgress>(to: connection)
+        let relay = ProgressRelay(to: notifier, on: call.loop.eventLoop)
+        let prefetch = PrefetchJob(parameters.items, images, for: rights)
+        var reply = TaskReply<Result>(size: .small) { () async throws(WireError) in
+            await prefetch.run(concurrency: concurrency) { now in
+                if let id { relay.pass(now.wire(for: id)) }
+            }
+        } finish: { outcome, request in
+            let last = try? outcome.get()
+            let isLastReported = last?.isWhole == true && connection.state.phase != .closed
+            notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
+            return result(of: outcome, cancellation: request?.cancellation)
+        }
+        // The failures refer to the URLs of the job, so they need no reservation that would last as long as the job.
+        reply.retainedBytes = prefetch.retainedBytes
+        return .task(reply)
+    }
+
+    private static func result(
+        of outcome: Swift.Result<PrefetchJob.Outcome, WireError>, cancellation: WireError?
+    ) -> Swift.Result<Result, WireError> {
+        switch outcome {
+        case .failure(let error): return .failure(error.code == .cancelled ? cancellation ?? error : error)
+        case .success(let outcome) where outcome.isWhole: return .success(outcome.result)
+        case .success(let outcome):
+            let reason = cancellation ?? WireError(.cancelled, "the prefetch was cancelled")
+            let (done, total) = (outcome.progress.done, outcome.progress.total)
+            return .failure(
+                WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay cached"))
+        }
+    }
+}
+
+extension ImagePut: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
+        let content: PutContent
+        switch parameters.content {
+        case .inline(let bytes): content = .bytes(bytes)
+        case .descriptor:
+            if call.isInBatch {
+                throw WireError(
+                    .invalidParams, "a batch cannot carry a descriptor; send image.put outside the batch")
+            }
+            content = .file(try receivedFile(call.connection))
+        }
+        return .task(
+            TaskReply(size: .small) { () async throws(WireError) in
+                try await WireError.from { () async throws(ImageError) in
+                    var image = ImageRequest(parameters.image)
+                    image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
+                    let stored = try await images.cache.put(image, content, lifetime: parameters.lifetimeSeconds)
+                    return Result(image: WireImage(stored))
+                }
+            })
+    }
+
+    private static func receivedFile(_ connection: Connection) throws(WireError) -> PassedInFile {
+        switch connection.state.reader.descriptors?.take() {
+        case .file(let file): return file
+        case .several:
+            throw WireError(.invalidParams, "the request came with several descriptors; pass one")
+        case .lost:
+            connection.loop.traffic.refused.requests += 1
+            throw WireError(
+                .limitExceeded,
+                "the limit of open files of this connection, of its user or of the agent is reached; retry after other "
+                    + "requests have been answered")
+        case nil:
+            throw WireError(
+                .invalidParams,
+                "the request came without a descriptor; pass one with the first byte of its line (SCM_RIGHTS), not "
+                    + "through a relay")
+        }
+    }
 }
