@@ -42,8 +42,6 @@ let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-ser
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: agent)
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections", condition: agent)
-let hashTrees = Target.Dependency.product(
-    name: "HashTreeCollections", package: "swift-collections", condition: agent)
 let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"]))
 let configurationTesting = Target.Dependency.product(
@@ -107,7 +105,7 @@ let package = Package(
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder(
             "LarderConfigModel",
-            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", hashTrees, heap]),
+            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", heap]),
         larder(
             "LarderConfigStorage",
             [

@@ -1,4 +1,3 @@
-import HashTreeCollections
 import LarderJSON
 
 /// A node of an ``OverrideLayer``: the entry at one path, and the nodes below it. Nodes are immutable. A change creates
@@ -27,20 +26,34 @@ final class OverrideNode: Sendable {
         }
     }
 
-    let name: String
+    /// The name of a member. Names are compared by their UTF-8, because `==` of `String` ignores differences in Unicode
+    /// normalization.
+    struct Name: Equatable {
+        let text: String
+        let hash: Int
+
+        init(_ text: String) {
+            self.text = text
+            hash = text.hashValue
+        }
+
+        static func == (left: Name, right: Name) -> Bool {
+            left.hash == right.hash && left.text.isSpelled(as: right.text)
+        }
+    }
+
+    let name: Name
     /// The entry at the path of this node; nil for none.
     let entry: OverrideEntry?
     let totals: Totals
-    /// A hash trie, so that the cost of a change does not depend on the number of children.
-    private let children: TreeDictionary<ExactText, OverrideNode>
+    private let children: OverrideChildren
     /// The number that determines the position of the node: siblings are sorted by it.
     private let order: Int
     /// The ``order`` of the next new child.
     private let nextOrder: Int
 
     private init(
-        _ name: String, entry: OverrideEntry?, totals: Totals, children: TreeDictionary<ExactText, OverrideNode>,
-        order: Int, nextOrder: Int
+        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
     ) {
         self.name = name
         self.entry = entry
@@ -50,13 +63,14 @@ final class OverrideNode: Sendable {
         self.nextOrder = nextOrder
     }
 
-    private convenience init(_ name: String, entry: OverrideEntry?, order: Int) {
+    private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
         self.init(
-            name, entry: entry, totals: entry?.totals ?? Totals(), children: [:], order: order, nextOrder: 0)
+            name, entry: entry, totals: entry?.totals ?? Totals(), children: OverrideChildren(), order: order,
+            nextOrder: 0)
     }
 
     /// A root without entries.
-    convenience init() { self.init("", entry: nil, order: 0) }
+    convenience init() { self.init(Name(""), entry: nil, order: 0) }
 
     var isLeaf: Bool { totals.count == (hasEntry ? 1 : 0) }
     /// Whether there is an entry. Like the two properties below, this avoids a copy of the entry.
@@ -64,7 +78,7 @@ final class OverrideNode: Sendable {
     var value: JSONValue? { entry?.value }
     var expiresAt: Int? { entry?.expiresAt }
 
-    func child(named name: String) -> OverrideNode? { children[ExactText(name)] }
+    func child(named name: String) -> OverrideNode? { children.node(named: Name(name)) }
 
     func node(at path: [String]) -> OverrideNode? {
         var node = self
@@ -86,8 +100,8 @@ final class OverrideNode: Sendable {
             replaced = self
             return OverrideNode(name, entry: entry, order: order)
         }
-        let name = entry.path[depth]
-        let old = child(named: name)
+        let name = Name(entry.path[depth])
+        let old = children.node(named: name)
         let new: OverrideNode
         if depth + 1 < entry.path.count {
             new = (old ?? OverrideNode(name, entry: nil, order: nextOrder))
@@ -118,9 +132,9 @@ final class OverrideNode: Sendable {
         return rest.entry == nil && rest.isLeaf ? nil : rest
     }
 
-    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: String) -> OverrideNode {
+    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
         var children = children
-        children[ExactText(name)] = new
+        children.replace(name, by: new)
         return OverrideNode(
             self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
             children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
@@ -152,19 +166,85 @@ final class OverrideNode: Sendable {
         }
         writer.beginObject()
         for child in orderedChildren {
-            let place = target.map { $0.kind == .object ? $0[child.name] ?? .null : .null }
+            let place = target.map { $0.kind == .object ? $0[child.name.text] ?? .null : .null }
             if let place, place.kind != .object, child.onlyRemovesMembers { continue }
-            writer.name(child.name)
+            writer.name(child.name.text)
             child.write(to: &writer, over: place, refinements: &refinements)
         }
         writer.endObject()
     }
 
-    private var orderedChildren: [OverrideNode] { children.values.sorted { $0.order < $1.order } }
+    private var orderedChildren: [OverrideNode] {
+        var nodes: [OverrideNode] = []
+        children.forEach { nodes.append($0) }
+        return nodes.sorted { $0.order < $1.order }
+    }
 }
 
 extension OverrideEntry {
     fileprivate var totals: OverrideNode.Totals {
         OverrideNode.Totals(bytes: bytes, expiring: expiresAt == nil ? 0 : 1, nulls: value.isNull ? 1 : 0, count: 1)
+    }
+}
+
+/// The children of an ``OverrideNode`` by name, as a hash trie. A change copies only the lists and tables on the way to
+/// one child, so its cost does not depend on the number of children.
+enum OverrideChildren: Sendable {
+    /// The children, in no particular order.
+    case list([OverrideNode])
+    /// Groups of children, indexed by five bits of the hash of their names. A table inside a table uses the next five
+    /// bits.
+    case table([OverrideChildren])
+
+    private static let bitsPerTable = 5
+    /// The maximum length of a list. A longer list becomes a table, unless no bits of the hash are left.
+    private static let maxListed = 32
+
+    init() { self = .list([]) }
+
+    func node(named name: OverrideNode.Name, afterBits bits: Int = 0) -> OverrideNode? {
+        switch self {
+        case .list(let nodes): nodes.first { $0.name == name }
+        case .table(let parts):
+            parts[Self.index(of: name, afterBits: bits)].node(named: name, afterBits: bits + Self.bitsPerTable)
+        }
+    }
+
+    /// Replaces or adds the child with a name. Nil removes it.
+    mutating func replace(_ name: OverrideNode.Name, by node: OverrideNode?, afterBits bits: Int = 0) {
+        switch self {
+        case .list(var nodes):
+            switch (nodes.firstIndex { $0.name == name }, node) {
+            case (let index?, let node?): nodes[index] = node
+            case (let index?, nil): nodes.remove(at: index)
+            case (nil, let node?): nodes.append(node)
+            case (nil, nil): return
+            }
+            self = .list(nodes)
+            if nodes.count > Self.maxListed, bits + Self.bitsPerTable <= Int.bitWidth {
+                var parts = [OverrideChildren](repeating: OverrideChildren(), count: 1 << Self.bitsPerTable)
+                for node in nodes {
+                    parts[Self.index(of: node.name, afterBits: bits)]
+                        .replace(node.name, by: node, afterBits: bits + Self.bitsPerTable)
+                }
+                self = .table(parts)
+            }
+        case .table(var parts):
+            self = .list([])
+            parts[Self.index(of: name, afterBits: bits)]
+                .replace(name, by: node, afterBits: bits + Self.bitsPerTable)
+            self = .table(parts)
+        }
+    }
+
+    func forEach(_ body: (OverrideNode) -> Void) {
+        switch self {
+        case .list(let nodes): nodes.forEach(body)
+        case .table(let parts): for part in parts { part.forEach(body) }
+        }
+    }
+
+    private static func index(of name: OverrideNode.Name, afterBits bits: Int) -> Int {
+        name.hash >> bits & (1 << bitsPerTable - 1)
     }
 }
