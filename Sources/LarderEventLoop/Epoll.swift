@@ -98,6 +98,7 @@ package final class Epoll {
 
     /// Waits for events and delivers them to their targets.
     /// - Parameter milliseconds: the maximum time to wait; -1 for no limit
+    @inline(__always)
     package func wait(atMost milliseconds: CInt) {
         let count = larder_epoll_wait(descriptor, events, CInt(Self.maxEvents), milliseconds)
         // The wait timed out, or a signal interrupted it. In both cases the caller waits again in its next iteration.

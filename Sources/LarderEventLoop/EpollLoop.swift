@@ -193,6 +193,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// How long the thread may wait for events if it is not woken, in milliseconds; -1 for no limit.
+    @inline(__always)
     private func pollTimeout() -> CInt {
         let isBusy = !own.work.isEmpty || !own.deferred.isEmpty
         let mustLook = inbox.withLock { inbox in
@@ -224,6 +225,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while let action = own.timers.takeDue(at: now) { action() }
     }
 
+    @inline(__always)
     private func runDeferred() {
         // This call runs only work that is already deferred. Work that is deferred while it runs waits for the next
         // iteration.
@@ -250,13 +252,14 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private static var currentThread: UInt { UInt(pthread_self()) }
 
     private func addToInbox(_ piece: Work) {
-        let (isStopped, mustWake) = inbox.withLock { inbox in
-            if inbox.phase == .stopped { return (true, false) }
+        let mustWake = inbox.withLock { inbox in
+            if inbox.phase == .stopped {
+                fatalError("an event loop has stopped and cannot run more work; stop its users before it")
+            }
             inbox.work.append(piece)
             defer { inbox.isAwake = true }
-            return (false, !inbox.isAwake)
+            return !inbox.isAwake
         }
-        if isStopped { fatalError("an event loop has stopped and cannot run more work; stop its users before it") }
         // The loop's own thread need not be woken, because it checks the inbox before it waits.
         if mustWake, !inEventLoop { wake() }
     }
