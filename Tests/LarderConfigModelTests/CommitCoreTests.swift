@@ -21,19 +21,19 @@ struct CommitCoreTests {
         .set(path: path, value: value, timeToLive: nil, by: nil)
     }
 
-    private func commit(_ changes: [LayerChange], to core: CommitCore) async throws -> CommitCore.Effects {
+    private func commit(_ changes: [LayerChange], to core: CommitCore) throws -> CommitCore.Effects {
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         for change in changes { _ = try batch.apply(change) }
         batch.finish()
-        let resolution = await core.resolve(batch, mayPublishEmpty: true, now: 2)
+        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         let need = core.need(for: resolution, of: batch, writesJournal: true)
         return core.commit(batch, resolution, causes: batch.causes, met: need)
     }
 
     @Test("a batch of changes makes one snapshot with the causes of all changes")
-    func batch() async throws {
+    func batch() throws {
         let core = core()
-        let effects = try await commit([set(["a"], 1), set(["b"], 2)], to: core)
+        let effects = try commit([set(["a"], 1), set(["b"], 2)], to: core)
         #expect(effects.isNew)
         #expect(core.snapshot.revision == 1 && core.snapshot.value == ["a": 1, "b": 2])
         #expect(core.history.current?.causes.map(\.path) == [["a"], ["b"]])
@@ -41,22 +41,22 @@ struct CommitCoreTests {
     }
 
     @Test("changes that leave the resolved value the same make no snapshot, but update the current generation")
-    func sameValue() async throws {
+    func sameValue() throws {
         let core = core()
-        _ = try await commit([set(["a"], 1)], to: core)
-        let effects = try await commit([set(["a"], 2), set(["a"], 1)], to: core)
+        _ = try commit([set(["a"], 1)], to: core)
+        let effects = try commit([set(["a"], 2), set(["a"], 1)], to: core)
         #expect(!effects.isNew && core.snapshot.revision == 1)
         #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
     }
 
     @Test("a batch with `recordsOperations: false` needs a reservation of revisions instead of a journal record")
-    func notRecorded() async throws {
+    func notRecorded() throws {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: false)
         _ = try batch.apply(.set(path: ["a"], value: 1, timeToLive: .seconds(1), by: nil))
         batch.finish()
         #expect(batch.operations.isEmpty && batch.newExpiries == [ExpiringOverride(path: ["a"], expiresAt: 1002)])
-        let resolution = await core.resolve(batch, mayPublishEmpty: true, now: 2)
+        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         guard case .reservation = core.need(for: resolution, of: batch, writesJournal: true) else {
             Issue.record("expected a reservation")
             return
@@ -64,10 +64,10 @@ struct CommitCoreTests {
     }
 
     @Test("a replay of an expiry keeps other overrides that have expired, because the schema may have kept them")
-    func replayedExpiry() async throws {
+    func replayedExpiry() throws {
         let core = core()
         for (name, end) in [("kept", 1), ("ended", 2), ("later", 9)] {
-            _ = try await commit(
+            _ = try commit(
                 [.set(path: [name], value: 1, timeToLive: .milliseconds(end), by: nil)], to: core)
         }
         var replayed = core.layers
@@ -85,9 +85,9 @@ struct CommitCoreTests {
     @Test(
         "the current generation is the object in the history; after reservations are settled, it has the settled bound"
     )
-    func sharedGeneration() async throws {
+    func sharedGeneration() throws {
         let core = core()
-        _ = try await commit([set(["a"], 1)], to: core)
+        _ = try commit([set(["a"], 1)], to: core)
         #expect(core.currentGeneration === core.history.current)
         core.settleReservations()
         let settled = core.currentGeneration

@@ -101,7 +101,7 @@ final class Committer {
             var next = batch
             // A change that cannot be applied fails with the same error in the commit.
             if let result = try? next.apply(change.change), result.layerChanged {
-                let snapshot = await core.resolve(next, mayPublishEmpty: !status.hasRemote, now: now).snapshot
+                let snapshot = await resolve(next, now: now).snapshot
                 var problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
                 if problems.isEmpty, !change.change.concernsOnlyOverrides {
                     problems = await hiddenViolations(in: next.layers, previous: batch.layers)
@@ -126,7 +126,7 @@ final class Committer {
         let commit = PendingCommit(
             pending,
             to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
-        var resolution = await core.resolve(commit.batch, mayPublishEmpty: !status.hasRemote, now: now)
+        var resolution = await resolve(commit.batch, now: now)
         var problems: [SchemaProblem] = []
         if gate.schema != nil, resolution.snapshot !== core.snapshot {
             problems = await violations(of: resolution.snapshot, after: commit.batch)
@@ -149,6 +149,15 @@ final class Committer {
         if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
         finish(commit, resolution, causes, met: need, problems, now: now)
         return []
+    }
+
+    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
+        let mayPublishEmpty = !status.hasRemote
+        return if core.isExpensive {
+            await core.resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+        } else {
+            core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+        }
     }
 
     /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.

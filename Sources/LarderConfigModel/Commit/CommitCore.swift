@@ -58,15 +58,20 @@ package final class CommitCore {
                 revision: snapshot.revision, epoch: epoch))
     }
 
-    /// Resolves the layers with the changes of a batch, on another thread if the configuration is large.
+    /// Resolves the layers with the changes of a batch.
     /// - Parameters:
     ///   - mayPublishEmpty: whether the first snapshot may be empty; false if there is a remote source
     ///   - now: in milliseconds since 1970
-    package func resolve(
+    package func resolve(_ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> Resolution {
+        builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now)?.build() ?? unchanged
+    }
+
+    /// Does the work of ``resolve(_:mayPublishEmpty:now:)`` on another thread, for large configurations.
+    package func resolveConcurrently(
         _ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int, isolation: isolated (any Actor)? = #isolation
     ) async -> Resolution {
         guard let builder = builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now) else { return unchanged }
-        return isExpensive ? await builder.buildConcurrently() : builder.build()
+        return await builder.buildConcurrently()
     }
 
     /// Resolves a change of the current state, and commits nothing.
@@ -79,7 +84,12 @@ package final class CommitCore {
         var batch = batch(limits: limits, now: now, recordsOperations: false)
         for other in others { _ = try? batch.apply(other) }
         let (current, result) = (snapshot, try batch.apply(change))
-        let resolution = await resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+        let resolution =
+            if isExpensive {
+                await resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+            } else {
+                resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+            }
         return ChangePreview(
             current: current, value: resolution.snapshot.value, publishes: resolution.snapshot !== current,
             result: result, layers: batch.layers)
