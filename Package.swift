@@ -105,7 +105,7 @@ let package = Package(
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder(
             "LarderConfigModel",
-            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", heap]),
+            ["LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", deque, heap]),
         larder(
             "LarderConfigStorage",
             [

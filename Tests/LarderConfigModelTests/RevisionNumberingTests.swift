@@ -111,7 +111,7 @@ private struct ModelStore {
         let isCertain = !withOtherContent && recovered.revision > 0
         let first = recovered.revision == 0 && !withOtherContent ? 0 : recovered.firstRevision(isCertain: isCertain)
         numbering = RevisionNumbering(after: recovered, first: first)
-        if first != recovered.revision { disk.reservedBound = numbering.reservedBound }
+        if let bound = numbering.openingReservation(after: recovered, first: first) { disk.reservedBound = bound }
         revision = 0
         content = withOtherContent ? newContent() : disk.content
         if first > 0 { publish(first, content) }

@@ -88,18 +88,19 @@ final class ChangeQueue: Sendable {
     /// - Parameter count: the maximum number
     /// - Returns: nil if no change waits; the committer must end then
     func take(atMost count: Int) -> [Pending]? {
-        let (taken, waiter) = state.withLock { state -> ([Pending]?, CheckedContinuation<Void, Never>?) in
+        let taken = state.withLock { state -> [Pending]? in
             guard let first = state.waiting.popFirst() else {
                 state.isCommitting = false
-                return (nil, state.waiter.take())
+                return nil
             }
             // Usually only one change waits. This path avoids a second array in that case.
-            if state.waiting.isEmpty { return ([first], nil) }
+            if state.waiting.isEmpty { return [first] }
             let others = Array(state.waiting.prefix(count - 1))
             state.waiting.removeFirst(others.count)
-            return ([first] + others, nil)
+            return [first] + others
         }
-        waiter?.resume()
+        // If the next change came first, the end of its commit resumes the waiter.
+        if taken == nil { state.withLock { $0.isCommitting ? nil : $0.waiter.take() }?.resume() }
         return taken
     }
 

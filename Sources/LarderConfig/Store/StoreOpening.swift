@@ -81,7 +81,7 @@ struct StoreOpening: Sendable {
             history.update(layers, digest: digest, ofRevision: first, layersChanged: layersChanged)
         }
         self.layers = layers
-        reservation = isNew ? numbering.reservedBound : nil
+        reservation = numbering.openingReservation(after: numbers, first: first)
         onlyInJournal = recovered.unwritten
     }
 

@@ -74,6 +74,12 @@ package struct RevisionNumbering: Sendable, Equatable {
         }
     }
 
+    /// The bound to reserve on disk before the first revision is published; nil if the first revision was published
+    /// before the start.
+    package func openingReservation(after recovered: Recovered, first: Int) -> Int? {
+        first == recovered.revision ? nil : reservedBound
+    }
+
     /// Allows all revisions without a reservation, because the epoch ends with the process.
     package mutating func endWithProcess() { usable = .all }
 

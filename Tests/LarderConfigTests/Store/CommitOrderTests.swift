@@ -36,8 +36,7 @@ struct CommitOrderTests {
         let storage = store.storage
         _ = store.submit(name, value) { result in
             let text = publication.current.snapshot.value.compactText
-            let isPending = storage.writer.isAtWork
-            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(isPending)")
+            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.writer.isAtWork)")
         }
         await store.changes.waitUntilIdle()
     }
