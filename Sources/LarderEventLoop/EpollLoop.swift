@@ -251,6 +251,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 
+    @inline(__always)
     private func addToInbox(_ piece: Work) {
         let mustWake = inbox.withLock { inbox in
             if inbox.phase == .stopped {
