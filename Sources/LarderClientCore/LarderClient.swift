@@ -200,14 +200,19 @@ public final class LarderClient: Sendable {
         _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         var canRetry = false
-        if case .answer = purpose { canRetry = Self.retryableMethods.contains(method) }
+        var timeout = timeout ?? configuration.timeout
+        switch purpose {
+        case .answer: canRetry = Self.retryableMethods.contains(method)
+        // A prefetch may take arbitrarily long.
+        case .prefetch: timeout = nil
+        case .subscription, .lease: break
+        }
         // The connection may close after it was chosen but before the request is written. The request was then not
         // sent, and the next attempt uses another connection.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let connection = try await slot.connection()
-            let outcome = await connection.call(
-                method, timeout: timeout ?? configuration.timeout, purpose: purpose, params: params)
+            let outcome = await connection.call(method, timeout: timeout, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
             case .failure(let error) where canRetry && error.code == .disconnected: canRetry = false

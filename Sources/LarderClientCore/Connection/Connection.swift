@@ -69,12 +69,14 @@ final class Connection: Sendable {
     func call(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
     ) async -> CallOutcome {
-        let id = nextID()
+        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
         let line = ConnectionHandler.line(id: id, method: method, params)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
-                // If the task was cancelled before `start`, `onCancel` found no call to cancel, so cancel the call
+                onLoop { handler in
+                    handler.start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
+                }
+                // If the task was cancelled before `onLoop`, `onCancel` found no call to cancel, so cancel the call
                 // here.
                 if Task.isCancelled { cancel(id) }
             }
@@ -83,28 +85,8 @@ final class Connection: Sendable {
         }
     }
 
-    /// Sends a request without waiting for its reply. `caller` is called with the outcome on the event loop.
-    /// - Returns: the ID for ``cancel(_:)``.
-    func begin(
-        _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void,
-        caller: @escaping @Sendable (CallOutcome) -> Void
-    ) -> Int {
-        let id = nextID()
-        start(id, ConnectionHandler.line(id: id, method: method, params), timeout: timeout, purpose: purpose, caller)
-        return id
-    }
-
     /// Ends a call that is still running, and asks the agent to cancel its request.
-    func cancel(_ id: Int) { onLoop { $0.abandon(id, .cancelled) } }
-
-    private func start(
-        _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
-        _ caller: @escaping @Sendable (CallOutcome) -> Void
-    ) {
-        onLoop { $0.start(id, line, timeout: timeout, purpose: purpose, caller) }
-    }
-
-    private func nextID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
+    private func cancel(_ id: Int) { onLoop { $0.abandon(id, .cancelled) } }
 
     /// Ends a subscription. Returns at once.
     func unsubscribe(_ subscription: Int) { onLoop { $0.unsubscribe(subscription) } }

@@ -36,37 +36,27 @@ final class ConnectionSlot: Sendable {
 
     /// Makes one attempt to connect. Concurrent callers share the attempt.
     private func connectOnce() async throws(LarderClientError) -> Connection {
-        let promise: EventLoopPromise<Connection>
-        switch state.withLock({ Self.find(&$0) }) {
-        case .connection(let connection): return connection
-        case .attempt(let future): return try await future.outcome()
-        case .closed: throw .closed
-        case .newAttempt(let newAttempt): promise = newAttempt
+        let (current, promise) = state.withLock { state -> (State, EventLoopPromise<Connection>?) in
+            switch state {
+            case .closed, .connecting: return (state, nil)
+            case .connected(let connection) where connection.isUsable: return (state, nil)
+            case .connected, .empty:
+                let promise = Connection.eventLoop.makePromise(of: Connection.self)
+                state = .connecting(promise.futureResult)
+                return (state, promise)
+            }
         }
-        Connection.open(transport, configuration).whenComplete { result in
-            // The state changes first, so that a caller that retries at once does not get this outcome again.
-            if case .failure = result { self.uninstall() }
-            promise.completeWith(result.flatMap { self.install($0) })
+        if let promise {
+            Connection.open(transport, configuration).whenComplete { result in
+                // The state changes first, so that a caller that retries at once does not get this outcome again.
+                if case .failure = result { self.uninstall() }
+                promise.completeWith(result.flatMap { self.install($0) })
+            }
         }
-        return try await promise.futureResult.outcome()
-    }
-
-    private enum Found {
-        case connection(Connection)
-        case attempt(EventLoopFuture<Connection>)
-        case newAttempt(EventLoopPromise<Connection>)
-        case closed
-    }
-
-    private static func find(_ state: inout State) -> Found {
-        switch state {
-        case .closed: return .closed
-        case .connecting(let future): return .attempt(future)
-        case .connected(let connection) where connection.isUsable: return .connection(connection)
-        case .connected, .empty:
-            let promise = Connection.eventLoop.makePromise(of: Connection.self)
-            state = .connecting(promise.futureResult)
-            return .newAttempt(promise)
+        switch current {
+        case .connected(let connection): return connection
+        case .connecting(let attempt): return try await attempt.outcome()
+        case .closed, .empty: throw .closed
         }
     }
 

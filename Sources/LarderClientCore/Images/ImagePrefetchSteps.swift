@@ -44,96 +44,57 @@ public struct ImagePrefetchSteps: AsyncSequence, Sendable {
     }
 }
 
-/// Runs one iteration over ``ImagePrefetchSteps``. All work runs in the consumer's task, while that task awaits the
-/// next step.
+/// Runs one iteration over ``ImagePrefetchSteps``. The request runs in a task of its own. That task is cancelled when the
+/// last reference to this object is released, for example when the consumer leaves its loop.
 final class PrefetchRun {
-    private enum State {
-        case notBegun
-        case running(Call)
-        case ended
-    }
-
-    /// A request and the stream of its steps. The request is cancelled when the last reference to this object is
-    /// released, for example when the consumer leaves its loop.
-    private final class Call {
-        let connection: Connection
-        let id: Int
-        let steps: AsyncStream<Step>
-
-        init(connection: Connection, id: Int, steps: AsyncStream<Step>) {
-            self.connection = connection
-            self.id = id
-            self.steps = steps
-        }
-
-        deinit { connection.cancel(id) }
-    }
-
     private enum Step: Sendable {
         case progress(ImageProgress)
-        case outcome(CallOutcome)
+        case outcome(Result<ImagePrefetch.Result, LarderClientError>)
     }
 
     private let client: LarderClient
     private let parameters: ImagePrefetch.Parameters
-    private var state = State.notBegun
+    private let steps: AsyncStream<Step>
+    private let continuation: AsyncStream<Step>.Continuation
+    private var request: Task<Void, Never>?
+    private var isEnded = false
 
     init(client: LarderClient, parameters: ImagePrefetch.Parameters) {
         self.client = client
         self.parameters = parameters
+        // A buffer for one step is enough. The outcome is the last step, so a newer step can only replace progress.
+        (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
     }
+
+    deinit { request?.cancel() }
 
     /// Waits for the next step. Returns nil after the summary.
     func next() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        do throws(LarderClientError) {
-            return try await step()
-        } catch {
-            state = .ended
-            throw error
+        if isEnded { return nil }
+        if request == nil, !Task.isCancelled { request = begin() }
+        var iterator = steps.makeAsyncIterator()
+        let step = await iterator.next()
+        if case .progress(let progress) = step { return .progress(progress) }
+        isEnded = true
+        // The stream ends without an outcome when the task is cancelled.
+        guard case .outcome(let outcome) = step else {
+            request?.cancel()
+            throw .cancelled
         }
+        return .finished(try outcome.get())
     }
 
-    private func step() async throws(LarderClientError) -> ImagePrefetchSteps.Element? {
-        // A connection may close after this method chose it but before the request is written. The request was then not
-        // sent, and the next attempt uses another connection.
-        for _ in 0..<3 {
-            if Task.isCancelled { throw .cancelled }
-            let call: Call
-            switch state {
-            case .ended: return nil
-            case .running(let running): call = running
-            case .notBegun: call = begin(over: try await client.slot.connection())
+    private func begin() -> Task<Void, Never> {
+        Task { [client, parameters, continuation] in
+            do throws(LarderClientError) {
+                let (result, _) = try await client.send(
+                    ImagePrefetch.self, parameters, purpose: .prefetch { continuation.yield(.progress($0)) })
+                continuation.yield(.outcome(.success(result)))
+            } catch {
+                continuation.yield(.outcome(.failure(error)))
             }
-            state = .running(call)
-            var steps = call.steps.makeAsyncIterator()
-            switch await steps.next() {
-            // The stream ends after an outcome, or when the task is cancelled.
-            case nil: throw .cancelled
-            case .progress(let progress): return .progress(progress)
-            case .outcome(.failure(let error)): throw error
-            case .outcome(.result(let value)):
-                let result = try ImagePrefetch.read(value)
-                state = .ended
-                return .finished(result)
-            case .outcome(.notSent): state = .notBegun
-            }
+            continuation.finish()
         }
-        throw LarderClientError(
-            .disconnected, "the agent closed 3 connections in a row", advice: "check the agent's log")
-    }
-
-    private func begin(over connection: Connection) -> Call {
-        // A buffer for one step is enough. The outcome is the last step, so a newer step can only replace progress.
-        let (steps, continuation) = AsyncStream.makeStream(of: Step.self, bufferingPolicy: .bufferingNewest(1))
-        // The client's timeout does not apply, because a prefetch may take arbitrarily long.
-        let id = connection.begin(
-            ImagePrefetch.name, timeout: nil, purpose: .prefetch { continuation.yield(.progress($0)) },
-            params: { parameters.write(to: &$0) },
-            caller: { outcome in
-                continuation.yield(.outcome(outcome))
-                continuation.finish()
-            })
-        return Call(connection: connection, id: id, steps: steps)
     }
 }
 
