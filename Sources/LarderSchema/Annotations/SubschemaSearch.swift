@@ -11,7 +11,6 @@ struct SubschemaSearch {
     private let program: SchemaProgram
     /// The outermost first.
     private(set) var nodes: [Node] = []
-    private var matcher = PatternMatcherBox()
 
     /// Starts at the root.
     init(_ program: SchemaProgram) {
@@ -43,9 +42,12 @@ struct SubschemaSearch {
         where !entry.node.isNone && program.name(Int(entry.name)).isSpelled(as: name) {
             targets.append(entry.node.position)
         }
-        for pattern in program.patternRules[rule.patterns.range]
-        where matcher.matches(name, program.patterns[Int(pattern.pattern)]) {
-            targets.append(pattern.node.position)
+        var matcher = PatternMatcher()
+        var text = name
+        for rule in program.patternRules[rule.patterns.range] {
+            let pattern = program.patterns[Int(rule.pattern)]
+            let outcome = text.withUTF8 { matcher.search($0, for: pattern) }
+            if outcome == .matches { targets.append(rule.node.position) }
         }
         if targets.isEmpty, !rule.additional.isNone { targets.append(rule.additional.position) }
         return targets
@@ -134,16 +136,6 @@ struct SubschemaSearch {
         result.values = values ?? alternativeValues
         if result.values.isEmpty, permitted == .boolean { result.values = [true, false] }
         return result
-    }
-}
-
-/// Holds a ``PatternMatcher``, which cannot be copied, so that ``SubschemaSearch`` can be copied.
-private final class PatternMatcherBox {
-    private var matcher = PatternMatcher()
-
-    func matches(_ name: String, _ pattern: Pattern) -> Bool {
-        var name = name
-        return name.withUTF8 { matcher.search($0, for: pattern) == .matches }
     }
 }
 
