@@ -295,7 +295,11 @@ package struct SchemaDirectory: Sendable {
     /// The path of the file that a URI refers to; nil if the file is outside of the directory, and for any URI that is
     /// not a `file` URI.
     package func path(of uri: String) -> String? {
-        guard uri.hasPrefix("file:///"), let path = Self.decoded(uri.dropFirst(7)) else { return nil }
+        // A NUL would end the path of a system call.
+        guard uri.hasPrefix("file:///"), let path = URIReference.decoded(uri.dropFirst(7)), !path.utf8.contains(0)
+        else {
+            return nil
+        }
         let found = path.split(separator: "/")
         guard found.starts(with: segments, by: { $0.utf8.elementsEqual($1.utf8) }), found.count > segments.count,
             !found.contains("..")
@@ -308,24 +312,5 @@ package struct SchemaDirectory: Sendable {
         let isPlain = byte > 0x20 && byte < 0x7F && !"%?#[]\"<>\\^`{|}".utf8.contains(byte)
         if isPlain { return String(UnicodeScalar(byte)) }
         return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-    }
-
-    /// Replaces percent-encoded bytes; nil if the encoding is invalid, or if the result is not UTF-8 or contains a NUL,
-    /// which would end the path of a system call.
-    private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)
     }
 }

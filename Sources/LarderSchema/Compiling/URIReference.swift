@@ -73,19 +73,22 @@ struct URIReference: Sendable, Equatable {
 
     /// The fragment with percent encodings resolved; empty if there is no fragment, nil if the result is not valid
     /// UTF-8.
-    var decodedFragment: String? {
-        guard let fragment else { return "" }
+    var decodedFragment: String? { fragment.map { Self.decoded($0[...]) } ?? "" }
+
+    /// Replaces percent-encoded bytes; nil if the encoding is invalid, or if the result is not UTF-8.
+    static func decoded(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
-        var rest = Array(fragment.utf8)[...]
+        var rest = Array(text.utf8)[...]
         while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), rest.count >= 2,
-                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-            {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
+            guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)
+                continue
             }
+            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
         }
         return String(validating: bytes, as: UTF8.self)
     }
