@@ -43,15 +43,8 @@ enum ValueComparison {
         if count > 16 { return equalLargeObjects(left, right, depth: depth) }
         var members = left.members
         while let (name, value) = members.next() {
-            var others = right.members
-            var isFound = false
-            while let (otherName, other) = others.next() {
-                guard otherName.nameHash == name.nameHash, equalStrings(name, otherName) else { continue }
-                guard equal(value, other, depth: depth + 1) else { return false }
-                isFound = true
-                break
-            }
-            guard isFound else { return false }
+            let other = name.withString { right.member($0)?.value }
+            guard let other, equal(value, other, depth: depth + 1) else { return false }
         }
         return true
     }
@@ -76,17 +69,6 @@ extension ValueComparison {
     /// nil if all elements are different.
     static func firstDuplicate(in array: ValueCursor) -> (index: Int, earlier: Int)? {
         var elements = array.elements
-        if array.count <= 8 {
-            var index = 0
-            while let element = elements.next() {
-                var others = array.elements
-                for earlier in 0..<index {
-                    if let other = others.next(), equal(element, other) { return (index, earlier) }
-                }
-                index += 1
-            }
-            return nil
-        }
         var values: [ValueCursor] = []
         values.reserveCapacity(array.count)
         while let element = elements.next() { values.append(element) }
