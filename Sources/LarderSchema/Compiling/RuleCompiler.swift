@@ -43,24 +43,22 @@ extension SchemaCompiler {
         var isUsed = false
         if let minimum = try keywords.number("minimum") {
             rule.minimum = decimal(minimum)
-            rule.minInteger = max(rule.minInteger, minimum.roundedUp ?? (minimum.isNegative ? .min : .max))
+            rule.minInteger = max(rule.minInteger, minimum.int ?? .max)
             isUsed = true
         }
         if let minimum = try keywords.number("exclusiveMinimum") {
             rule.exclusiveMinimum = decimal(minimum)
-            let limit = minimum.roundedDown.map { $0 == .max ? .max : $0 + 1 }
-            rule.minInteger = max(rule.minInteger, limit ?? (minimum.isNegative ? .min : .max))
+            rule.minInteger = max(rule.minInteger, minimum.int.map { $0 == .max ? .max : $0 + 1 } ?? .max)
             isUsed = true
         }
         if let maximum = try keywords.number("maximum") {
             rule.maximum = decimal(maximum)
-            rule.maxInteger = min(rule.maxInteger, maximum.roundedDown ?? (maximum.isNegative ? .min : .max))
+            rule.maxInteger = min(rule.maxInteger, maximum.int ?? .min)
             isUsed = true
         }
         if let maximum = try keywords.number("exclusiveMaximum") {
             rule.exclusiveMaximum = decimal(maximum)
-            let limit = maximum.roundedUp.map { $0 == .min ? .min : $0 - 1 }
-            rule.maxInteger = min(rule.maxInteger, limit ?? (maximum.isNegative ? .min : .max))
+            rule.maxInteger = min(rule.maxInteger, maximum.int.map { $0 == .min ? .min : $0 - 1 } ?? .min)
             isUsed = true
         }
         if let divisor = try keywords.number("multipleOf") {

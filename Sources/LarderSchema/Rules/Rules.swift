@@ -58,7 +58,8 @@ struct StringRule: Sendable {
 
 /// The keywords for numbers.
 struct NumberRule: Sendable {
-    /// The smallest and the largest permitted integer, computed from the four keywords for minimum and maximum.
+    /// The smallest and the largest integer that need no comparison with the exact limits, computed from the four
+    /// keywords for minimum and maximum. If a limit is not an integer that fits in `Int`, each number needs it.
     var minInteger = Int.min
     var maxInteger = Int.max
     /// The value of `multipleOf` if it is an integer that fits in `Int`, otherwise 0.

@@ -101,27 +101,6 @@ struct DecimalNumber: Sendable, Hashable {
         return isNegative ? -Int(result) : Int(result)
     }
 
-    /// The number rounded towards zero; nil if the result does not fit in `Int`.
-    private var truncated: Int? {
-        if isInteger || isZero { return int }
-        guard tail.isEmpty else {
-            var copy = self
-            copy.tail = []
-            copy.exponent += tail.count
-            copy.digitCount = Self.headDigits
-            return copy.isInteger ? nil : copy.truncated
-        }
-        var result = head
-        for _ in 0..<min(-exponent, 20) { result /= 10 }
-        return result > UInt64(Int.max) ? nil : isNegative ? -Int(result) : Int(result)
-    }
-
-    /// The largest integer that is not greater than the number; nil if it does not fit in `Int`.
-    var roundedDown: Int? { truncated.map { isNegative && !isInteger ? $0 - 1 : $0 } }
-
-    /// The smallest integer that is not less than the number; nil if it does not fit in `Int`.
-    var roundedUp: Int? { truncated.map { !isNegative && !isInteger ? $0 + 1 : $0 } }
-
     static func < (left: DecimalNumber, right: DecimalNumber) -> Bool {
         if left.isNegative != right.isNegative { return left.isNegative }
         return left.isNegative ? right.hasSmallerMagnitude(than: left) : left.hasSmallerMagnitude(than: right)
