@@ -46,7 +46,7 @@ extension Validator {
                 }
                 collecting = wasCollecting
             }
-            if isTracking, isEvaluated { trackers[tracker].mark(position) }
+            if isTracking, isEvaluated { trackers[tracker][position] = true }
             position &+= 1
             // The remaining elements need no check if no rule applies to them.
             if position >= prefix.count, items.isNone, contains.isNone { break }
@@ -68,7 +68,7 @@ extension Validator {
     mutating func checkTracked(_ index: Int, _ value: ValueCursor, _ kind: UInt8) -> Bool {
         let node = tables.pointee.nodes + index
         let outer = tracker
-        trackers.append(Evaluated(count: value.count))
+        trackers.append(Array(repeating: false, count: value.count))
         tracker = trackers.count - 1
         var isValid = checkRules(index, value, kind)
         if isValid || collecting {
@@ -78,7 +78,9 @@ extension Validator {
         }
         let evaluated = trackers.removeLast()
         tracker = outer
-        if outer >= 0, isValid { trackers[outer].formUnion(evaluated) }
+        if outer >= 0, isValid {
+            for position in evaluated.indices where evaluated[position] { trackers[outer][position] = true }
+        }
         return isValid
     }
 
@@ -97,12 +99,12 @@ extension Validator {
             } else {
                 break
             }
-            if !trackers[tracker].contains(position) {
+            if !trackers[tracker][position] {
                 if !self.child(node, child, child.rawKind, step) {
                     if !collecting { return false }
                     isValid = false
                 }
-                trackers[tracker].mark(position)
+                trackers[tracker][position] = true
             }
             position += 1
         }

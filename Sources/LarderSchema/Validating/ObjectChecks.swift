@@ -60,7 +60,7 @@ extension Validator {
                 if !collecting { return false }
                 isValid = false
             }
-            if isTracking, isEvaluated { trackers[tracker].mark(position) }
+            if isTracking, isEvaluated { trackers[tracker][position] = true }
             position &+= 1
         }
         count(position)

@@ -27,7 +27,7 @@ struct Validator: ~Copyable {
     /// references.
     var scope: [Int32] = []
     /// The evaluated members or elements of each enclosing value whose schema has `unevaluated…`, innermost last.
-    var trackers: [Evaluated] = []
+    var trackers: [[Bool]] = []
     /// The index in `trackers` for the current value; negative if its evaluated members or elements are not tracked.
     var tracker = -1
     var matcher = PatternMatcher()
@@ -192,28 +192,4 @@ struct Finding {
 /// The reasons to stop a validation.
 enum ValidationLimit {
     case depth, steps, pattern
-}
-
-/// The members or elements of one value that have been evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
-struct Evaluated {
-    /// A bit for each of the first 64 members or elements. Most values do not have more.
-    private var first: UInt64 = 0
-    private var others: [UInt64]
-
-    init(count: Int) { others = count > 64 ? Array(repeating: 0, count: (count - 1) / 64) : [] }
-
-    mutating func mark(_ position: Int) {
-        let bit: UInt64 = 1 << UInt64(position & 63)
-        if position < 64 { first |= bit } else { others[position >> 6 - 1] |= bit }
-    }
-
-    func contains(_ position: Int) -> Bool {
-        let word = position < 64 ? first : others[position >> 6 - 1]
-        return word & 1 << UInt64(position & 63) != 0
-    }
-
-    mutating func formUnion(_ other: Evaluated) {
-        first |= other.first
-        for index in others.indices { others[index] |= other.others[index] }
-    }
 }
