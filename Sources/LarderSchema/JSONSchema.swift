@@ -1,43 +1,24 @@
 @_spi(LarderSchema) package import LarderJSON
 
-/// How a schema is compiled and used.
-package struct SchemaOptions: Sendable {
-    /// Whether `format` is asserted.
-    package enum Formats: Sendable {
-        /// Formats are asserted only if the metaschema lists the vocabulary `format-assertion`. The metaschemas of the
-        /// two standard dialects do not list it.
-        case byDialect
-        case asserted
-        case ignored
+/// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
+package struct ValidationLimits: Sendable {
+    /// The maximum nesting depth of subschemas during evaluation.
+    package var depth = 512
+    /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each value in
+    /// the document.
+    package var steps = 1_000_000
+    package var stepsPerValue = 200
+
+    func steps(span: Int) -> Int {
+        let (product, overflow) = span.multipliedReportingOverflow(by: stepsPerValue)
+        return overflow ? .max : steps + min(product, .max - steps)
     }
-
-    /// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
-    package struct Limits: Sendable {
-        /// The maximum nesting depth of subschemas during evaluation.
-        package var depth = 512
-        /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each
-        /// value in the document.
-        package var steps = 1_000_000
-        package var stepsPerValue = 200
-
-        package init() {}
-
-        func steps(span: Int) -> Int {
-            let (product, overflow) = span.multipliedReportingOverflow(by: stepsPerValue)
-            return overflow ? .max : steps + min(product, .max - steps)
-        }
-    }
-
-    package var formats = Formats.byDialect
-    package var limits = Limits()
-
-    package init() {}
 }
 
 /// A compiled JSON Schema of draft 2020-12 or draft-07.
 package struct JSONSchema: Sendable {
     let compiled: CompiledSchema
-    let limits: SchemaOptions.Limits
+    package var limits = ValidationLimits()
 
     /// Compiles a schema.
     ///
@@ -45,23 +26,19 @@ package struct JSONSchema: Sendable {
     ///   - document: the schema; `$schema` selects the dialect, by default draft 2020-12
     ///   - baseURI: the URI that the document was loaded from; may be empty if the document has no relative references
     ///     to other documents
+    ///   - assertsFormats: whether `format` is asserted; nil for what the dialect says. Only a metaschema that lists the
+    ///     vocabulary `format-assertion` asserts formats, and those of the two standard dialects do not list it.
     ///   - loading: returns the document at a URI, or nil if there is none. The URI has no fragment, and is absolute if
     ///     `baseURI` or `$id` is. For a metaschema other than the standard ones, the URI is the value of `$schema` as
     ///     written.
     package init(
-        _ document: JSONValue, baseURI: String = "", options: SchemaOptions = SchemaOptions(),
+        _ document: JSONValue, baseURI: String = "", assertsFormats: Bool? = nil,
         loading: (String) -> JSONValue? = { _ in nil }
     ) throws(SchemaError) {
-        let asserted: Bool? =
-            switch options.formats {
-            case .byDialect: nil
-            case .asserted: true
-            case .ignored: false
-            }
         let result: Result<CompiledSchema, SchemaError> = withoutActuallyEscaping(loading) { loading in
             do throws(SchemaError) {
                 let registry = SchemaRegistry(defaultDialect: .draft202012, load: loading)
-                var compiler = SchemaCompiler(registry: registry, assertsFormats: asserted)
+                var compiler = SchemaCompiler(registry: registry, assertsFormats: assertsFormats)
                 let program = try compiler.compile(document, uri: baseURI)
                 return .success(CompiledSchema(program, documents: compiler.registry.documents.map(\.uri)))
             } catch {
@@ -69,7 +46,6 @@ package struct JSONSchema: Sendable {
             }
         }
         compiled = try result.get()
-        limits = options.limits
     }
 
     /// Whether a value satisfies the schema. Stops at the first violation.

@@ -6,7 +6,7 @@ import Testing
 struct FormatTests {
     @Test("a host name consists of ASCII labels, and encoded labels are not decoded", arguments: ["", "user@"])
     func hostnames(user: String) throws {
-        let schema = try compile(#"{"format": "\#(user.isEmpty ? "hostname" : "email")"}"#, formats: .asserted)
+        let schema = try compile(#"{"format": "\#(user.isEmpty ? "hostname" : "email")"}"#, assertsFormats: true)
         let longLabel = String(repeating: "a", count: 64)
         for name in [
             "bücher.example", "a..b", "-a.b", "a.b-", "", longLabel, String(repeating: "ab.", count: 84) + "abc",
@@ -20,7 +20,7 @@ struct FormatTests {
 
     @Test("some formats are annotations", arguments: ["idn-email", "idn-hostname", "uri-template", "color"])
     func annotations(format: String) throws {
-        let schema = try compile(#"{"format": "\#(format)"}"#, formats: .asserted)
+        let schema = try compile(#"{"format": "\#(format)"}"#, assertsFormats: true)
         #expect(schema.isValid("}{ -"))
     }
 }

@@ -56,10 +56,8 @@ enum OfficialSuite {
 
     /// Why a case fails; nil if it passes.
     static func failure(_ testCase: Case, assertFormats: Bool) -> String? {
-        var options = SchemaOptions()
-        if assertFormats { options.formats = .asserted }
         do {
-            let schema = try JSONSchema(testCase.schema, options: options, loading: load)
+            let schema = try JSONSchema(testCase.schema, assertsFormats: assertFormats ? true : nil, loading: load)
             let violations = schema.validate(testCase.data)
             if schema.isValid(testCase.data) != violations.isEmpty { return "isValid and validate disagree" }
             if violations.isEmpty == testCase.isValid { return nil }

@@ -4,12 +4,10 @@ import Testing
 
 /// Compiles a schema from its text.
 func compile(
-    _ text: String, baseURI: String = "", formats: SchemaOptions.Formats = .byDialect,
+    _ text: String, baseURI: String = "", assertsFormats: Bool? = nil,
     documents: [String: String] = [:]
 ) throws -> JSONSchema {
-    var options = SchemaOptions()
-    options.formats = formats
-    return try JSONSchema(JSONValue(parsing: text), baseURI: baseURI, options: options) { uri in
+    return try JSONSchema(JSONValue(parsing: text), baseURI: baseURI, assertsFormats: assertsFormats) { uri in
         documents[uri].flatMap { try? JSONValue(parsing: $0) }
     }
 }

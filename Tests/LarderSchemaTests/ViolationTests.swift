@@ -79,7 +79,7 @@ struct ViolationTests {
 
     @Test("a format violation names the format")
     func format() throws {
-        let schema = try compile(#"{"format": "date"}"#, formats: .asserted)
+        let schema = try compile(#"{"format": "date"}"#, assertsFormats: true)
         let found = schema.validate("2026-02-30")
         #expect(found.map(\.message) == [#"expected a text in the format "date", found "2026-02-30""#])
         #expect(found.map(\.keyword) == ["format"])

@@ -38,9 +38,7 @@ struct DocumentValidation {
         _ document: JSONValue, path: String, assertsFormats: Bool? = nil
     ) throws(LarderSchema.SchemaError) -> JSONSchema {
         let directory = SchemaDirectory(ofFile: path)
-        var options = SchemaOptions()
-        if let assertsFormats { options.formats = assertsFormats ? .asserted : .ignored }
-        return try JSONSchema(document, baseURI: directory.uri, options: options) { uri in
+        return try JSONSchema(document, baseURI: directory.uri, assertsFormats: assertsFormats) { uri in
             guard let path = directory.path(of: uri), RealPath.isBelow(path, directory: directory.path),
                 let bytes = try? Input.text(of: path)
             else { return nil }

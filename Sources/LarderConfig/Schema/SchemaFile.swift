@@ -87,11 +87,10 @@ package struct SchemaFile: Sendable {
         guard let schema = document(at: settings.path) else {
             return reading(.failure(unreadable?.error ?? SchemaFileError("cannot read \(settings.path)")))
         }
-        var options = SchemaOptions()
-        if let asserts = settings.assertsFormats { options.formats = asserts ? .asserted : .ignored }
         let directory = SchemaDirectory(ofFile: settings.path)
         do throws(SchemaError) {
-            let compiled = try JSONSchema(schema, baseURI: directory.uri, options: options) { uri in
+            let compiled = try JSONSchema(schema, baseURI: directory.uri, assertsFormats: settings.assertsFormats) {
+                uri in
                 directory.path(of: uri).flatMap(document)
             }
             return reading(

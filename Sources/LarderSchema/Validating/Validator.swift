@@ -10,7 +10,7 @@
 struct Validator: ~Copyable {
     let program: SchemaProgram
     let tables: UnsafePointer<RuleTables>
-    let limits: SchemaOptions.Limits
+    let limits: ValidationLimits
     let tracing: Bool
     let hasDynamicReferences: Bool
 
@@ -34,7 +34,7 @@ struct Validator: ~Copyable {
 
     static let maxFindings = 1_000
 
-    init(_ schema: CompiledSchema, _ limits: SchemaOptions.Limits, span: Int, tracing: Bool) {
+    init(_ schema: CompiledSchema, _ limits: ValidationLimits, span: Int, tracing: Bool) {
         program = schema.program
         tables = schema.tables
         self.limits = limits

@@ -10,13 +10,11 @@ import LarderJSON
 func fuzzSchema(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 3)
     guard let document = try? JSONValue(parsing: parts[0]) else { return }
-    var options = SchemaOptions()
-    options.formats = .asserted
-    // These limits are below the defaults, so that one input cannot take long.
-    options.limits.steps = 20_000
-    options.limits.stepsPerValue = 20
     do throws(SchemaError) {
-        let schema = try JSONSchema(document, options: options)
+        var schema = try JSONSchema(document, assertsFormats: true)
+        // These limits are below the defaults, so that one input cannot take long.
+        schema.limits.steps = 20_000
+        schema.limits.stepsPerValue = 20
         // A schema that names its dialect is not checked, because the dialect can give keywords another meaning.
         if document["$schema"] == nil, !usesOldKeywords(document) {
             require(metaschema.isValid(document), "the metaschema rejects the schema")
