@@ -1,16 +1,5 @@
-package struct PrefetchProgress: Sendable, Hashable {
-    /// The number of requested images so far that were downloaded or were already cached.
-    package var done = 0
-    /// The number of images that could not be downloaded, or that the client may not have.
-    package var failed = 0
-    /// The total bytes of the images that were downloaded for this prefetch so far.
-    package var bytes = 0
-    /// The number of requested images.
-    package let total: Int
-}
-
-/// The result of a prefetch. If the prefetch was cancelled, ``fetched``, ``held`` and the number of ``failures`` may
-/// add up to less than ``total``.
+/// The result of a prefetch so far. During a prefetch, and if it was cancelled, ``fetched``, ``held`` and the number of
+/// ``failures`` add up to less than ``total``.
 package struct PrefetchSummary: Sendable, Hashable {
     /// An image that could not be downloaded, or that the client may not have.
     package struct Failure: Sendable, Hashable {
@@ -27,7 +16,7 @@ package struct PrefetchSummary: Sendable, Hashable {
     package var held = 0
     /// The total bytes of the images that were downloaded for this prefetch.
     package var bytes = 0
-    /// The failures, in the order of the requests.
+    /// The failures; after the prefetch in the order of the requests.
     package var failures: [Failure] = []
 }
 
@@ -42,9 +31,8 @@ extension ImageCache {
     package func prefetch(
         _ requests: [ImageRequest], concurrency: Int,
         check: @escaping @Sendable (ImageRequest) throws(ImageError) -> Void = { _ in },
-        progress: @escaping @Sendable (PrefetchProgress) -> Void
+        progress: @escaping @Sendable (PrefetchSummary) -> Void
     ) async -> PrefetchSummary {
-        var state = PrefetchProgress(total: requests.count)
         var summary = PrefetchSummary(total: requests.count)
         await withTaskGroup(of: (index: Int, result: Result<CachedImage, ImageError>).self) { group in
             var next = 0
@@ -71,20 +59,17 @@ extension ImageCache {
             while let (index, result) = await group.next() {
                 switch result {
                 case .success(let image):
-                    state.done += 1
                     if image.source == .hit { summary.held += 1 } else { summary.fetched += 1 }
-                    if image.source == .miss { state.bytes += image.bytes }
+                    if image.source == .miss { summary.bytes += image.bytes }
                 case .failure(let error):
                     // A request that ended because the prefetch was cancelled is not a failure.
                     if error.code == .cancelled, Task.isCancelled { continue }
-                    state.failed += 1
                     summary.failures.append(PrefetchSummary.Failure(index: index, error: error))
                 }
-                progress(state)
+                progress(summary)
                 add()
             }
         }
-        summary.bytes = state.bytes
         summary.failures.sort { $0.index < $1.index }
         return summary
     }

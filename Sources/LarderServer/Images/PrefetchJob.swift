@@ -63,7 +63,10 @@ struct PrefetchJob: Sendable {
                 }
             },
             progress: { now in
-                progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
+                progress(
+                    Progress(
+                        done: now.fetched + now.held, failed: now.failures.count + refusedCount, bytes: now.bytes,
+                        total: total))
             })
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let accepted = accepted[failure.index]
