@@ -246,7 +246,7 @@ final class ImageDownloads {
     ) async throws(ImageError) -> DownloadOutcome {
         var headers: [(name: String, value: String)] = []
         if let credential = download.location.origin?.credential {
-            headers = try await disk.blocking.run { () throws(ImageError) in try credential.fields() }
+            headers = try await disk.blocking.run(credential)
         }
         if Task.isCancelled { throw ImageCache.cancelled }
         let order = DownloadOrder(

@@ -42,15 +42,9 @@ package struct ImageOrigin: Sendable {
     }
 }
 
-/// A credential for requests to an origin.
-package struct ImageCredential: Sendable {
-    /// Returns the header fields to send. Called for each request, because tokens change. May block on the disk.
-    package let fields: @Sendable () throws(ImageError) -> [(name: String, value: String)]
-
-    package init(_ fields: @escaping @Sendable () throws(ImageError) -> [(name: String, value: String)]) {
-        self.fields = fields
-    }
-}
+/// A credential for requests to an origin: returns the header fields to send. Called for each request, because tokens
+/// change. May block on the disk.
+package typealias ImageCredential = @Sendable () throws(ImageError) -> [(name: String, value: String)]
 
 /// The settings of the image cache. All except the directory can be changed at run time (``ImageCache/update(_:)``).
 package struct ImageCacheSettings: Sendable {

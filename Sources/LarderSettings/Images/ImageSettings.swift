@@ -149,7 +149,7 @@ extension ImageOriginSettings {
     fileprivate var credential: ImageCredential? {
         guard hasCredential else { return nil }
         let access = access
-        return ImageCredential { () throws(ImageError) in
+        return { () throws(ImageError) in
             do throws(ConfigError) {
                 return try access.fields()
             } catch {

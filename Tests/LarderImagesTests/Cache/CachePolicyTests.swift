@@ -259,7 +259,7 @@ struct CachePolicyTests {
 
     @Test("images fetched with a credential have separate keys, and the credential is not stored")
     func credentials() async throws {
-        let credential = ImageCredential { () throws(ImageError) in
+        let credential: ImageCredential = { () throws(ImageError) in
             [(name: "Authorization", value: "Bearer geheim")]
         }
         let known = try ImageOrigin("https://IMG.example:443/", credential: credential)

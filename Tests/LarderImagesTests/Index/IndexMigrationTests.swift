@@ -20,7 +20,7 @@ struct IndexMigrationTests {
                 let log = LogRecorder()
                 let fixture = try await CacheFixture.open(path, logger: log.logger) { settings in
                     settings.origins =
-                        (try? ImageOrigin("https://own.example", credential: ImageCredential { [] }))
+                        (try? ImageOrigin("https://own.example", credential: { [] }))
                         .map { [$0] } ?? []
                 }
                 try await body(fixture)

@@ -86,7 +86,7 @@ struct ImageDownloadsTests {
     @Test("the URL is omitted for a user who may not have images of its origin")
     func restricted() async throws {
         let origin = try ImageOrigin(
-            "http://h", credential: ImageCredential { () throws(ImageError) in [("X-Key", "k")] }, users: [4711])
+            "http://h", credential: { () throws(ImageError) in [("X-Key", "k")] }, users: [4711])
         var (user, stranger) = (PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1))
         user.uid = 4711
         stranger.uid = 4712
