@@ -39,11 +39,7 @@ struct IndexCopy {
                 last = end.key
                 count += found.count { $0.row != nil }
             }
-            var entries = 0
-            try database.forEachEntry { _ throws(SQLiteError) in
-                entries += 1
-                if entries.isMultiple(of: 1024), store.isInterrupted { throw SQLiteError.interrupted }
-            }
+            let entries = try database.forEachEntry(isInterrupted: { store.isInterrupted })
             guard entries == count else { throw SQLiteError.damage("the copy has damaged rows") }
             try database.checkpoint()
         } catch {
@@ -112,11 +108,7 @@ struct IndexCopy {
         do throws(SQLiteError) {
             let copy = try IndexDatabase(path: path(IndexFormat.copy))
             if copy.isNew { return nil }
-            var entries = 0
-            try copy.forEachEntry { _ throws(SQLiteError) in
-                entries += 1
-                if entries.isMultiple(of: 1024), store.isInterrupted { throw SQLiteError.interrupted }
-            }
+            let entries = try copy.forEachEntry(isInterrupted: { store.isInterrupted })
             return entries == 0 ? nil : copy
         } catch {
             guard error.isDamage else { throw error.asImageError }

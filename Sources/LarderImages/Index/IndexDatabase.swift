@@ -137,16 +137,18 @@ final class IndexDatabase {
     /// - Parameter isInterrupted: called now and then. If it returns true, this method throws
     func load(isInterrupted: () -> Bool) throws(SQLiteError) -> ImageTable {
         var table = ImageTable()
-        try forEachEntry { entry throws(SQLiteError) in
-            if table.count.isMultiple(of: 1024), isInterrupted() { throw .interrupted }
-            _ = table.put(entry)
-        }
+        _ = try forEachEntry(isInterrupted: isInterrupted) { _ = table.put($0) }
         return table
     }
 
     /// Calls `body` with each entry, in the order of the keys.
-    func forEachEntry(_ body: (ImageEntry) throws(SQLiteError) -> Void) throws(SQLiteError) {
+    ///
+    /// - Parameter isInterrupted: called now and then. If it returns true, this method throws
+    /// - Returns: the number of entries
+    func forEachEntry(isInterrupted: () -> Bool, _ body: (ImageEntry) -> Void = { _ in }) throws(SQLiteError) -> Int {
+        var count = 0
         try allEntries.run { row throws(SQLiteError) in
+            if count.isMultiple(of: 1024), isInterrupted() { throw .interrupted }
             guard let key = row.withBlob(0, { ImageKey($0) }), let digest = row.withBlob(1, { BlobDigest($0) }),
                 let freshness = row.withBlob(3, { ResponseFreshness($0) }), let type = ImageType(rawValue: row.text(7))
             else { throw SQLiteError.damage("the index has an invalid row") }
@@ -157,8 +159,10 @@ final class IndexDatabase {
             guard row.integer(10) == RowChecksum.of(entry) else {
                 throw SQLiteError.damage("the index has a row with a wrong checksum")
             }
-            try body(entry)
+            body(entry)
+            count += 1
         }
+        return count
     }
 
     func put(_ rows: [ImageRow]) throws(SQLiteError) {
