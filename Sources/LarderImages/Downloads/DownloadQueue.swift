@@ -312,26 +312,15 @@ struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
 
     private mutating func enqueue(_ id: ID, _ download: Download) {
         let queue = Int(download.priority.rawValue)
-        let place = Self.place(of: download.arrival, in: lanes[download.lane]?.waiting[queue] ?? [])
+        // The search starts at the end, because most downloads arrived last.
+        let previous = lanes[download.lane]?.waiting[queue].lastIndex { $0.arrival < download.arrival }
         lanes[download.lane, default: Lane()].waiting[queue].insert(
-            Ticket(arrival: download.arrival, id: id), at: place)
+            Ticket(arrival: download.arrival, id: id), at: previous.map { $0 + 1 } ?? 0)
     }
 
     private mutating func dequeue(_ download: Download) {
         let queue = Int(download.priority.rawValue)
-        let place = Self.place(of: download.arrival, in: lanes[download.lane]?.waiting[queue] ?? [])
-        lanes[download.lane]?.waiting[queue].remove(at: place)
-    }
-
-    /// The index of an arrival number in a queue. If the queue does not contain the number, the index at which to
-    /// insert it.
-    private static func place(of arrival: Int, in tickets: [Ticket]) -> Int {
-        var (low, high) = (0, tickets.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if tickets[middle].arrival < arrival { low = middle + 1 } else { high = middle }
-        }
-        return low
+        lanes[download.lane]?.waiting[queue].removeAll { $0.arrival == download.arrival }
     }
 }
 
