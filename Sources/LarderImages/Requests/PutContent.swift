@@ -88,7 +88,7 @@ package final class PassedInFile: Sendable {
         guard flags >= 0, flags & O_ACCMODE != O_WRONLY else {
             throw ImageError(.unusableFile, "the descriptor is not open for reading; open the file with O_RDONLY")
         }
-        return Reading(file: self, size: state.size, start: state)
+        return Reading(file: self, start: state)
     }
 
     /// A file of known size, to be read from its start.
@@ -96,12 +96,9 @@ package final class PassedInFile: Sendable {
         private static let chunkBytes = 256 << 10
 
         fileprivate let file: PassedInFile
-        let size: Int
         fileprivate let start: State
 
-        fileprivate init(file: PassedInFile, size: Int, start: State) {
-            (self.file, self.size, self.start) = (file, size, start)
-        }
+        var size: Int { start.size }
 
         /// Reads the chunk at `offset`. Does not change the file position, which the client's descriptor shares.
         ///
