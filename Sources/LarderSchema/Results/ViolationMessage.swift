@@ -53,7 +53,11 @@ struct ViolationMessage {
                 ? "one of \(shown.joined(separator: ", ")) and \(values.count - Self.maxValues) other values"
                 : Self.alternatives(shown)
         case .const: return value("const")
-        case .minimum, .exclusiveMinimum, .maximum, .exclusiveMaximum, .multipleOf: return number
+        case .minimum: return "at least \(value("minimum"))"
+        case .exclusiveMinimum: return "more than \(value("exclusiveMinimum"))"
+        case .maximum: return "at most \(value("maximum"))"
+        case .exclusiveMaximum: return "less than \(value("exclusiveMaximum"))"
+        case .multipleOf: return "a multiple of \(value("multipleOf"))"
         case .minLength: return "at least \(value("minLength")) characters"
         case .maxLength: return "at most \(value("maxLength")) characters"
         case .pattern: return "a text that matches the pattern \(value("pattern"))"
@@ -68,16 +72,6 @@ struct ViolationMessage {
         case .anyOf: return branches(.anyOf, "at least one")
         case .oneOf: return branches(.oneOf, "exactly one")
         default: return "another value"
-        }
-    }
-
-    private var number: String {
-        switch finding.keyword {
-        case .minimum: "at least \(value("minimum"))"
-        case .exclusiveMinimum: "more than \(value("exclusiveMinimum"))"
-        case .maximum: "at most \(value("maximum"))"
-        case .exclusiveMaximum: "less than \(value("exclusiveMaximum"))"
-        default: "a multiple of \(value("multipleOf"))"
         }
     }
 
