@@ -10,7 +10,7 @@ struct FormatSniffer: HeaderParser {
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= Self.signatureLength else { return .need(Self.signatureLength) }
-        if let parser = Self.parser(window) { return .becomes(parser) }
+        if let readers = Self.readers(window) { return .becomes(readers.header) }
         return .refused(Self.refusal(window))
     }
 
@@ -21,24 +21,25 @@ struct FormatSniffer: HeaderParser {
         case 0: .notAnImage("an empty file")
         case 1..<8: .notAnImage("a file of \(window.count) bytes")
         // Bytes that begin like an image count as a truncated image.
-        default: Self.parser(window).map { $0.ended(window) } ?? Self.refusal(window)
+        default: Self.readers(window).map { $0.header.ended(window) } ?? Self.refusal(window)
         }
     }
 
     var tooLong: ImageFormatError { .notAnImage("data of an unknown type") }
 
-    /// The parser for the format whose signature is at the start of the window; nil if no format matches.
-    private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
+    /// Creates the parser of the header and the check for truncation of images of the type that a window begins with;
+    /// nil if it does not begin like an image.
+    static func readers(_ window: Span<UInt8>) -> (header: any HeaderParser, end: any TruncationCheck)? {
         switch type(window) {
-        case .png: PNGHeaderParser()
-        case .jpeg: JPEGHeaderParser()
-        case .gif: GIFHeaderParser()
-        case .webp: WebPHeaderParser()
-        case .avif, .heic: HEIFHeaderParser()
-        case .jxl: JPEGXLHeaderParser()
-        case .ico: IconHeaderParser()
-        case .bmp: BMPHeaderParser()
-        case .svg: SVGHeaderParser()
+        case .png: (PNGHeaderParser(), PNGTruncationCheck())
+        case .jpeg: (JPEGHeaderParser(), JPEGTruncationCheck())
+        case .gif: (GIFHeaderParser(), GIFTruncationCheck())
+        case .webp: (WebPHeaderParser(), WebPTruncationCheck())
+        case .avif, .heic: (HEIFHeaderParser(), HEIFTruncationCheck())
+        case .jxl: (JPEGXLHeaderParser(), JPEGXLTruncationCheck())
+        case .ico: (IconHeaderParser(), IconTruncationCheck())
+        case .bmp: (BMPHeaderParser(), BMPTruncationCheck())
+        case .svg: (SVGHeaderParser(), SVGTruncationCheck())
         case nil: nil
         }
     }

@@ -152,17 +152,6 @@ extension TruncationCheck {
 struct TruncationSniffer: TruncationCheck {
     mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= FormatSniffer.signatureLength else { return .need(FormatSniffer.signatureLength) }
-        switch FormatSniffer.type(window) {
-        case .png: return .becomes(PNGTruncationCheck())
-        case .jpeg: return .becomes(JPEGTruncationCheck())
-        case .gif: return .becomes(GIFTruncationCheck())
-        case .webp: return .becomes(WebPTruncationCheck())
-        case .avif, .heic: return .becomes(HEIFTruncationCheck())
-        case .jxl: return .becomes(JPEGXLTruncationCheck())
-        case .bmp: return .becomes(BMPTruncationCheck())
-        case .ico: return .becomes(IconTruncationCheck())
-        case .svg: return .becomes(SVGTruncationCheck())
-        case nil: return .endless
-        }
+        return FormatSniffer.readers(window).map { .becomes($0.end) } ?? .endless
     }
 }
