@@ -9,9 +9,7 @@ extension SchemaCompiler {
             rules.append(self.values(Array(value.elements), .enum))
         }
         if let value = keywords["const"] { rules.append(values([value], .const)) }
-        let range = PoolRange(program.values.count, rules.count)
-        program.values += rules
-        return range
+        return Self.add(rules, to: &program.values)
     }
 
     private mutating func values(_ values: [JSONValue], _ keyword: Keyword) -> ValueRule {
@@ -40,26 +38,21 @@ extension SchemaCompiler {
 
     mutating func number(_ keywords: KeywordReader) throws(SchemaError) -> RuleIndex {
         var rule = NumberRule()
-        var isUsed = false
         if let minimum = try keywords.number("minimum") {
             rule.minimum = decimal(minimum)
             rule.minInteger = max(rule.minInteger, minimum.int ?? .max)
-            isUsed = true
         }
         if let minimum = try keywords.number("exclusiveMinimum") {
             rule.exclusiveMinimum = decimal(minimum)
             rule.minInteger = max(rule.minInteger, minimum.int.map { $0 == .max ? .max : $0 + 1 } ?? .max)
-            isUsed = true
         }
         if let maximum = try keywords.number("maximum") {
             rule.maximum = decimal(maximum)
             rule.maxInteger = min(rule.maxInteger, maximum.int ?? .min)
-            isUsed = true
         }
         if let maximum = try keywords.number("exclusiveMaximum") {
             rule.exclusiveMaximum = decimal(maximum)
             rule.maxInteger = min(rule.maxInteger, maximum.int.map { $0 == .min ? .min : $0 - 1 } ?? .min)
-            isUsed = true
         }
         if let divisor = try keywords.number("multipleOf") {
             guard !divisor.isNegative, !divisor.isZero else {
@@ -72,9 +65,11 @@ extension SchemaCompiler {
             }
             rule.multipleOf = decimal(divisor)
             rule.integerDivisor = divisor.int ?? 0
-            isUsed = true
         }
-        guard isUsed else { return .none }
+        let decimals = [
+            rule.minimum, rule.exclusiveMinimum, rule.maximum, rule.exclusiveMaximum, rule.multipleOf,
+        ]
+        guard decimals.contains(where: { !$0.isNone }) else { return .none }
         program.numbers.append(rule)
         return RuleIndex(program.numbers.count - 1)
     }
@@ -141,9 +136,7 @@ extension SchemaCompiler {
         for (name, location) in try keywords.members("patternProperties") ?? [] {
             rules.append(PatternRule(pattern: Int32(try pattern(name, location)), node: try node(location)))
         }
-        let range = PoolRange(program.patternRules.count, rules.count)
-        program.patternRules += rules
-        return range
+        return Self.add(rules, to: &program.patternRules)
     }
 
     private mutating func dependencies(_ keywords: KeywordReader, _ dialect: Dialect) throws(SchemaError) -> PoolRange {
@@ -164,9 +157,7 @@ extension SchemaCompiler {
                 rules.append(try dependency(name, location, .dependencies))
             }
         }
-        let range = PoolRange(program.dependencies.count, rules.count)
-        program.dependencies += rules
-        return range
+        return Self.add(rules, to: &program.dependencies)
     }
 
     private mutating func dependency(

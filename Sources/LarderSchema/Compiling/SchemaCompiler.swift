@@ -68,7 +68,7 @@ struct SchemaCompiler {
         let keywords = KeywordReader(location, registry)
         let dialect = registry.dialect(of: location)
         if dialect.version == .draft7, let reference = try keywords.string("$ref") {
-            node.applicators = try add([try self.reference(reference, keywords)])
+            node.applicators = Self.add([try self.reference(reference, keywords)], to: &program.applicators)
             return node
         }
         try checkIdentifiers(keywords)
@@ -81,7 +81,7 @@ struct SchemaCompiler {
         node.string = try string(keywords, dialect)
         node.object = try object(keywords, dialect)
         node.array = try array(keywords, dialect)
-        node.applicators = try add(try applicators(keywords, dialect, hasApplicators))
+        node.applicators = Self.add(try applicators(keywords, dialect, hasApplicators), to: &program.applicators)
         if dialect.vocabularies.contains(.unevaluated) {
             if let value = keywords["unevaluatedProperties"] {
                 node.unevaluatedProperties = try self.node(keywords.location("unevaluatedProperties", value))
@@ -113,12 +113,6 @@ struct SchemaCompiler {
                 throw keywords.error(name, "must be an object of schemas")
             }
         }
-    }
-
-    private mutating func add(_ applicators: [Applicator]) throws(SchemaError) -> PoolRange {
-        let range = PoolRange(program.applicators.count, applicators.count)
-        program.applicators += applicators
-        return range
     }
 
     private mutating func applicators(
@@ -202,9 +196,13 @@ struct SchemaCompiler {
     // MARK: Pools
 
     mutating func pool(_ indexes: [Int32]) -> PoolRange {
-        let range = PoolRange(program.indexes.count, indexes.count)
-        program.indexes += indexes
-        return range
+        Self.add(indexes, to: &program.indexes)
+    }
+
+    /// Adds rules to one of the tables of the program.
+    static func add<Rule>(_ rules: [Rule], to table: inout [Rule]) -> PoolRange {
+        defer { table += rules }
+        return PoolRange(table.count, rules.count)
     }
 
     mutating func pool(_ schemas: [SchemaLocation]) throws(SchemaError) -> PoolRange {
