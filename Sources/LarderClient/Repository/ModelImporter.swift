@@ -38,20 +38,15 @@ struct ModelImporter: Sendable {
         // values of lower layers at its path, these are merged into the new model. The second pass removes them.
         for _ in 0..<2 {
             let copy = try await client.config.localCopy(of: namespace, since: position)
-            guard let change = try await apply(Self.portions(of: chunk, over: copy)) else { return copy.position }
-            position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
+            let portions = try Self.portions(of: chunk, over: copy)
+            if portions.isEmpty { return copy.position }
+            for portion in portions {
+                let change = try await client.call(
+                    ConfigApply.self, ConfigApply.Parameters(portion.changes, namespace: namespace))
+                position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
+            }
         }
         return position
-    }
-
-    /// - Returns: the last change; nil if there was nothing to change.
-    private func apply(_ portions: [ChangePortion]) async throws(LarderClientError) -> ConfigChange? {
-        var last: ConfigChange?
-        for portion in portions {
-            last = try await client.call(
-                ConfigApply.self, ConfigApply.Parameters(portion.changes, namespace: namespace))
-        }
-        return last
     }
 
     private static func portions(
