@@ -111,7 +111,10 @@ package final class BlobWriter: Sendable {
             do throws(ImageError) {
                 blob = try check(&state, expectedDigest)
                 guard let file = state.file else { throw Self.ended }
-                try publish(file, blob, reserved: state.reserved)
+                let reserved = state.reserved
+                try ImageError.from { () throws(CacheFileError) in
+                    try blobs.publish(name, file, blob, reserved: reserved)
+                }
             } catch {
                 remove(state)
                 throw error
@@ -119,10 +122,6 @@ package final class BlobWriter: Sendable {
             try makeDurable(blob.digest)
             return blob
         }
-    }
-
-    private func publish(_ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
-        try ImageError.from { () throws(CacheFileError) in try blobs.publish(name, file, blob, reserved: reserved) }
     }
 
     /// Makes the name of the published blob durable. On failure, releases the reference to the blob, and removes the

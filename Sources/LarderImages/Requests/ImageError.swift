@@ -69,11 +69,10 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     /// stored; nil if the origin does not specify the time.
     let lifetime: Int?
 
-    package init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
-        self.init(code, message, shortage: shortage, cause: cause, lifetime: nil)
-    }
-
-    init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil, lifetime: Int?) {
+    package init(
+        _ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil,
+        lifetime: Int? = nil
+    ) {
         self.code = code
         self.message = message
         self.shortage = shortage
