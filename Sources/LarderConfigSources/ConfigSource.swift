@@ -32,7 +32,7 @@ package protocol ConfigSource: Sendable {
     ///   than `signalled` ends the wait.
     func changes(after delay: Duration) -> AsyncStream<Void>?
 
-    /// Why changes are not signalled although ``changes()`` has a consumer. Nil if they are signalled, or if the errors
+    /// Why changes are not signalled although ``changes(after:)`` has a consumer. Nil if they are signalled, or if the errors
     /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signalled.
     var watchProblem: String? { get }
 
