@@ -140,13 +140,9 @@ struct StatusReport {
         if let quarantine = namespace.quarantine {
             let version = quarantine.version.map { "version \($0)" } ?? "a document"
             let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
-            let command = namespace.upstream == nil ? "larder push FILE --force" : "larder refresh --force"
+            let accept = UpstreamCheck.acceptance(in: namespace, hints)
             lines += rows(
-                "quarantine",
-                [
-                    style.problem(what.printable), ago(quarantine.at),
-                    "accept it with: \(hints.command(command, namespace: namespace.namespace))",
-                ])
+                "quarantine", [style.problem(what.printable), ago(quarantine.at), "accept it with: \(accept)"])
         }
         if let schema = namespace.schema {
             if let problem = schema.problem {

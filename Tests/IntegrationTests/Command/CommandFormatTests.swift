@@ -313,7 +313,7 @@ struct CommandFormatTests {
                 """
                   quarantine  version 18 would remove 39 of 40 members
                               1 min ago
-                              accept it with: larder refresh --force
+                              accept it with: larder refresh --force (or, if a client pushed it: larder push FILE --force)
                   rolled back to revision 38, version 17 is held back
                               by larder (process 7, user root), 1 min ago
                               layers held back: host, remote

@@ -249,7 +249,8 @@ struct DoctorMoreChecksTests {
         #expect(
             findings.flatMap(\.advice) == [
                 "poll the source now: larder refresh --namespace shop",
-                "if this is intended: larder refresh --force --namespace shop",
+                "if this is intended: larder refresh --force --namespace shop "
+                    + "(or, if a client pushed it: larder push FILE --force --namespace shop)",
                 "end the rollback: larder rollback --release --namespace shop",
             ])
         #expect(findings[1].detail.first == "cannot connect")
@@ -321,7 +322,8 @@ struct DoctorMoreChecksTests {
             lastAttemptAt: nil, lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
         #expect(
             advice() == [
-                "correct the document at the source, or accept it: larder refresh --force --namespace shop"
+                "correct the document at the source, or accept it: larder refresh --force --namespace shop "
+                    + "(or, if a client pushed it: larder push FILE --force --namespace shop)"
             ])
         shop.refused?.canForce = false
         #expect(advice() == ["correct the document at the source"])

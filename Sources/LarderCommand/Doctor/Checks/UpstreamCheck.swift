@@ -23,6 +23,15 @@ enum UpstreamCheck {
         return "\(names.count) namespaces are up to date"
     }
 
+    /// The command that accepts the rejected document of a namespace. With a source, the status does not tell whether the
+    /// document came from it or was pushed.
+    static func acceptance(in namespace: ConfigStatus.Namespace, _ hints: Hints) -> String {
+        let push = hints.command("larder push FILE --force", namespace: namespace.namespace)
+        if namespace.upstream == nil { return push }
+        let refresh = hints.command("larder refresh --force", namespace: namespace.namespace)
+        return "\(refresh) (or, if a client pushed it: \(push))"
+    }
+
     /// The findings about one namespace; empty if it is up to date.
     static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp, _ hints: Hints) -> [Finding] {
         let name = namespace.namespace
@@ -31,8 +40,7 @@ enum UpstreamCheck {
         if let state = state(namespace, now, refresh: "poll the source now: \(command("larder refresh"))") {
             findings.append(state)
         }
-        // Without a source, the rejected document was pushed.
-        let accept = command(namespace.upstream == nil ? "larder push FILE --force" : "larder refresh --force")
+        let accept = acceptance(in: namespace, hints)
         if let quarantine = namespace.quarantine {
             findings.append(
                 Finding(
