@@ -34,17 +34,6 @@ struct ReplyWriter {
         write(id, in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    /// Stores a large result of a request of a batch. The result is encoded only after all other requests of the batch
-    /// have replies, which may take arbitrarily long.
-    /// - Parameter bytes: the length of the result
-    func replyLate(id: RequestID, _ result: some WireResult, bytes: Int, in slot: BatchSlot) {
-        if let error = connection.refusalOfLargeWork() { return reply(id: id, error, in: slot) }
-        slot.put(later: bytes + id.text.utf8.count) { writer in
-            Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
-        }
-        countReplies(of: slot.batch)
-    }
-
     /// Writes the error reply to a line that is not a valid request.
     func refuse(_ error: WireError) {
         loop.traffic.requestsTotal += 1

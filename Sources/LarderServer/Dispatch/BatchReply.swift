@@ -19,20 +19,12 @@ final class BatchReply {
     /// The JSON array of the replies in all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// Replies, by slot, that wait until the replies in all earlier slots have been joined.
-    private var early: [Int: Early] = [:]
+    /// Replies, by slot, that wait until the replies in all earlier slots have been joined. Empty for the slot of a
+    /// notification.
+    private var early: [Int: [UInt8]] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
     private var afterwards: [() -> Void] = []
-
-    private enum Early {
-        /// The slot of a notification.
-        case nothing
-        case text([UInt8])
-        /// A reply of about this many bytes. The closure writes the reply once all other replies are known, which may
-        /// never happen. Until then the closure retains the document of the reply, which usually has other owners too.
-        case result(bytes: Int, (inout JSONWriter) -> Void)
-    }
 
     /// - Parameter message: an array of requests
     init(_ message: JSONValue) {
@@ -47,9 +39,6 @@ final class BatchReply {
 
     /// Whether all slots are settled, so that the line with the replies can be written.
     var isComplete: Bool { settled == count }
-
-    /// Whether at least two requests that were started have no reply yet.
-    var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether the replies are so large that no further results are added.
     var isFull: Bool { chargedBytes > Self.maxBytes }
@@ -98,39 +87,23 @@ final class BatchReply {
         } else {
             var writer = JSONWriter()
             body(&writer)
-            early[index] = .text(writer.bytes)
+            early[index] = writer.bytes
             earlyBytes += writer.bytes.count
         }
         isEmpty = false
         settle()
     }
 
-    fileprivate func put(at index: Int, later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
-        early[index] = .result(bytes: bytes, body)
-        earlyBytes += bytes
-        isEmpty = false
-        settle()
-    }
-
     fileprivate func leaveEmpty(_ index: Int) {
-        if index == nextJoined { nextJoined += 1 } else { early[index] = .nothing }
+        if index == nextJoined { nextJoined += 1 } else { early[index] = [] }
         settle()
     }
 
     private func settle() {
         settled += 1
-        while let reply = early[nextJoined] {
-            switch reply {
-            case .nothing: break
-            case .text(let text):
-                joined.raw(text)
-                earlyBytes -= text.count
-            case .result(let bytes, let write):
-                guard isComplete else { return }
-                write(&joined)
-                earlyBytes -= bytes
-            }
-            early[nextJoined] = nil
+        while let text = early.removeValue(forKey: nextJoined) {
+            if !text.isEmpty { joined.raw(text) }
+            earlyBytes -= text.count
             nextJoined += 1
         }
     }
@@ -143,12 +116,6 @@ struct BatchSlot {
 
     /// Writes the reply.
     func put(_ body: (inout JSONWriter) -> Void) { batch.put(at: index, body) }
-
-    /// Writes the reply after the replies to all other requests are known.
-    /// - Parameter bytes: the approximate length of the reply
-    func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
-        batch.put(at: index, later: bytes, body)
-    }
 
     /// Leaves the slot of a notification empty.
     func leaveEmpty() { batch.leaveEmpty(index) }

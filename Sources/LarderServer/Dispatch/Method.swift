@@ -15,15 +15,11 @@ protocol Method: AuthorizedMethod {
     static var needsReply: Bool { get }
     /// Carries out a request that was admitted.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result>
-    /// The length in bytes of a result, if a batch is to encode the result only after its other replies are known; nil
-    /// to encode the result immediately.
-    static func lateBytes(of result: Result) -> Int?
 }
 
 extension Method {
     static var lifetime: PendingRequests.Lifetime { .connection }
     static var needsReply: Bool { false }
-    static func lateBytes(of result: Result) -> Int? { nil }
 }
 
 /// How a request gets its reply. This can differ between requests of the same method.

@@ -166,7 +166,7 @@ struct RequestDispatcher {
         switch try M.call(call) {
         case .now(let result, let source, let afterReply):
             if let slot {
-                reply(method, result, to: request.id, in: slot)
+                output.reply(id: request.id, result, in: slot)
             } else if let id = request.id {
                 reply(method, result, to: id, template, source, admission.requirement)
             }
@@ -210,15 +210,6 @@ struct RequestDispatcher {
                 source.current)
         }
         if M.lifetime == .connection { output.withholdIfOverLimit(id, from: mark) }
-    }
-
-    /// Writes a reply of a batch.
-    private func reply<M: Method>(_ method: M.Type, _ result: M.Result, to id: RequestID?, in slot: BatchSlot) {
-        if let id, slot.batch.isWaiting, let bytes = M.lateBytes(of: result) {
-            output.replyLate(id: id, result, bytes: bytes, in: slot)
-        } else {
-            output.reply(id: id, result, in: slot)
-        }
     }
 
     // MARK: Pending requests

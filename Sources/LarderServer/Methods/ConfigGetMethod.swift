@@ -25,14 +25,6 @@ extension ConfigGet: Method {
             })
     }
 
-    /// Returns the length of a large value, so that a batch encodes it after its other replies. Returns nil for a small
-    /// value, and for a large value that is a small part of its document, because a batch retains the whole document
-    /// until it encodes the value.
-    static func lateBytes(of result: Result) -> Int? {
-        let bytes = result.value.withTextBytes { $0.count }
-        return bytes > UserUsage.largeBytes && result.value.documentMemory < 2 * bytes ? bytes : nil
-    }
-
     private static func read(
         _ parameters: Parameters, _ namespace: ConfigNamespace, _ current: ConfigPublication.Current
     ) throws(WireError) -> Result {
