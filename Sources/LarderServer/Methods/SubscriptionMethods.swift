@@ -78,10 +78,10 @@ extension ConfigAcknowledge: Method {
             )
         }
         call.loop.registry.acknowledgements.note(
-            AcknowledgementBook.Entry(
-                revision: parameters.revision, accepted: parameters.accepted, reason: parameters.reason,
-                at: Timestamp(milliseconds: WallClock.system.now), peer: call.peer),
-            by: call.connection.id, of: parameters.namespace)
+            AgentClients.Acknowledgement(
+                namespace: parameters.namespace, revision: parameters.revision, accepted: parameters.accepted,
+                reason: parameters.reason, at: Timestamp(milliseconds: WallClock.system.now)),
+            by: call.connection.id, call.peer)
         call.connection.state.metrics.hasAcknowledged = true
         return .now(Result(revision: parameters.revision))
     }

@@ -4,25 +4,11 @@ import Synchronization
 /// The last acknowledgement of each connection for each namespace, over all event loops. The memory is limited by the
 /// number of connections, because each has at most ``maxNamespaces`` acknowledgements.
 final class AcknowledgementBook: Sendable {
-    /// The acknowledgement of one client for one namespace.
-    struct Entry: Sendable {
-        var revision: Int
-        var accepted: Bool
-        var reason: String?
-        var at: Timestamp
+    private struct Client {
+        /// The peer when it last acknowledged a snapshot.
         var peer: PeerCredentials
-    }
-
-    private struct State {
-        /// Keyed by namespace, then by connection id.
-        var entries: [String: [Int: Entry]] = [:]
-        /// The namespaces that each connection has acknowledged, keyed by connection id. The last one is the newest.
-        var namespaces: [Int: [String]] = [:]
-
-        mutating func remove(_ client: Int, of namespace: String) {
-            entries[namespace]?[client] = nil
-            if entries[namespace]?.isEmpty ?? false { entries[namespace] = nil }
-        }
+        /// The last acknowledgement for each namespace. The last one is the newest.
+        var acknowledgements: [AgentClients.Acknowledgement] = []
     }
 
     /// The maximum number of namespaces of one connection. A further one replaces the oldest.
@@ -32,55 +18,45 @@ final class AcknowledgementBook: Sendable {
     /// The maximum number of rejections that the status of a namespace lists.
     static let maxRefusals = 16
 
-    private let state = Mutex(State())
+    /// Keyed by connection id.
+    private let clients = Mutex<[Int: Client]>([:])
 
     /// Replaces the acknowledgement of a client for a namespace.
-    func note(_ entry: Entry, by client: Int, of namespace: String) {
-        state.withLock { state in
-            state.entries[namespace, default: [:]][client] = entry
-            var namespaces = state.namespaces[client] ?? []
-            namespaces.removeAll { $0 == namespace }
-            namespaces.append(namespace)
-            if namespaces.count > Self.maxNamespaces { state.remove(client, of: namespaces.removeFirst()) }
-            state.namespaces[client] = namespaces
+    func note(_ acknowledgement: AgentClients.Acknowledgement, by id: Int, _ peer: PeerCredentials) {
+        clients.withLock { clients in
+            var latest = clients[id]?.acknowledgements ?? []
+            latest.removeAll { $0.namespace == acknowledgement.namespace }
+            latest.append(acknowledgement)
+            clients[id] = Client(peer: peer, acknowledgements: latest.suffix(Self.maxNamespaces))
         }
     }
 
     /// Removes the acknowledgements of a client that has disconnected.
-    func forget(_ client: Int) {
-        state.withLock { state in
-            for namespace in state.namespaces.removeValue(forKey: client) ?? [] { state.remove(client, of: namespace) }
-        }
-    }
+    func forget(_ id: Int) { clients.withLock { $0[id] = nil } }
 
     /// The last acknowledgement of a client for each namespace, ordered by namespace.
-    func latest(by client: Int) -> [AgentClients.Acknowledgement] {
-        state.withLock { state in
-            (state.namespaces[client] ?? []).sorted().compactMap { namespace in
-                state.entries[namespace]?[client].map { entry in
-                    AgentClients.Acknowledgement(
-                        namespace: namespace, revision: entry.revision, accepted: entry.accepted,
-                        reason: entry.reason, at: entry.at)
-                }
-            }
-        }
+    func latest(by id: Int) -> [AgentClients.Acknowledgement] {
+        (clients.withLock { $0[id]?.acknowledgements } ?? []).sorted { $0.namespace < $1.namespace }
     }
 
     /// A summary of all clients' acknowledgements for a namespace.
     func summary(of namespace: String) -> ConfigStatus.Acknowledgements {
-        let latest = state.withLock { $0.entries[namespace] } ?? [:]
+        let latest = clients.withLock { clients in
+            clients.compactMap { id, client in
+                client.acknowledgements.first { $0.namespace == namespace }.map { (id, client.peer, $0) }
+            }
+        }
         var summary = ConfigStatus.Acknowledgements()
-        for entry in latest.values where entry.accepted { summary.accepted[entry.revision, default: 0] += 1 }
+        for (_, _, last) in latest where last.accepted { summary.accepted[last.revision, default: 0] += 1 }
         for revision in summary.accepted.keys.sorted(by: >).dropFirst(Self.maxRevisions) {
             summary.accepted[revision] = nil
         }
-        let refused = latest.filter { !$0.value.accepted }.sorted { ($0.value.at, $0.key) > ($1.value.at, $1.key) }
+        let refused = latest.filter { !$0.2.accepted }.sorted { ($0.2.at, $0.0) > ($1.2.at, $1.0) }
         summary.refusals = refused.count
-        summary.refused = refused.prefix(Self.maxRefusals).map { client, entry in
+        summary.refused = refused.prefix(Self.maxRefusals).map { id, peer, last in
             ConfigStatus.Acknowledgements.Refusal(
-                client: client,
-                peer: WirePeer(pid: entry.peer.pid, uid: entry.peer.uid, command: entry.peer.command),
-                revision: entry.revision, reason: entry.reason, at: entry.at)
+                client: id, peer: WirePeer(pid: peer.pid, uid: peer.uid, command: peer.command),
+                revision: last.revision, reason: last.reason, at: last.at)
         }
         return summary
     }
