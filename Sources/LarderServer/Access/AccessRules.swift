@@ -114,14 +114,14 @@ struct AccessReview {
             let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
-            if let denial, denial.isDenied { subscription.end(.denied) }
+            if denial?.code == .denied { subscription.end(.denied) }
         }
         for ticket in connection.state.pending.tickets(.connection) {
             guard let request = connection.state.pending[ticket], let denial = connection.denial(of: request.admission),
-                denial.isDenied
+                denial.code == .denied
             else { continue }
-            request.denial = denial.error
-            request.cancel(denial.error)
+            request.denial = denial
+            request.cancel(denial)
         }
         connection.output.flush()
     }

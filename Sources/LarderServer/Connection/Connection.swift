@@ -231,10 +231,10 @@ final class Connection: EpollTarget {
     }
 
     /// Returns the reason to deny a request of the peer; nil if the request is permitted. Logs a denial.
-    func denial(of admission: Admission) -> Denial? {
+    func denial(of admission: Admission) -> WireError? {
         let server = loop.server
         guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }
-        server.refusals.addRequest(denial.error, to: admission.method, of: state.principal.credentials)
+        server.refusals.addRequest(denial, to: admission.method, of: state.principal.credentials)
         return denial
     }
 

@@ -43,7 +43,7 @@ struct PrefetchJob: Sendable {
             }
             refusedCount += 1
             if refused.count < ImagePrefetch.Result.maxFailures {
-                refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial.error)))
+                refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial)))
             }
         }
     }
@@ -59,7 +59,7 @@ struct PrefetchJob: Sendable {
             accepted.map(\.request), concurrency: concurrency,
             check: { (request) throws(ImageError) in
                 if let denial = images.denial(of: request.url, to: rights) {
-                    throw ImageError(.denied, denial.error.detail)
+                    throw ImageError(.denied, denial.detail)
                 }
             },
             progress: { now in
