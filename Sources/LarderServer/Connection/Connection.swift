@@ -213,6 +213,15 @@ final class Connection: EpollTarget {
         state.usage.refusalOfLargeWork().map { loop.count($0, of: state.principal.credentials) }
     }
 
+    /// Reserves places or memory of the user. Counts and logs a refusal.
+    func counted<Value>(_ reserve: (ConnectionUsage) throws(UsageRefusal) -> Value) throws(WireError) -> Value {
+        do throws(UsageRefusal) {
+            return try reserve(state.usage)
+        } catch {
+            throw loop.count(error, of: state.principal.credentials)
+        }
+    }
+
     /// Releases the references and the places of image leases that have ended.
     func leasesEnded(_ blobs: [BlobDigest]) {
         if blobs.isEmpty { return }

@@ -6,8 +6,12 @@ struct UsageRefusal: Error {
     enum Limit { case queuedBytes, requests, subscriptions, leases }
 
     let limit: Limit
-    /// The error for the client.
+    /// The error for the client: `limitExceeded`.
     let error: WireError
+
+    init(_ limit: Limit, _ detail: String) {
+        (self.limit, error) = (limit, WireError(.limitExceeded, detail))
+    }
 }
 
 /// The resources that one connection uses. They count towards the limits of its user.
@@ -43,30 +47,14 @@ struct ConnectionUsage {
     /// The refusal of work that needs a buffer of more than ``UserUsage/largeBytes``, if the user's buffered bytes
     /// exceed the limit; otherwise nil.
     func refusalOfLargeWork() -> UsageRefusal? {
-        user.exceedsQueuedBytes(limits, without: replacedBytes)
-            ? UsageRefusal(limit: .queuedBytes, error: user.queuedBytesExceeded(limits)) : nil
+        user.exceedsQueuedBytes(limits, without: replacedBytes) ? user.queuedBytesExceeded(limits) : nil
     }
 
     /// Reserves memory for a reply before it is built.
     /// - Parameter bytes: an upper bound of the memory of the reply
     /// - Returns: the reservation; nil for a small reply
     func reserveReply(_ bytes: Int) throws(UsageRefusal) -> ReplyReservation? {
-        if bytes <= Self.smallRequestBytes { return nil }
-        do throws(WireError) {
-            return try user.reserveReply(bytes, limits)
-        } catch {
-            throw UsageRefusal(limit: .queuedBytes, error: error)
-        }
-    }
-
-    /// Changes the memory that is reserved for a reply.
-    /// - Throws: a refusal if more memory is needed than the limit permits. The reservation is then unchanged.
-    func resize(_ reservation: ReplyReservation, to bytes: Int) throws(UsageRefusal) {
-        do throws(WireError) {
-            try reservation.resize(to: bytes, limits)
-        } catch {
-            throw UsageRefusal(limit: .queuedBytes, error: error)
-        }
+        bytes <= Self.smallRequestBytes ? nil : try user.reserveReply(bytes, limits)
     }
 
     /// Reserves a place for a pending request, and charges the user for its memory until the request completes.
@@ -75,11 +63,7 @@ struct ConnectionUsage {
     ///   - batchBytes: the memory of the batch that contains the request; 0 for a request outside a batch
     func admitRequest(_ bytes: Int, batchBytes: Int) throws(UsageRefusal) {
         if max(bytes, batchBytes) > Self.smallRequestBytes, let refusal = refusalOfLargeWork() { throw refusal }
-        do throws(WireError) {
-            try user.addRequest(limits)
-        } catch {
-            throw UsageRefusal(limit: .requests, error: error)
-        }
+        try user.addRequest(limits)
         user.charge(bytes)
     }
 
@@ -105,18 +89,11 @@ struct ConnectionUsage {
         if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
         guard open < limits.subscriptionsPerConnection else {
             throw UsageRefusal(
-                limit: .subscriptions,
-                error: WireError(
-                    .limitExceeded,
-                    "this connection has \(limits.subscriptionsPerConnection) subscriptions "
-                        + "(limits.subscriptionsPerConnection); end one, or open another connection"
-                ))
+                .subscriptions,
+                "this connection has \(limits.subscriptionsPerConnection) subscriptions "
+                    + "(limits.subscriptionsPerConnection); end one, or open another connection")
         }
-        do throws(WireError) {
-            try user.addSubscription(limits)
-        } catch {
-            throw UsageRefusal(limit: .subscriptions, error: error)
-        }
+        try user.addSubscription(limits)
         user.charge(bytes)
         return bytes
     }

@@ -284,11 +284,7 @@ struct RequestDispatcher {
     private func reserve(_ size: ReplySize, for parameterBytes: Int) throws(WireError) -> ReplyReservation? {
         // A request of a closed connection has no reply, and must be executed.
         guard case .atMost(let bytes) = size, connection.state.phase != .closed else { return nil }
-        do throws(UsageRefusal) {
-            return try connection.state.usage.reserveReply(bytes + parameterBytes)
-        } catch {
-            throw loop.count(error, of: connection.state.principal.credentials)
-        }
+        return try connection.counted { usage throws(UsageRefusal) in try usage.reserveReply(bytes + parameterBytes) }
     }
 
     /// Adds a request to the pending requests.
@@ -301,10 +297,8 @@ struct RequestDispatcher {
         if connection.state.phase == .closed {
             connection.state.usage.admitOrphan(bytes)
         } else {
-            do throws(UsageRefusal) {
-                try connection.state.usage.admitRequest(bytes, batchBytes: slot?.batch.ownRequestBytes ?? 0)
-            } catch {
-                throw loop.count(error, of: connection.state.principal.credentials)
+            try connection.counted { usage throws(UsageRefusal) in
+                try usage.admitRequest(bytes, batchBytes: slot?.batch.ownRequestBytes ?? 0)
             }
         }
         loop.traffic.requestsInFlight += 1

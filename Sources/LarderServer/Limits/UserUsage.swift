@@ -48,11 +48,10 @@ final class UserUsage: Sendable {
     // MARK: Subscriptions
 
     /// Reserves a place for a subscription.
-    /// - Throws: `limitExceeded`
-    func addSubscription(_ limits: ConnectionLimits) throws(WireError) {
+    func addSubscription(_ limits: ConnectionLimits) throws(UsageRefusal) {
         if Self.take(subscriptions, upTo: isTrusted ? .max : limits.subscriptionsPerUser) { return }
         throw exceeded(
-            "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some")
+            .subscriptions, "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some")
     }
 
     /// Releases the place of a subscription.
@@ -61,11 +60,10 @@ final class UserUsage: Sendable {
     // MARK: Image leases
 
     /// Reserves a place for a lease.
-    /// - Throws: `limitExceeded`
-    func addLease(_ limits: ConnectionLimits) throws(WireError) {
+    func addLease(_ limits: ConnectionLimits) throws(UsageRefusal) {
         if Self.take(leases, upTo: isTrusted ? .max : limits.leasesPerUser) { return }
         throw exceeded(
-            "leases", limits.leasesPerUser, "leasesPerUser", "release some with image.release")
+            .leases, "leases", limits.leasesPerUser, "leasesPerUser", "release some with image.release")
     }
 
     /// Releases the places of `count` leases.
@@ -74,11 +72,10 @@ final class UserUsage: Sendable {
     // MARK: Requests that are not answered yet
 
     /// Reserves a place for a request.
-    /// - Throws: `limitExceeded`
-    func addRequest(_ limits: ConnectionLimits) throws(WireError) {
+    func addRequest(_ limits: ConnectionLimits) throws(UsageRefusal) {
         if Self.take(requests, upTo: isTrusted ? .max : limits.requestsInFlightPerUser) { return }
         throw exceeded(
-            "unanswered requests", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
+            .requests, "unanswered requests", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
             "retry after some have been answered")
     }
 
@@ -104,10 +101,10 @@ final class UserUsage: Sendable {
     /// Charges the user for a large reply before it is built. The only reservation of a user is never refused, because
     /// the user could otherwise never get a reply that may be larger than the limit.
     /// - Parameter bytes: an upper bound of the memory that building and encoding the reply takes
-    /// - Throws: `limitExceeded` if the user has another reservation, and the buffered bytes would exceed the limit
-    func reserveReply(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> ReplyReservation {
+    /// - Throws: a refusal if the user has another reservation, and the buffered bytes would exceed the limit
+    func reserveReply(_ bytes: Int, _ limits: ConnectionLimits) throws(UsageRefusal) -> ReplyReservation {
         let isOnly = reservations.add(1, ordering: .relaxed).oldValue == 0
-        do throws(WireError) {
+        do throws(UsageRefusal) {
             try changeReserved(by: bytes, to: bytes, isOnly: isOnly, limits)
         } catch {
             reservations.subtract(1, ordering: .relaxed)
@@ -119,14 +116,14 @@ final class UserUsage: Sendable {
     /// Changes the size of a reservation by `change` to `bytes`.
     fileprivate func changeReserved(
         by change: Int, to bytes: Int, isOnly: Bool, _ limits: ConnectionLimits
-    ) throws(WireError) {
+    ) throws(UsageRefusal) {
         reserved.add(change, ordering: .relaxed)
         let total = chargedBytes.add(change, ordering: .relaxed).newValue
         if change <= 0 || isOnly || total <= limits.queuedBytesPerUser { return }
         chargedBytes.subtract(change, ordering: .relaxed)
         reserved.subtract(change, ordering: .relaxed)
-        throw WireError(
-            .limitExceeded,
+        throw UsageRefusal(
+            .queuedBytes,
             "user \(user) would have more than \(limits.queuedBytesPerUser) bytes queued "
                 + "(limits.queuedBytesPerUser), because this reply may need \(bytes) bytes and others are being made; "
                 + "read the pending replies, then retry")
@@ -140,10 +137,10 @@ final class UserUsage: Sendable {
         reservations.subtract(1, ordering: .relaxed)
     }
 
-    /// The error for a request that is refused because of the buffered bytes.
-    func queuedBytesExceeded(_ limits: ConnectionLimits) -> WireError {
-        WireError(
-            .limitExceeded,
+    /// The refusal of a request because of the buffered bytes.
+    func queuedBytesExceeded(_ limits: ConnectionLimits) -> UsageRefusal {
+        UsageRefusal(
+            .queuedBytes,
             "user \(user) has more than \(limits.queuedBytesPerUser) bytes queued (limits.queuedBytesPerUser); read "
                 + "the pending replies, then retry")
     }
@@ -187,9 +184,11 @@ final class UserUsage: Sendable {
                 + "receive them first, or request paths instead of descriptors")
     }
 
-    private func exceeded(_ things: String, _ limit: Int, _ setting: String, _ advice: String) -> WireError {
-        WireError(
-            .limitExceeded,
+    private func exceeded(
+        _ kind: UsageRefusal.Limit, _ things: String, _ limit: Int, _ setting: String, _ advice: String
+    ) -> UsageRefusal {
+        UsageRefusal(
+            kind,
             "user \(user) has \(limit) \(things) (limits.\(setting)); \(advice), or ask the administrator to raise the "
                 + "limit")
     }
@@ -227,9 +226,9 @@ final class ReplyReservation: Sendable {
     var bytes: Int { size.load(ordering: .relaxed) }
 
     /// Changes the number of reserved bytes. Called by one task at a time.
-    /// - Throws: `limitExceeded` if the reservation would grow, the user has another one, and the buffered bytes would
-    ///   exceed the limit. The reservation is then unchanged.
-    func resize(to bytes: Int, _ limits: ConnectionLimits) throws(WireError) {
+    /// - Throws: a refusal if the reservation would grow, the user has another one, and the buffered bytes would exceed
+    ///   the limit. The reservation is then unchanged.
+    func resize(to bytes: Int, _ limits: ConnectionLimits) throws(UsageRefusal) {
         try user.changeReserved(by: bytes - self.bytes, to: bytes, isOnly: user.hasOneReservation, limits)
         size.store(bytes, ordering: .relaxed)
     }

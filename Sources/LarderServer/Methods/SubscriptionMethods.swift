@@ -16,12 +16,9 @@ extension ConfigSubscribe: Method {
         }
         let namespace = try call.namespace(parameters.namespace)
         let publication = namespace.publication
-        let chargedBytes: Int
-        do throws(UsageRefusal) {
-            chargedBytes = try connection.state.usage.admitSubscription(
-                to: parameters.path, open: connection.state.subscriptions.count)
-        } catch {
-            throw loop.count(error, of: call.peer)
+        let open = connection.state.subscriptions.count
+        let chargedBytes = try connection.counted { usage throws(UsageRefusal) in
+            try usage.admitSubscription(to: parameters.path, open: open)
         }
         // The output of this connection is flushed first, because getting the topic may write events for other
         // connections of the loop through the same output buffer.

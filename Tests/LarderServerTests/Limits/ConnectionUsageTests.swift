@@ -53,7 +53,7 @@ struct ConnectionUsageTests {
         (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
         (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
         /// Whether `take` succeeds exactly once. Because the limit is 1, nothing was in use before if so.
-        func isZero(_ take: () throws(WireError) -> Void, _ release: () -> Void) -> Bool {
+        func isZero(_ take: () throws(UsageRefusal) -> Void, _ release: () -> Void) -> Bool {
             guard (try? take()) != nil else { return false }
             defer { release() }
             if (try? take()) == nil { return true }
@@ -61,8 +61,8 @@ struct ConnectionUsageTests {
             return false
         }
         return !usage.exceedsQueuedBytes(none) && usage.exceedsQueuedBytes(less)
-            && isZero({ () throws(WireError) in try usage.addSubscription(none) }, usage.removeSubscription)
-            && isZero({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
+            && isZero({ () throws(UsageRefusal) in try usage.addSubscription(none) }, usage.removeSubscription)
+            && isZero({ () throws(UsageRefusal) in try usage.addRequest(none) }, usage.removeRequest)
     }
 
     @Test("the replies of an incomplete batch count as queued bytes until the batch is answered")

@@ -50,18 +50,18 @@ struct UserUsageTests {
         let table = UserUsageTable()
         let usage = try #require(table.join(.stranger, Self.limits))
         for _ in 0..<3 { try usage.addSubscription(Self.limits) }
-        let many = #expect(throws: WireError.self) { try usage.addSubscription(Self.limits) }
-        #expect(many?.detail.contains("limits.subscriptionsPerUser") == true)
+        let many = #expect(throws: UsageRefusal.self) { try usage.addSubscription(Self.limits) }
+        #expect(many?.error.detail.contains("limits.subscriptionsPerUser") == true)
         usage.removeSubscription()
         try usage.addSubscription(Self.limits)
         try usage.addRequest(Self.limits)
-        let inFlight = #expect(throws: WireError.self) { try usage.addRequest(Self.limits) }
-        #expect(inFlight?.detail.contains("limits.requestsInFlightPerUser") == true)
+        let inFlight = #expect(throws: UsageRefusal.self) { try usage.addRequest(Self.limits) }
+        #expect(inFlight?.error.detail.contains("limits.requestsInFlightPerUser") == true)
         usage.removeRequest()
         try usage.addRequest(Self.limits)
         for _ in 0..<2 { try usage.addLease(Self.limits) }
-        let leases = #expect(throws: WireError.self) { try usage.addLease(Self.limits) }
-        #expect(leases?.detail.contains("limits.leasesPerUser") == true)
+        let leases = #expect(throws: UsageRefusal.self) { try usage.addLease(Self.limits) }
+        #expect(leases?.error.detail.contains("limits.leasesPerUser") == true)
         usage.removeLeases(2)
         try usage.addLease(Self.limits)
         let own = try #require(table.join(.own, Self.limits))
@@ -79,7 +79,7 @@ struct UserUsageTests {
         try usage.addRequest(Self.limits)
         table.leave(usage)
         let again = try #require(table.join(.stranger, Self.limits))
-        #expect(throws: WireError.self) { try again.addRequest(Self.limits) }
+        #expect(throws: UsageRefusal.self) { try again.addRequest(Self.limits) }
         table.leave(again)
         #expect(table.count == 1)
         usage.charge(5)
@@ -134,8 +134,8 @@ struct UserUsageTests {
         usage.charge(200)
         var first: ReplyReservation? = try usage.reserveReply(1000, Self.limits)
         usage.charge(-200)
-        let refused = #expect(throws: WireError.self) { try usage.reserveReply(1, Self.limits) }
-        #expect(refused?.code == .limitExceeded && refused?.detail.contains("limits.queuedBytesPerUser") == true)
+        let refused = #expect(throws: UsageRefusal.self) { try usage.reserveReply(1, Self.limits) }
+        #expect(refused?.error.code == .limitExceeded && refused?.error.detail.contains("limits.queuedBytesPerUser") == true)
         #expect(usage.reservedBytes == 1000)
         #expect(!usage.exceedsQueuedBytes(Self.limits, without: first?.bytes ?? 0))
         // A task can build a reply after its client has disconnected. The user then stays known.
@@ -145,8 +145,8 @@ struct UserUsageTests {
         #expect(usage.reservedBytes == 0 && !usage.exceedsQueuedBytes(Self.limits))
         let second = try usage.reserveReply(60, Self.limits)
         let third = try usage.reserveReply(40, Self.limits)
-        #expect(throws: WireError.self) { try usage.reserveReply(1, Self.limits) }
-        #expect(throws: WireError.self) { try second.resize(to: 61, Self.limits) }
+        #expect(throws: UsageRefusal.self) { try usage.reserveReply(1, Self.limits) }
+        #expect(throws: UsageRefusal.self) { try second.resize(to: 61, Self.limits) }
         #expect(usage.reservedBytes == 100 && second.bytes == 60)
         try second.resize(to: 10, Self.limits)
         try third.resize(to: 90, Self.limits)
@@ -163,7 +163,7 @@ struct UserUsageTests {
             #expect(!usage.exceedsQueuedBytes(Self.limits))
             usage.charge(1)
             #expect(usage.exceedsQueuedBytes(Self.limits))
-            #expect(usage.queuedBytesExceeded(Self.limits).detail.contains("limits.queuedBytesPerUser"))
+            #expect(usage.queuedBytesExceeded(Self.limits).error.detail.contains("limits.queuedBytesPerUser"))
             usage.charge(-1)
             #expect(!usage.exceedsQueuedBytes(Self.limits))
         }

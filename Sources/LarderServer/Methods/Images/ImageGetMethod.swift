@@ -98,7 +98,12 @@ private struct ImageGetRequest {
             number = known
         } else {
             do throws(WireError) {
-                try reserveLease()
+                if connection.state.leases.isFull {
+                    throw WireError(
+                        .limitExceeded,
+                        "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
+                }
+                try connection.counted { usage throws(UsageRefusal) in try usage.user.addLease(usage.limits) }
             } catch {
                 images.cache.release(image.digest)
                 throw error
@@ -107,21 +112,6 @@ private struct ImageGetRequest {
         }
         if end < .distantFuture { loop.leaseTimer.watch(until: end) }
         return number
-    }
-
-    /// Reserves a place for a lease of the connection.
-    private func reserveLease() throws(WireError) {
-        if connection.state.leases.isFull {
-            throw WireError(
-                .limitExceeded,
-                "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
-        }
-        do throws(WireError) {
-            try connection.state.usage.user.addLease(connection.state.usage.limits)
-        } catch {
-            let refusal = UsageRefusal(limit: .leases, error: error)
-            throw connection.loop.count(refusal, of: connection.state.principal.credentials)
-        }
     }
 
     /// A reply that waits until the image is cached and, if the client requested a descriptor, until the file of the

@@ -46,7 +46,7 @@ private final class ImagePage: Sendable {
             let limit = min(Self.rowsOfPortion, parameters.limit - count)
             let needed = bytes + limit * Self.bytes(ofTexts: Self.longestTexts)
             if let reservation {
-                try usage.resize(reservation, to: needed)
+                try reservation.resize(to: needed, usage.limits)
             } else {
                 reservation = try usage.reserveReply(needed)
             }
@@ -55,7 +55,7 @@ private final class ImagePage: Sendable {
             bytes += rows.reduce(0) { $0 + Self.bytes(ofTexts: $1.textBytes) }
             if rows.count < limit || isAtEnd { break }
         }
-        if let reservation { try usage.resize(reservation, to: bytes) }
+        if let reservation { try reservation.resize(to: bytes, usage.limits) }
         return reservation
     }
 
