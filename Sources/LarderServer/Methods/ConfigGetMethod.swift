@@ -111,10 +111,6 @@ extension ConfigOpen: Method {
                 ConfigGet.Parameters(namespace: publication.namespace), publication.current, of: publication)
         }
         let (files, connection) = (call.server.snapshotFiles, call.connection)
-        if let opened = try files.immediateFile(publication) {
-            guard connection.output.pass(opened.file) else { throw .disconnected }
-            return .now(result(opened, namespace))
-        }
         // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
         // it.
         return .task(
@@ -127,17 +123,13 @@ extension ConfigOpen: Method {
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }
-                    return .success(result(opened, namespace))
+                    return .success(
+                        Result(
+                            namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
+                            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
+                            secretPaths: namespace.configuration.secrets.texts))
                 }
             })
-    }
-
-    private static func result(_ opened: OpenedSnapshot, _ namespace: ConfigNamespace) -> Result {
-        let publication = namespace.publication
-        return Result(
-            namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
-            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
-            secretPaths: namespace.configuration.secrets.texts)
     }
 }
 
