@@ -21,11 +21,11 @@ final class ExportDirectory: Sendable {
     ///   - mode: the maximum permission bits of a copy. Users who may read such a copy may also list and enter the
     ///     directory.
     ///   - group: the group of the directory and of its copies
-    /// - Throws: ``ExportError`` if the directory cannot be used or another agent uses it
-    init(path: String, mode: UInt32, group: gid_t) throws(ExportError) {
+    /// - Throws: ``ServerError`` if the directory cannot be used or another agent uses it
+    init(path: String, mode: UInt32, group: gid_t) throws(ServerError) {
         (self.path, self.group) = (path, group)
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
-            throw ExportError("create directory", path)
+            throw ServerError("create directory", path)
         }
         lock = try Self.open(path)
         // Clients that may read the copies may list and enter the directory.
@@ -40,21 +40,21 @@ final class ExportDirectory: Sendable {
     /// The copy is not synchronized to disk. That is not needed: the directory of a socket rarely survives a restart of
     /// the system, and the agent compares all copies with the snapshots when it starts.
     /// - Parameter mode: the permission bits of the copy
-    func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ExportError) {
+    func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ServerError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
         let place = "\(path)/\(temporary)"
         var file: AtomicReplace
         do throws(AtomicReplace.Failure) {
             file = try AtomicReplace(name, temporary: temporary, in: descriptor, mode: 0o600)
         } catch {
-            throw ExportError(error, place)
+            throw ServerError(error.step.rawValue, place, error.error)
         }
         try setAccess(file.descriptor, mode, place)
         do throws(AtomicReplace.Failure) {
             try file.write(bytes)
             try file.replace(synchronizing: false)
         } catch {
-            throw ExportError(error, place)
+            throw ServerError(error.step.rawValue, place, error.error)
         }
     }
 
@@ -79,7 +79,7 @@ final class ExportDirectory: Sendable {
     /// Removes permission bits beyond `mode` from the copy of a namespace, if it exists. This needs no disk space.
     /// Removes the copy if its mode cannot be changed or it is not a regular file.
     /// - Parameter mode: the permitted bits
-    func restrictMode(_ namespace: String, to mode: UInt32) throws(ExportError) {
+    func restrictMode(_ namespace: String, to mode: UInt32) throws(ServerError) {
         let name = Self.name(of: namespace)
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
@@ -93,9 +93,9 @@ final class ExportDirectory: Sendable {
     }
 
     /// Removes the copy of a namespace, if it exists.
-    func remove(_ namespace: String) throws(ExportError) {
+    func remove(_ namespace: String) throws(ServerError) {
         guard uninterrupted({ unlinkat(descriptor, Self.name(of: namespace), 0) }) == 0 || errno == ENOENT else {
-            throw ExportError("remove", "\(path)/\(Self.name(of: namespace))")
+            throw ServerError("remove", "\(path)/\(Self.name(of: namespace))")
         }
     }
 
@@ -137,47 +137,31 @@ final class ExportDirectory: Sendable {
         return NamespaceConfiguration.isName(namespace) ? namespace : nil
     }
 
-    private static func open(_ path: String) throws(ExportError) -> FileLock {
+    private static func open(_ path: String) throws(ServerError) -> FileLock {
         let descriptor = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw ExportError("open", path) }
+        guard descriptor >= 0 else { throw ServerError("open", path) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
             close(descriptor)
-            throw ExportError(
+            throw ServerError(
                 "\(path) belongs to user \(status.st_uid); remove it, or move the socket to another directory")
         }
         do throws(FileLock.Failure) {
             return try FileLock(descriptor)
         } catch {
-            if case .failed(let error) = error { throw ExportError("lock", path, error) }
-            throw ExportError(
+            if case .failed(let error) = error { throw ServerError("lock", path, error) }
+            throw ServerError(
                 "another agent uses \(path) for its plain copies; put the sockets into separate directories, or set "
                     + "current.enabled to false for one of the agents")
         }
     }
 
-    private func setAccess(_ file: CInt, _ mode: UInt32, _ path: String) throws(ExportError) {
+    private func setAccess(_ file: CInt, _ mode: UInt32, _ path: String) throws(ServerError) {
         var status = stat()
-        guard fstat(file, &status) == 0 else { throw ExportError("stat", path) }
+        guard fstat(file, &status) == 0 else { throw ServerError("stat", path) }
         if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {
-            throw ExportError("set the group to \(group) on", path)
+            throw ServerError("set the group to \(group) on", path)
         }
-        guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw ExportError("change the mode of", path) }
+        guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw ServerError("change the mode of", path) }
     }
-}
-
-/// The reason why copies are missing or outdated.
-struct ExportError: Error, CustomStringConvertible {
-    /// A text in one line: what happened and, if known, what to do.
-    let description: String
-
-    init(_ description: String) { self.description = description }
-
-    /// Describes a failed system call.
-    init(_ operation: String, _ path: String, _ error: Errno = .current) {
-        self.init("cannot \(operation) \(path): \(error)")
-    }
-
-    /// Describes a copy that could not be replaced.
-    init(_ failure: AtomicReplace.Failure, _ path: String) { self.init(failure.step.rawValue, path, failure.error) }
 }

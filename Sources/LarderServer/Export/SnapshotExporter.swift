@@ -88,8 +88,8 @@ package final class SnapshotExporter: Sendable {
     /// the user read, even if the disk is full. Permissions that the new rules add take effect with the next write.
     package func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
-        do throws(ExportError) {
-            try await blocking.run { () throws(ExportError) in try self.inDirectory { _ throws(ExportError) in } }
+        do throws(ServerError) {
+            try await blocking.run { () throws(ServerError) in try self.inDirectory { _ throws(ServerError) in } }
         } catch {
             note(problem: error.description)
         }
@@ -114,8 +114,8 @@ package final class SnapshotExporter: Sendable {
     /// Writes the copies that differ from the current snapshots.
     /// - Returns: false if a copy could not be written
     private func writeDifferences() async -> Bool {
-        do throws(ExportError) {
-            try await blocking.run { () throws(ExportError) in try self.writeDifferencesBlocking() }
+        do throws(ServerError) {
+            try await blocking.run { () throws(ServerError) in try self.writeDifferencesBlocking() }
             note(problem: nil)
             return true
         } catch {
@@ -124,12 +124,12 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func writeDifferencesBlocking() throws(ExportError) {
-        try inDirectory { directory throws(ExportError) in
-            var failure: ExportError?
+    private func writeDifferencesBlocking() throws(ServerError) {
+        try inDirectory { directory throws(ServerError) in
+            var failure: ServerError?
             let publications = self.namespaces.all.map(\.publication)
             for publication in publications {
-                do throws(ExportError) {
+                do throws(ServerError) {
                     try self.updateCopy(publication, directory)
                 } catch {
                     failure = error
@@ -144,9 +144,9 @@ package final class SnapshotExporter: Sendable {
     }
 
     /// Runs `body` with the directory, after restricting the modes of all copies to the access rules.
-    private func inDirectory(_ body: (ExportDirectory) throws(ExportError) -> Void) throws(ExportError) {
-        try directory.withLock { kept throws(ExportError) in
-            do throws(ExportError) {
+    private func inDirectory(_ body: (ExportDirectory) throws(ServerError) -> Void) throws(ServerError) {
+        try directory.withLock { kept throws(ServerError) in
+            do throws(ServerError) {
                 let directory: ExportDirectory
                 if let open = kept { directory = open } else { directory = try open() }
                 kept = directory
@@ -160,7 +160,7 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func restrictMode(_ directory: ExportDirectory) throws(ExportError) {
+    private func restrictMode(_ directory: ExportDirectory) throws(ServerError) {
         let (written, rules) = state.withLock { ($0.written, $0.rules) }
         // Includes removed namespaces, whose copies exist until the next write.
         for name in exportedNames.union(namespaces.all.map(\.name)) {
@@ -169,7 +169,7 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func open() throws(ExportError) -> ExportDirectory {
+    private func open() throws(ServerError) -> ExportDirectory {
         let directory = try ExportDirectory(
             path: Self.directory(nextToSocket: socket), mode: settings.mode, group: socketGroup())
         directory.removeStale(keeping: Set(namespaces.all.map(\.name)))
@@ -179,14 +179,14 @@ package final class SnapshotExporter: Sendable {
 
     /// The group of the socket file. When the agent stops, it removes the socket file before it writes the last copies.
     /// For these copies, the group that was found earlier is used.
-    private func socketGroup() throws(ExportError) -> gid_t {
+    private func socketGroup() throws(ServerError) -> gid_t {
         var status = stat()
         if stat(socket, &status) == 0 {
             let group = status.st_gid
             state.withLock { $0.group = group }
             return group
         }
-        let failure = ExportError("stat the socket", socket)
+        let failure = ServerError("stat the socket", socket)
         guard let group = state.withLock({ $0.group }) else { throw failure }
         return group
     }
@@ -194,7 +194,7 @@ package final class SnapshotExporter: Sendable {
     /// The namespaces whose copies were written, removed or found up to date since the directory was opened.
     private var exportedNames: Set<String> { state.withLock { Set($0.written.keys) } }
 
-    private func updateCopy(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ExportError) {
+    private func updateCopy(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ServerError) {
         let (name, current) = (publication.namespace, publication.current)
         let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
         let mode = rules.copyMode(settings.mode, of: name, group: directory.group)

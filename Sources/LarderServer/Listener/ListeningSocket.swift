@@ -49,7 +49,7 @@ package final class ListeningSocket: Sendable {
             var information = stat()
             inode = stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
             if let group { try Self.setGroup(path, to: group, mode: mode) }
-            guard listen(descriptor, Self.backlog) == 0 else { throw Self.failure("listen on", path) }
+            guard listen(descriptor, Self.backlog) == 0 else { throw ServerError("listen on", path) }
         } catch {
             lock.unlock()
             throw error
@@ -80,11 +80,11 @@ package final class ListeningSocket: Sendable {
     /// holds a lock on a new file with the same name.
     private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> FileLock {
         let descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-        guard descriptor >= 0 else { throw failure("open", lockPath) }
+        guard descriptor >= 0 else { throw ServerError("open", lockPath) }
         do throws(FileLock.Failure) {
             return try FileLock(descriptor)
         } catch {
-            if case .failed(let error) = error { throw failure("lock", lockPath, error) }
+            if case .failed(let error) = error { throw ServerError("lock", lockPath, error) }
             throw ServerError(
                 "another agent is starting or running on \(socket); stop it, or choose another path with --socket")
         }
@@ -99,27 +99,27 @@ package final class ListeningSocket: Sendable {
                 "\(path) exists but is not a socket; remove it, or choose another path with --socket")
         }
         let probe = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        guard probe >= 0 else { throw failure("create a socket for", path) }
+        guard probe >= 0 else { throw ServerError("create a socket for", path) }
         defer { close(probe) }
         if try withAddress(path, { connect(probe, $0, $1) }) == 0 {
             throw ServerError(
                 "another agent is listening on \(path); stop it, or choose another path with --socket")
         }
-        guard errno == ECONNREFUSED else { throw failure("probe", path) }
-        guard unlink(path) == 0 || errno == ENOENT else { throw failure("remove the stale socket", path) }
+        guard errno == ECONNREFUSED else { throw ServerError("probe", path) }
+        guard unlink(path) == 0 || errno == ENOENT else { throw ServerError("remove the stale socket", path) }
     }
 
     private static func bind(_ path: String, mode: UInt32) throws(ServerError) -> CInt {
         let descriptor = socket(
             AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
-        guard descriptor >= 0 else { throw failure("create a socket for", path) }
+        guard descriptor >= 0 else { throw ServerError("create a socket for", path) }
         do throws(ServerError) {
             // bind(2) gives the file the mode of the descriptor, narrowed by the umask. So the file never has more
             // permissions than `mode`.
-            guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
-            guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw failure("bind", path) }
+            guard fchmod(descriptor, mode) == 0 else { throw ServerError("set the mode of", path) }
+            guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw ServerError("bind", path) }
             // Adds the bits that the umask removed at bind(2).
-            guard chmod(path, mode) == 0 else { throw failure("set the mode of", path) }
+            guard chmod(path, mode) == 0 else { throw ServerError("set the mode of", path) }
         } catch {
             close(descriptor)
             throw error
@@ -133,7 +133,7 @@ package final class ListeningSocket: Sendable {
                 "group \"\(group)\" does not exist (socket.group); create it, or name another group")
         }
         guard chown(path, uid_t.max, number) == 0 else {
-            throw failure("set group \"\(group)\" on", path)
+            throw ServerError("set group \"\(group)\" on", path)
         }
     }
 
@@ -170,16 +170,17 @@ package final class ListeningSocket: Sendable {
             return String(decoding: bytes.prefix(count).map { $0 == 0 ? UInt8(ascii: "@") : $0 }, as: UTF8.self)
         }
     }
-
-    private static func failure(_ action: String, _ path: String, _ error: Errno = .current) -> ServerError {
-        ServerError("cannot \(action) \(path): \(error)")
-    }
 }
 
-/// The error thrown if the server cannot listen.
+/// The error thrown if the server cannot listen, or cannot update the plain copies.
 package struct ServerError: Error, Sendable, CustomStringConvertible {
-    /// A text in one line: what happened and what to do.
+    /// A text in one line: what happened and, if known, what to do.
     package let description: String
 
-    fileprivate init(_ description: String) { self.description = description }
+    init(_ description: String) { self.description = description }
+
+    /// Describes a failed system call.
+    init(_ operation: String, _ path: String, _ error: Errno = .current) {
+        self.init("cannot \(operation) \(path): \(error)")
+    }
 }
