@@ -236,13 +236,7 @@ final class ReplyReservation: Sendable {
 
 /// The users that have a connection, a request, a file or a reservation for a reply.
 final class UserUsageTable: Sendable {
-    private struct State {
-        var users: [Int: UserUsage] = [:]
-        /// The users without connections that had files or reservations when their last connection ended.
-        var closing: Set<Int> = []
-    }
-
-    private let state = Mutex(State())
+    private let users = Mutex<[Int: UserUsage]>([:])
     private let descriptorCount = DescriptorCount()
 
     /// The number of connections, and of files in transit to clients or passed by them.
@@ -251,56 +245,41 @@ final class UserUsageTable: Sendable {
     /// Adds a connection.
     /// - Returns: the usage of its user; nil if the user has reached the limit of connections
     func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
-        state.withLock { state in
-            let usage = state.users[peer.uid] ?? UserUsage(of: peer, descriptorCount)
+        users.withLock { users in
+            let known = users[peer.uid]
+            let usage = known ?? UserUsage(of: peer, descriptorCount)
             guard usage.mayConnect(limits) else { return nil }
-            state.users[peer.uid] = usage
+            if known == nil {
+                // Users whose last file or reservation has ended after their last connection are still in the table,
+                // because that does not use the lock.
+                for (user, other) in users where other.isUnused { users[user] = nil }
+                users[peer.uid] = usage
+            }
             usage.connections.add(1, ordering: .relaxed)
             descriptorCount.add(1)
-            Self.forgetClosed(&state)
             return usage
         }
     }
 
     /// Removes a connection.
     func leave(_ usage: UserUsage) {
-        state.withLock { state in
+        users.withLock { users in
             usage.connections.subtract(1, ordering: .relaxed)
             descriptorCount.add(-1)
-            Self.forgetIfUnused(usage, &state)
-            Self.forgetClosed(&state)
+            if usage.isUnused { users[usage.user] = nil }
         }
     }
 
     /// Releases the place and the memory of a request that outlived its connection.
     func removeOrphanedRequest(_ usage: UserUsage, chargedBytes: Int) {
-        state.withLock { state in
+        users.withLock { users in
             usage.charge(-chargedBytes)
             usage.removeRequest()
-            Self.forgetIfUnused(usage, &state)
+            if usage.isUnused { users[usage.user] = nil }
         }
     }
 
-    var count: Int { state.withLock { $0.users.count } }
-
-    private static func forgetIfUnused(_ usage: UserUsage, _ state: inout State) {
-        if usage.isUnused {
-            state.users[usage.user] = nil
-        } else if usage.connections.load(ordering: .relaxed) == 0 {
-            state.closing.insert(usage.user)
-        }
-    }
-
-    /// Removes the users whose last file or reservation has ended. Each connection of any user calls this, because ending a
-    /// file or a reservation does not use the lock. `closing` is nearly always empty.
-    private static func forgetClosed(_ state: inout State) {
-        for user in state.closing {
-            let usage = state.users[user]
-            if let usage, usage.connections.load(ordering: .relaxed) == 0, !usage.isUnused { continue }
-            state.closing.remove(user)
-            if usage?.isUnused ?? false { state.users[user] = nil }
-        }
-    }
+    var count: Int { users.withLock { $0.count } }
 
     /// The error for a client whose user has reached the limit of connections.
     static func refusal(of peer: PeerCredentials, _ limits: ConnectionLimits) -> WireError {
