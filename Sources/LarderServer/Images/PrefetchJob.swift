@@ -5,26 +5,6 @@ import LarderProtocol
 /// The work of an `image.prefetch`: the requests to the image cache, and the images that are refused without such a
 /// request because the peer may not have them.
 struct PrefetchJob: Sendable {
-    /// The progress. Refused images count as failed.
-    struct Progress: Sendable, Hashable {
-        var done: Int
-        var failed: Int
-        var bytes: Int
-        var total: Int
-
-        /// The progress as the notification `image.progress`, for the client that sent `request`.
-        func wire(for request: RequestID) -> ImageProgress {
-            ImageProgress(request: request, done: done, failed: failed, bytes: bytes, total: total)
-        }
-    }
-
-    struct Outcome: Sendable {
-        var progress: Progress
-        var result: ImagePrefetch.Result
-        /// Whether all images were processed; false if the job was cancelled before that.
-        var isWhole: Bool { progress.done + progress.failed == progress.total }
-    }
-
     private let images: ImageService
     private let rights: PeerRights
     /// The requests to the cache, each with the index of its image in the list.
@@ -52,7 +32,11 @@ struct PrefetchJob: Sendable {
     var retainedBytes: Int { accepted.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
     private static let bytesOfImage = 512
 
-    func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
+    /// - Parameter progress: called with the figures of the result so far. Refused images count as failed.
+    /// - Returns: the result. Its figures do not add up to the total if the job was cancelled.
+    func run(
+        concurrency: Int, progress: @escaping @Sendable (_ done: Int, _ failed: Int, _ bytes: Int, _ total: Int) -> Void
+    ) async -> ImagePrefetch.Result {
         let (refusedCount, total) = (refusedCount, accepted.count + refusedCount)
         let (images, rights) = (images, rights)
         let summary = await images.cache.prefetch(
@@ -63,10 +47,7 @@ struct PrefetchJob: Sendable {
                 }
             },
             progress: { now in
-                progress(
-                    Progress(
-                        done: now.fetched + now.held, failed: now.failures.count + refusedCount, bytes: now.bytes,
-                        total: total))
+                progress(now.fetched + now.held, now.failures.count + refusedCount, now.bytes, total)
             })
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let accepted = accepted[failure.index]
@@ -75,11 +56,8 @@ struct PrefetchJob: Sendable {
         }
         let listed = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.maxFailures)
         let count = refusedCount + failed.count
-        return Outcome(
-            progress: Progress(
-                done: summary.fetched + summary.held, failed: count, bytes: summary.bytes, total: total),
-            result: ImagePrefetch.Result(
-                total: total, fetched: summary.fetched, held: summary.held, failed: count, bytes: summary.bytes,
-                failures: listed.map(\.failure), failuresOmitted: count - listed.count))
+        return ImagePrefetch.Result(
+            total: total, fetched: summary.fetched, held: summary.held, failed: count, bytes: summary.bytes,
+            failures: listed.map(\.failure), failuresOmitted: count - listed.count)
     }
 }

@@ -188,13 +188,18 @@ extension ImagePrefetch: Method {
         let relay = ProgressRelay(to: notifier, on: call.loop.eventLoop)
         let prefetch = PrefetchJob(parameters.items, images, for: rights)
         var reply = TaskReply<Result>(size: .small) { () async throws(WireError) in
-            await prefetch.run(concurrency: concurrency) { now in
-                if let id { relay.pass(now.wire(for: id)) }
+            await prefetch.run(concurrency: concurrency) { done, failed, bytes, total in
+                if let id {
+                    relay.pass(ImageProgress(request: id, done: done, failed: failed, bytes: bytes, total: total))
+                }
             }
         } finish: { outcome, request in
-            let last = try? outcome.get()
-            let isLastReported = last?.isWhole == true && connection.state.phase != .closed
-            notifier.end(with: isLastReported ? id.flatMap { last?.progress.wire(for: $0) } : nil)
+            var last: ImageProgress?
+            if let id, let result = try? outcome.get(), result.isWhole, connection.state.phase != .closed {
+                last = ImageProgress(
+                    request: id, done: result.done, failed: result.failed, bytes: result.bytes, total: result.total)
+            }
+            notifier.end(with: last)
             return result(of: outcome, cancellation: request?.cancellation)
         }
         // The failures refer to the URLs of the job, so they need no reservation that would last as long as the job.
@@ -203,18 +208,25 @@ extension ImagePrefetch: Method {
     }
 
     private static func result(
-        of outcome: Swift.Result<PrefetchJob.Outcome, WireError>, cancellation: WireError?
+        of outcome: Swift.Result<Result, WireError>, cancellation: WireError?
     ) -> Swift.Result<Result, WireError> {
         switch outcome {
         case .failure(let error): return .failure(error.code == .cancelled ? cancellation ?? error : error)
-        case .success(let outcome) where outcome.isWhole: return .success(outcome.result)
-        case .success(let outcome):
+        case .success(let result) where result.isWhole: return .success(result)
+        case .success(let result):
             let reason = cancellation ?? WireError(.cancelled, "the prefetch was cancelled")
-            let (done, total) = (outcome.progress.done, outcome.progress.total)
             return .failure(
-                WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay cached"))
+                WireError(
+                    reason.code,
+                    "\(reason.detail); \(result.done) of \(result.total) images are complete and stay cached"))
         }
     }
+}
+
+extension ImagePrefetch.Result {
+    fileprivate var done: Int { fetched + held }
+    /// Whether all images were processed; false if the job was cancelled before that.
+    fileprivate var isWhole: Bool { done + failed == total }
 }
 
 extension ImagePut: Method {
