@@ -117,7 +117,9 @@ package final class ListeningSocket: Sendable {
             // bind(2) gives the file the mode of the descriptor, narrowed by the umask. So the file never has more
             // permissions than `mode`.
             guard fchmod(descriptor, mode) == 0 else { throw ServerError("set the mode of", path) }
-            guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw ServerError("bind", path) }
+            guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else {
+                throw ServerError("bind", path)
+            }
             // Adds the bits that the umask removed at bind(2).
             guard chmod(path, mode) == 0 else { throw ServerError("set the mode of", path) }
         } catch {
