@@ -11,7 +11,7 @@ final class RefusalLogs: Sendable {
     /// the limit is the one on open files, and false if it is `limits.connections`. The entry is the maximum number of
     /// connections.
     private let connections: RateLimitedLog<Bool, Int>
-    private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
+    private let usage: RateLimitedLog<ExceededLimit, (detail: String, peer: PeerCredentials)>
     private let requests: RateLimitedLog<DeniedRight, DeniedClient>
 
     init(_ logger: Logger, clock: any Clock<Duration> = ContinuousClock()) {
@@ -27,7 +27,7 @@ final class RefusalLogs: Sendable {
                 "a client was refused: \(client.detail)",
                 metadata: [
                     "refused": "\(count)", "limit": "\(exceeded.limit)", "peer_uid": "\(exceeded.uid)",
-                    "peer_pid": "\(client.pid)", "peer_command": "\(client.command)",
+                    "peer_pid": "\(client.peer.pid)", "peer_command": "\(client.peer.command)",
                 ])
         }
         requests = RateLimitedLog(every: Self.interval, clock: clock) { denied, denial, count in
@@ -48,7 +48,10 @@ final class RefusalLogs: Sendable {
         usage.add(ExceededLimit(uid: peer.uid, limit: limit)) { client in
             // A log line stands for many refusals but names only the first client, because reading the command of a
             // client takes three system calls.
-            client = client ?? RefusedClient(error, peer)
+            if client != nil { return }
+            var peer = peer
+            peer.knownCommand = peer.knownCommand ?? PeerCredentials.command(of: peer.pid)
+            client = (error.detail, peer)
         }
     }
 
@@ -74,18 +77,6 @@ final class RefusalLogs: Sendable {
 private struct ExceededLimit: Hashable {
     var uid: Int
     var limit: String
-}
-
-private struct RefusedClient {
-    var detail: String
-    var pid: Int
-    var command: String
-
-    init(_ error: WireError, _ peer: PeerCredentials) {
-        detail = error.detail
-        pid = peer.pid
-        command = peer.knownCommand ?? PeerCredentials.command(of: peer.pid)
-    }
 }
 
 private struct DeniedRight: Hashable {
