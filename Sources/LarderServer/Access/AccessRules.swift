@@ -111,7 +111,8 @@ struct AccessReview {
     func run() {
         for subscription in connection.state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
-            let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
+            let denial = connection.denial(
+                of: Admission(method: ConfigSubscribe.name, requirement: .inNamespace(.read, name)))
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if denial?.code == .denied { subscription.end(.denied) }

@@ -81,13 +81,13 @@ struct PeerCredentials: Sendable, Hashable {
     }
 
     /// The first line of a file of a process; empty if it cannot be read.
-    private static func line(of name: String, of pid: Int) -> String {
+    static func line(of name: String, of pid: Int) -> String {
         guard pid > 0 else { return "" }
         let file = open("\(processes)/\(pid)/\(name)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
-        // The kernel limits the name of a process to 16 bytes (proc(5)). The other files are as short.
-        let bytes = [UInt8](unsafeUninitializedCapacity: 64) { buffer, count in
+        // The kernel limits the name of a process to 16 bytes (proc(5)). The other files are nearly as short.
+        let bytes = [UInt8](unsafeUninitializedCapacity: 256) { buffer, count in
             count = max(0, read(file, buffer.baseAddress, buffer.count))
         }
         return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)

@@ -36,7 +36,7 @@ final class Connection: EpollTarget {
         var leases = ImageLeases()
         var usage: ConnectionUsage
         var metrics = ConnectionMetrics()
-        fileprivate(set) var principal: Principal
+        var principal: Principal
     }
 
     let id: Int
@@ -254,10 +254,6 @@ final class Connection: EpollTarget {
         server.refusals.addRequest(denial, to: admission.method, of: state.principal.credentials)
         return denial
     }
-
-    func identifyPeer() { state.principal.identify() }
-
-    func identifyLogin() { state.principal.identifyLogin() }
 
     /// Metadata for a log line about the connection.
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {

@@ -5,11 +5,6 @@ import NIOCore
 struct Admission: Sendable {
     let method: String
     let requirement: Requirement
-
-    init(_ method: String, _ requirement: Requirement) {
-        self.method = method
-        self.requirement = requirement
-    }
 }
 
 /// A request whose reply has not been written. Used on the event loop of its connection only.

@@ -199,7 +199,7 @@ struct MethodCall<Method: AuthorizedMethod> {
 
     /// The peer, for the provenance of a change.
     var author: Peer {
-        connection.identifyLogin()
+        connection.state.principal.identifyLogin()
         return peer.provenance
     }
 

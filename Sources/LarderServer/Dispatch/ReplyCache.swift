@@ -30,7 +30,7 @@ struct ReplyCache {
     private var replies = RequestCache<CachedReply>(slots: slots)
     /// The size of the large replies together.
     private var largeBytes = 0
-    /// The fingerprints of the templates that ``isRepeated(_:)`` was last called for, by slot.
+    /// The hashes of the templates that ``isRepeated(_:)`` was last called for, by slot.
     private var fingerprints = [UInt64](repeating: 0, count: slots)
 
     /// The number of cached replies.
@@ -62,8 +62,8 @@ struct ReplyCache {
     /// of a request and may evict a useful reply, and a line that occurs only once does not benefit.
     mutating func isRepeated(_ template: RequestTemplate) -> Bool {
         let slot = template.slot(of: Self.slots)
-        defer { fingerprints[slot] = template.fingerprint }
-        return fingerprints[slot] == template.fingerprint
+        defer { fingerprints[slot] = template.hash }
+        return fingerprints[slot] == template.hash
     }
 
     /// Caches a reply of at most ``maxLargeBytes``. A namespace whose removal has begun gets no cached replies: its

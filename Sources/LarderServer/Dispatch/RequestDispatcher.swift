@@ -30,7 +30,7 @@ struct RequestDispatcher {
     }
 
     private func parse(_ line: UnsafeRawBufferPointer, _ template: RequestTemplate?) {
-        connection.identifyPeer()
+        connection.state.principal.identify()
         let message: JSONValue
         do {
             message = try loop.parser.parse(line)
@@ -159,7 +159,7 @@ struct RequestDispatcher {
         // Parameters are read before the rights are checked: invalid parameters are reported even to a peer without the
         // right.
         let parameters = try M.Parameters(params: request.params)
-        let admission = Admission(M.name, M.requirement(parameters))
+        let admission = Admission(method: M.name, requirement: M.requirement(parameters))
         if let denial = connection.denial(of: admission) { throw denial }
         let call = MethodCall<M>(
             parameters: parameters, id: request.id, isInBatch: slot != nil, template: template, connection: connection)

@@ -10,7 +10,8 @@ struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
     let rest: UnsafeRawBufferPointer
-    private let hash: UInt64
+    /// A hash that distinguishes the template from most others.
+    let hash: UInt64
 
     /// Lines with more bytes than this have no template and are always parsed.
     private static let maxLineBytes = 512
@@ -38,9 +39,6 @@ struct RequestTemplate {
     /// then lose the benefit of the table: their requests are parsed, but not otherwise affected.
     /// - Parameter slots: the number of slots, a power of two
     func slot(of slots: Int) -> Int { Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1)) }
-
-    /// A hash that distinguishes the template from most others.
-    var fingerprint: UInt64 { hash }
 
     /// An FNV-1a variant that processes eight bytes at a time.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {

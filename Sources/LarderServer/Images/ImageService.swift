@@ -45,12 +45,6 @@ package final class ImageService: Sendable {
     /// Retries what failed because no thread could be started. Called when a thread could be started.
     package func threadsAreAvailable() { closer.retry() }
 
-    /// Why the index of the cache cannot be read; nil if it was read or is being read.
-    var problem: String? { cache.problem?.description }
-
-    /// Why the index of the cache cannot be written; nil if it can.
-    var writeProblem: String? { cache.writeProblem?.description }
-
     /// The origin of a URL, if the agent sends that origin a credential, so that only certain users may have its
     /// images; otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {

@@ -1,4 +1,5 @@
 package import LarderConfig
+import LarderImages
 import LarderPlatform
 package import LarderProtocol
 package import Logging
@@ -62,7 +63,7 @@ package final class ServerContext: Sendable {
     private let accessVersion = Atomic<Int>(0)
 
     /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
-    var imageProblem: String? { imageStartProblem ?? images?.problem }
+    var imageProblem: String? { imageStartProblem ?? images?.cache.problem?.description }
 
     package init(
         namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,

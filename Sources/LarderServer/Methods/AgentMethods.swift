@@ -58,7 +58,7 @@ extension RequestCancel: Method {
 extension AgentClients.Client {
     /// The connection as `agent.clients` reports it.
     init(_ connection: Connection) {
-        connection.identifyPeer()
+        connection.state.principal.identify()
         let (peer, metrics) = (connection.state.principal.credentials, connection.state.metrics)
         let acknowledgements = connection.loop.registry.acknowledgements
         self.init(
@@ -106,7 +106,7 @@ extension RequestContext {
     private var problems: [AgentInfo.Problem] {
         var problems = server.namespaces.openingProblems.filter { rights.mayKnow(of: $0.name) }
             .map { AgentInfo.Problem(name: "namespace", message: "namespace \($0.name): \($0.problem)") }
-        if let problem = server.images?.writeProblem {
+        if let problem = server.images?.cache.writeProblem?.description {
             problems.append(AgentInfo.Problem(name: "imageIndex", message: problem))
         }
         if let problem = server.settings.savingProblem {
@@ -134,16 +134,10 @@ extension RequestContext {
             images: server.images.map { AgentStats.Images($0.cache.statistics) })
     }
 
-    /// The resident memory in bytes; 0 if it cannot be read. The second number in `/proc/self/statm` (proc(5)) is the
-    /// same in pages.
+    /// The resident memory in bytes; 0 if it cannot be read. The second number in `statm` (proc(5)) is the same in
+    /// pages.
     private static func residentBytes() -> Int {
-        let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return 0 }
-        defer { close(file) }
-        let bytes = [UInt8](unsafeUninitializedCapacity: 256) { buffer, count in
-            count = max(0, read(file, buffer.baseAddress, buffer.count))
-        }
-        let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+        let fields = PeerCredentials.line(of: "statm", of: Int(getpid())).split(separator: " ")
         return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
     }
 }

@@ -9,7 +9,7 @@ struct PendingRequestsTests {
         _ id: Int, _ lifetime: PendingRequests.Lifetime = .connection, chargedBytes: Int = 0
     ) -> PendingRequest {
         PendingRequest(
-            id: RequestID(id), admission: Admission("m", .nothing), slot: nil, lifetime: lifetime,
+            id: RequestID(id), admission: Admission(method: "m", requirement: .nothing), slot: nil, lifetime: lifetime,
             chargedBytes: chargedBytes)
     }
 

@@ -36,7 +36,8 @@ struct MethodTests {
             var reply = TaskReply(size: .small) { () async throws(WireError) in AgentPing.Result() }
             reply.onRefusal = { calls.add("refused") }
             try dispatcher.start(
-                reply, id: request.id, request.params, Admission("task", .nothing), .connection, in: slot)
+                reply, id: request.id, request.params, Admission(method: "task", requirement: .nothing), .connection,
+                in: slot)
         }
         methods.add("task", refused)
         return methods
@@ -103,7 +104,8 @@ struct MethodTests {
                 time: .seconds(1), error: WireError(.timeout, "late"),
                 onExpiry: { calls.add(connection.state.pending.isEmpty ? "after the reply" : "before the reply") })
             try dispatcher.start(
-                reply, id: request.id, request.params, Admission("wait", .nothing), .connection, in: slot)
+                reply, id: request.id, request.params, Admission(method: "wait", requirement: .nothing), .connection,
+                in: slot)
         }
         methods.add("wait", handler)
         try await ConnectionFixture.with(methods) { client, _ in

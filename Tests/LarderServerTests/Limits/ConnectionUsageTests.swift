@@ -135,7 +135,8 @@ struct ConnectionUsageTests {
                 return AgentPing.Result()
             }
             try dispatcher.start(
-                reply, id: request.id, request.params, Admission("endless", .nothing), .connection, in: slot)
+                reply, id: request.id, request.params, Admission(method: "endless", requirement: .nothing), .connection,
+                in: slot)
         }
         methods.add("endless", handler)
         try await Self.expectCharge(

@@ -45,7 +45,8 @@ struct CachedImageReply {
                 let id = RequestID(template)
                 try connection.dispatcher.start(
                     request.taskReply(cached: image, id: id), id: id, nil,
-                    Admission(ImageGet.name, .image(url: query.request.url, .images)), ImageGet.lifetime, in: nil)
+                    Admission(method: ImageGet.name, requirement: .image(url: query.request.url, .images)),
+                    ImageGet.lifetime, in: nil)
             } else {
                 write(image, request, lease: try request.takeLease(on: image), id: template.id)
             }
