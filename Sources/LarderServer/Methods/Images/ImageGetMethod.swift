@@ -125,13 +125,23 @@ private struct ImageGetRequest {
         var request = query.request
         request.user = UInt32(clamping: connection.state.principal.credentials.uid)
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
-        let progress = query.reportsProgress ? id.map { DownloadNotifications(for: $0, on: connection) } : nil
-        let report = progress?.report
-        var reply = TaskReply<ImageGet.Result>(size: .small) { () async throws(WireError) in
+        let notifier = query.reportsProgress ? ProgressNotifier<ImageGet.Progress>(to: connection) : nil
+        let relay = notifier.map { ProgressRelay(to: $0, on: connection.loop.eventLoop) }
+        var report: ProgressReport?
+        if let relay, let id {
+            report = { progress in
+                relay.pass(
+                    ImageGet.Progress(
+                        request: id, receivedBytes: progress.receivedBytes, totalBytes: progress.totalBytes,
+                        isShared: progress.isShared))
+            }
+        }
+        var reply = TaskReply<ImageGet.Result>(size: .small) { [report] () async throws(WireError) in
             try await images.deliver(image, cached: cached, opening: wantsFile, reporting: report)
         } finish: { delivery, request in
             let result = finish(delivery, request)
-            progress?.end(isComplete: (try? result.get()) != nil)
+            // The client gets the last progress before the reply if the image is delivered.
+            notifier?.end(with: (try? result.get()) == nil ? nil : relay?.last)
             return result
         }
         reply.onRefusal = { if let cached { images.cache.release(cached.digest) } }
@@ -139,7 +149,7 @@ private struct ImageGetRequest {
             ReplyDeadline(
                 time: .milliseconds(Int64(deadline)),
                 error: WireError(.timeout, "the image was not available within \(deadline) ms (deadlineMilliseconds)"),
-                onExpiry: { progress?.end(isComplete: false) })
+                onExpiry: { notifier?.end(with: nil) })
         }
         return reply
     }
@@ -183,28 +193,4 @@ private struct ImageGetRequest {
         connection.loop.traffic.refused.requests += 1
         return refusal
     }
-}
-
-/// The notifications `image.progress` of one `image.get`.
-private struct DownloadNotifications {
-    /// Records the progress of the download that the request waits for. May be called from any thread.
-    let report: ProgressReport
-    private let notifier: ProgressNotifier<ImageGet.Progress>
-    private let relay: ProgressRelay<ImageGet.Progress>
-
-    init(for id: RequestID, on connection: Connection) {
-        let notifier = ProgressNotifier<ImageGet.Progress>(to: connection)
-        let relay = ProgressRelay(to: notifier, on: connection.loop.eventLoop)
-        (self.notifier, self.relay) = (notifier, relay)
-        report = { progress in
-            relay.pass(
-                ImageGet.Progress(
-                    request: id, receivedBytes: progress.receivedBytes, totalBytes: progress.totalBytes,
-                    isShared: progress.isShared))
-        }
-    }
-
-    /// Ends the notifications before the reply.
-    /// - Parameter isComplete: whether the image is delivered, so that the client gets the last progress
-    func end(isComplete: Bool) { notifier.end(with: isComplete ? relay.last : nil) }
 }
