@@ -80,6 +80,13 @@ extension WireError {
         do throws(ImageError) { return try await body() } catch { throw WireError(error) }
     }
 
+    /// Runs `body`, and converts its error.
+    static func from<Value>(
+        _ body: () async throws(ConfigError) -> Value
+    ) async throws(WireError) -> Value {
+        do throws(ConfigError) { return try await body() } catch { throw WireError(error) }
+    }
+
     /// The error of a request whose client has disconnected.
     static let disconnected = WireError(.cancelled, "the client has disconnected")
 }

@@ -105,14 +105,18 @@ struct DryRun {
 
 extension ConfigNamespace {
     /// Returns what a commit of the change would do, and changes nothing.
-    func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> DryRun {
+    func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> ConfigChange {
         do throws(ConfigError) {
-            let preview = try await self.preview(change)
-            return DryRun(
-                preview: preview, epoch: publication.epoch,
-                shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
+            return try await dryRun(change, visibility).change
         } catch {
             throw WireError(error, of: publication, visibility)
         }
+    }
+
+    func dryRun(_ change: LayerChange, _ visibility: ValueVisibility) async throws(ConfigError) -> DryRun {
+        let preview = try await preview(change)
+        return DryRun(
+            preview: preview, epoch: publication.epoch,
+            shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
     }
 }

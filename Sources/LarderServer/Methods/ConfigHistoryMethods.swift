@@ -11,7 +11,16 @@ extension ConfigHistory: Method {
         let (namespace, limit) = (try call.namespace(call.parameters.namespace), call.parameters.limit)
         return .task(
             TaskReply(size: .atMost(bytesOfHistory)) { () async throws(WireError) in
-                await namespace.history(limit: limit)
+                let past = await namespace.store.history().snapshots()
+                return Result(
+                    namespace: namespace.name, epoch: namespace.publication.epoch,
+                    generations: past.prefix(limit ?? past.count).enumerated().map { index, snapshot in
+                        Generation(
+                            revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
+                            publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
+                            upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire),
+                            isPinned: snapshot.isPinned)
+                    })
             })
     }
 }
@@ -53,7 +62,11 @@ extension ConfigPin: Method {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
         return .task(
             TaskReply(size: namespace.size(ofReplyAbout: [parameters.revision])) { () async throws(WireError) in
-                try await namespace.pin(parameters.pinned, revision: parameters.revision)
+                try await WireError.from { () async throws(ConfigError) in
+                    let revision = parameters.revision
+                    let changed = try await namespace.store.history().pin(parameters.pinned, revision: revision)
+                    return Result(revision: revision, epoch: namespace.publication.epoch, changed: changed)
+                }
             })
     }
 }
@@ -64,7 +77,12 @@ extension ConfigBackup: Method {
         return .task(
             TaskReply(size: namespace.size(ofReplyAbout: [revision].compactMap(\.self))) {
                 () async throws(WireError) in
-                try await namespace.backup(ofRevision: revision)
+                try await WireError.from { () async throws(ConfigError) in
+                    let saved = try await namespace.store.history().saved(revision: revision)
+                    return Result(
+                        namespace: namespace.name, epoch: namespace.publication.epoch, revision: saved.revision,
+                        generation: saved.text, isPinned: saved.isPinned, revisions: saved.revisions)
+                }
             })
     }
 }
@@ -82,23 +100,10 @@ extension ConfigNamespace {
         return .measured { await self.bytesOfReply + self.store.history().copiedBytes(ofRevisions: past) }
     }
 
-    fileprivate func history(limit: Int?) async -> ConfigHistory.Result {
-        let past = await store.history().snapshots()
-        return ConfigHistory.Result(
-            namespace: name, epoch: publication.epoch,
-            generations: past.prefix(limit ?? past.count).enumerated().map { index, snapshot in
-                ConfigHistory.Generation(
-                    revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
-                    publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
-                    upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire),
-                    isPinned: snapshot.isPinned)
-            })
-    }
-
     func difference(
         _ parameters: ConfigDiff.Parameters, _ visibility: ValueVisibility
     ) async throws(WireError) -> ConfigDiff.Result {
-        do throws(ConfigError) {
+        try await WireError.from { () async throws(ConfigError) in
             let to = parameters.to ?? publication.current.snapshot.revision
             let old = try await store.history().value(ofRevision: parameters.from)
             let new = try await store.history().value(ofRevision: to)
@@ -108,28 +113,6 @@ extension ConfigNamespace {
             return ConfigDiff.Result(
                 from: parameters.from, to: to, epoch: publication.epoch, patch: patch?.0, changes: shown.changes,
                 isMasked: shown.isMasked || patch?.1 ?? false)
-        } catch {
-            throw WireError(error)
-        }
-    }
-
-    fileprivate func pin(_ isPinned: Bool, revision: Int) async throws(WireError) -> ConfigPin.Result {
-        do throws(ConfigError) {
-            let changed = try await store.history().pin(isPinned, revision: revision)
-            return ConfigPin.Result(revision: revision, epoch: publication.epoch, changed: changed)
-        } catch {
-            throw WireError(error)
-        }
-    }
-
-    fileprivate func backup(ofRevision revision: Int?) async throws(WireError) -> ConfigBackup.Result {
-        do throws(ConfigError) {
-            let saved = try await store.history().saved(revision: revision)
-            return ConfigBackup.Result(
-                namespace: name, epoch: publication.epoch, revision: saved.revision, generation: saved.text,
-                isPinned: saved.isPinned, revisions: saved.revisions)
-        } catch {
-            throw WireError(error)
         }
     }
 
@@ -147,10 +130,8 @@ extension ConfigNamespace {
                 case .release: LayerChange.release(by: peer).on(terms)
                 }
             if parameters.isDryRun {
-                let preview = try await preview(change)
-                let run = DryRun(
-                    preview: preview, epoch: publication.epoch,
-                    shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
+                let run = try await dryRun(change, visibility)
+                let preview = run.preview
                 return ConfigRollback.Result(
                     revision: preview.current.revision, epoch: publication.epoch, changed: run.changed,
                     held: preview.result.hold != nil,

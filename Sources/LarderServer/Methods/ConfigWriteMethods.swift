@@ -107,7 +107,7 @@ extension ConfigPush: Method {
             TaskReply(size: size) { () async throws(WireError) in
                 if isDryRun {
                     let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
-                    return try await namespace.preview(change.on(terms), visibility).change
+                    return try await namespace.preview(change.on(terms), visibility)
                 }
                 do throws(ConfigError) {
                     let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
@@ -140,7 +140,7 @@ extension MethodCall where Method.Result == ConfigChange {
         let visibility = visibility(in: namespace)
         if isDryRun {
             var reply = TaskReply(size: .atMost(namespace.bytesOfReply)) { () async throws(WireError) in
-                try await namespace.preview(change, visibility).change
+                try await namespace.preview(change, visibility)
             }
             reply.retainedBytes = retainedBytes
             return .task(reply)
