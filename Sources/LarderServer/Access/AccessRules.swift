@@ -102,28 +102,25 @@ package struct Rights: OptionSet, Sendable, Hashable {
     package var list: [Right] { Right.allCases.filter(contains) }
 }
 
-/// Reviews a connection after a change of the access rules: ends the subscriptions and cancels the requests for which
-/// the connection's peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed``
-/// continue.
-struct AccessReview {
-    let connection: Connection
-
-    func run() {
-        for subscription in connection.state.subscriptions.sorted {
+extension Connection {
+    /// Reviews the connection after a change of the access rules: ends the subscriptions and cancels the requests for
+    /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
+    func reviewAccess() {
+        for subscription in state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
-            let denial = connection.denial(
+            let denial = denial(
                 of: Admission(method: ConfigSubscribe.name, requirement: .inNamespace(.read, name)))
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if denial?.code == .denied { subscription.end(.denied) }
         }
-        for ticket in connection.state.pending.tickets(.connection) {
-            guard let request = connection.state.pending[ticket], let denial = connection.denial(of: request.admission),
+        for ticket in state.pending.tickets(.connection) {
+            guard let request = state.pending[ticket], let denial = denial(of: request.admission),
                 denial.code == .denied
             else { continue }
             request.denial = denial
             request.cancel(denial)
         }
-        connection.output.flush()
+        output.flush()
     }
 }

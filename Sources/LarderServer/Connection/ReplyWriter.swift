@@ -116,16 +116,12 @@ struct ReplyWriter {
 
     /// Sends the output with one system call.
     func flush() {
-        if loop.output.writer.bytes.isEmpty { return }
-        send(then: nil)
+        if !loop.output.writer.bytes.isEmpty { flush(then: nil) }
     }
 
     func flushIfLarge() {
         if loop.output.writer.bytes.count >= Self.largeOutputBytes { flush() }
     }
-
-    /// Sends the buffered output and then `body`, whose bytes are not copied.
-    func flush(then body: ByteBuffer) { send(then: body) }
 
     /// Sends a descriptor with the next byte of output.
     /// - Returns: false if the connection is closed, possibly because the preceding flush failed
@@ -136,7 +132,8 @@ struct ReplyWriter {
         return true
     }
 
-    private func send(then body: ByteBuffer?) {
+    /// Sends the buffered output and then `body`, whose bytes are not copied.
+    func flush(then body: ByteBuffer?) {
         defer { loop.output.clear() }
         if connection.state.phase == .closed || connection.state.outbound.isBroken { return }
         let count = loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
@@ -153,7 +150,7 @@ struct ReplyWriter {
         }
         if file != nil, result.isDescriptorRefused {
             loop.traffic.bytesSent -= count
-            return sendWithoutDescriptor(then: body)
+            return flushWithoutDescriptor(then: body)
         }
         let action = connection.state.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
         connection.state.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
@@ -181,11 +178,11 @@ struct ReplyWriter {
     }
 
     /// Sends the output after the kernel has refused its descriptor.
-    private func sendWithoutDescriptor(then body: ByteBuffer?) {
+    private func flushWithoutDescriptor(then body: ByteBuffer?) {
         let bytes = refusal(replacing: loop.output.writer.bytes)
         loop.output.clear()
         bytes.withUnsafeBytes { loop.output.writer.rawUnframed($0) }
-        send(then: body)
+        flush(then: body)
     }
 
     /// Replaces the first line of the output, a reply with a descriptor, with an error. Otherwise the client would wait

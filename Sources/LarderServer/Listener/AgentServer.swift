@@ -145,9 +145,7 @@ package final class EmbeddedServer: Sendable {
     package func use(_ rules: AccessRules) {
         guard context.use(rules) else { return }
         let own = own
-        loop.execute {
-            for connection in own.value.connections.values { AccessReview(connection: connection).run() }
-        }
+        loop.execute { for connection in own.value.connections.values { connection.reviewAccess() } }
     }
 
     /// Closes all connections.

@@ -130,9 +130,7 @@ final class ConnectionRegistry: Sendable {
 
     /// Ends subscriptions and requests that the current access rules do not permit.
     func reviewAll() async {
-        _ = await onEachLoop { loop in
-            for connection in loop.connections.values { AccessReview(connection: connection).run() }
-        }
+        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.reviewAccess() } }
     }
 
     func closeAll() async {

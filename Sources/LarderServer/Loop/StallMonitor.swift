@@ -55,14 +55,11 @@ final class StallMonitor {
         loop.eventLoop.forEachInSlices(swept) { connection in
             if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            loop.eventLoop.forEachInSlices(
-                candidates.sorted { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }
-            ) {
-                connection in
+            candidates.sort { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }
+            let close = { (connection: Connection) in
                 if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
-            } andThen: {
-                end()
             }
+            loop.eventLoop.forEachInSlices(candidates, close, andThen: end)
         }
     }
 

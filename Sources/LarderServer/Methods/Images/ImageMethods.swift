@@ -143,19 +143,15 @@ extension ImageService {
 extension ImageDownloads: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (images, rights) = (try call.server.imageService(), call.connection.rights)
+        // Each URL twice, once encoded, and 512 bytes for the other members.
+        let size = ReplySize.measured {
+            await images.cache.downloadsInProgress().reduce(0) { $0 + 2 * $1.url.utf8.count + 512 }
+        }
         return .task(
-            TaskReply(size: .measured { await images.bytesOfDownloads }) { () async throws(WireError) in
+            TaskReply(size: size) { () async throws(WireError) in
                 let downloads = await images.cache.downloadsInProgress()
                 return Result(downloads: downloads.map { Download($0, images, for: rights) })
             })
-    }
-}
-
-extension ImageService {
-    /// An upper bound of the memory of the list of downloads in bytes: each URL twice, once encoded, and 512 bytes for
-    /// the other members.
-    fileprivate var bytesOfDownloads: Int {
-        get async { await cache.downloadsInProgress().reduce(0) { $0 + 2 * $1.url.utf8.count + 512 } }
     }
 }
 
