@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderJSON
 import LarderProtocol
 import NIOCore
@@ -61,7 +62,7 @@ final class ConnectionRegistry: Sendable {
     func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
-        ConnectionRefusal.send(socket, error)
+        Self.refuse(socket, error)
     }
 
     func countRefusal() { refused.add(1, ordering: .relaxed) }
@@ -69,7 +70,23 @@ final class ConnectionRegistry: Sendable {
     /// Refuses a connection because of the number of connections or of open files. The caller has counted the refusal.
     func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         log.addConnection(limits)
-        ConnectionRefusal.send(socket, of: limits)
+        Self.refuse(
+            socket,
+            WireError(
+                .limitExceeded,
+                "the agent has \(limits.connections) connections and files in transit, the maximum; close some, or raise "
+                    + (limits.isBoundByDescriptors
+                        ? "its limit of open files (LimitNOFILE= of its service, ulimit -n)"
+                        : "limits.connections")))
+    }
+
+    private static func refuse(_ socket: CInt, _ error: WireError) {
+        var writer = JSONWriter()
+        Envelope.writeError(id: .null, error, to: &writer)
+        writer.endLine()
+        // A new socket has room for a line. The write fails only if the client has disconnected.
+        _ = writer.bytes.withUnsafeBytes { larder_send_nosignal(socket, $0.baseAddress, $0.count) }
+        close(socket)
     }
 
     var connections: Int { open.load(ordering: .relaxed) }
