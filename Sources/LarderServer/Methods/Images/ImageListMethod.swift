@@ -14,11 +14,7 @@ extension ImageList: Method {
 /// portions. Before each portion, memory for the longest rows is reserved, and afterwards only that of the actual rows
 /// stays reserved.
 private final class ImagePage: Sendable {
-    private struct State {
-        var rows: [ImageRow] = []
-        var next: String?
-        var error: WireError?
-    }
+    private typealias Rows = (rows: [ImageRow], next: String?)
 
     private static let rowsOfPortion = 64
     /// The usual maximum of the memory of a row and of its entry in the reply, without their texts, in bytes.
@@ -29,32 +25,40 @@ private final class ImagePage: Sendable {
     private let parameters: ImageList.Parameters
     private let images: ImageService
     private let rights: PeerRights
-    private let state: Mutex<State>
+    private let outcome = Mutex<Result<Rows, WireError>>(.success(([], nil)))
 
     init(_ parameters: ImageList.Parameters, _ images: ImageService, for rights: PeerRights) {
         (self.parameters, self.images, self.rights) = (parameters, images, rights)
-        state = Mutex(State(next: parameters.after))
     }
 
     /// Reads the rows.
     /// - Returns: the memory that is reserved for the rows and the reply; nil for a small reply
     /// - Throws: a refusal if memory for another portion exceeds the user's limit
     func read(reserving usage: ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation? {
-        var (count, bytes) = (0, 0)
+        var (page, bytes): (Rows, Int) = (([], parameters.after), 0)
         var reservation: ReplyReservation?
-        while count < parameters.limit {
-            let limit = min(Self.rowsOfPortion, parameters.limit - count)
+        while page.rows.count < parameters.limit {
+            let limit = min(Self.rowsOfPortion, parameters.limit - page.rows.count)
             let needed = bytes + limit * Self.bytes(ofTexts: Self.longestTexts)
             if let reservation {
                 try reservation.resize(to: needed, usage.limits)
             } else {
                 reservation = try usage.reserveReply(needed)
             }
-            let rows = await readPortion(limit)
-            count += rows.count
+            let rows: [ImageRow]
+            do throws(ImageError) {
+                var prefix: ImagePrefix?
+                if let text = parameters.prefix { prefix = try ImagePrefix(text) }
+                (rows, page.next) = try await images.cache.list(after: page.next, limit: limit, prefix: prefix)
+            } catch {
+                outcome.withLock { $0 = .failure(WireError(error)) }
+                return reservation
+            }
+            page.rows += rows
             bytes += rows.reduce(0) { $0 + Self.bytes(ofTexts: $1.textBytes) }
-            if rows.count < limit || isAtEnd { break }
+            if rows.count < limit || page.next == nil { break }
         }
+        outcome.withLock { [page] in $0 = .success(page) }
         if let reservation { try reservation.resize(to: bytes, usage.limits) }
         return reservation
     }
@@ -62,39 +66,15 @@ private final class ImagePage: Sendable {
     /// The memory of a row and of its entry in the reply. A text is in the row and in the encoded reply.
     private static func bytes(ofTexts count: Int) -> Int { bytesOfImage + 2 * count }
 
-    private var isAtEnd: Bool { state.withLock { $0.next == nil } }
-
-    /// Reads the next rows, and adds them to the page.
-    /// - Returns: the rows; empty if they cannot be read
-    private func readPortion(_ limit: Int) async -> [ImageRow] {
-        let after = state.withLock { $0.next }
-        do throws(WireError) {
-            let (rows, next) = try await WireError.from { () async throws(ImageError) in
-                var prefix: ImagePrefix?
-                if let text = parameters.prefix { prefix = try ImagePrefix(text) }
-                return try await images.cache.list(after: after, limit: limit, prefix: prefix)
-            }
-            state.withLock { state in
-                state.rows += rows
-                state.next = next
-            }
-            return rows
-        } catch {
-            state.withLock { $0.error = error }
-            return []
-        }
-    }
-
     /// Makes the result, and releases the rows.
     /// - Throws: the error of reading the rows
     func result() throws(WireError) -> ImageList.Result {
-        let state = state.withLock { state in
-            defer { state = State() }
-            return state
-        }
-        if let error = state.error { throw error }
+        let page = try outcome.withLock { outcome in
+            defer { outcome = .success(([], nil)) }
+            return outcome
+        }.get()
         // Images that the peer may not have are omitted, because even their URLs may be secret.
-        let shown = state.rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
-        return ImageList.Result(images: shown.map { ImageList.Entry($0, now: images.clock.now) }, next: state.next)
+        let shown = page.rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
+        return ImageList.Result(images: shown.map { ImageList.Entry($0, now: images.clock.now) }, next: page.next)
     }
 }
