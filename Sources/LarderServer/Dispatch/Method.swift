@@ -162,14 +162,10 @@ struct MethodRegistry {
     /// The handler of the method that a JSON string names; nil if there is no such method or the value is not a string.
     subscript(name: JSONValue) -> Handler? { index.position(of: name).map { handlers[$0] } }
 
-    /// Adds a handler, or replaces the one with the same name.
+    /// Adds the handler of a method that has none.
     mutating func add(_ name: String, _ handler: Handler) {
-        if let position = index.position(of: name) {
-            handlers[position] = handler
-        } else {
-            registered.append(name)
-            handlers.append(handler)
-        }
+        registered.append(name)
+        handlers.append(handler)
     }
 
     mutating func register<M: Method>(_ method: M.Type) {
