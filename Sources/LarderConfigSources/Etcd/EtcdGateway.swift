@@ -56,7 +56,7 @@ final class EtcdGateway: Sendable {
         do {
             answer = try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
                 guard head.status == 200 else { return .failure(try await self.complaint(head, &body, from: endpoint)) }
-                guard let bytes = try await self.collect(&body, atMost: self.configuration.maximumAnswerBytes) else {
+                guard let bytes = try await body.collect(atMost: self.configuration.maximumAnswerBytes) else {
                     return .failure(self.tooLarge)
                 }
                 do {
@@ -86,7 +86,7 @@ final class EtcdGateway: Sendable {
     func complaint(
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {
-        let text = try await collect(&body, atMost: 1 << 16) ?? []
+        let text = try await body.collect(atMost: 1 << 16) ?? []
         if let value = try? JSONValue(parsing: text), let complaint = EtcdComplaint(value) {
             return complaint.error(from: endpoint, status: head.status)
         }
@@ -95,16 +95,6 @@ final class EtcdGateway: Sendable {
                 .unavailable, "\(endpoint) has no etcd gateway at /v3; use etcd 3.4 or newer")
         }
         return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) returned status \(head.status)")
-    }
-
-    /// Reads the whole body. Returns nil if it has more than `limit` bytes.
-    private func collect(_ body: inout StreamBody, atMost limit: Int) async throws(UpstreamError) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        while let piece = try await body.next() {
-            guard piece.count <= limit - bytes.count else { return nil }
-            bytes += piece
-        }
-        return bytes
     }
 
     // MARK: Tokens

@@ -35,45 +35,17 @@ struct BodyReader {
         }
     }
 
-    /// Reads and decodes the body, which must not be empty. Requests each piece after the previous one has been copied.
+    /// Reads and decodes the body, which must not be empty.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
-        let decoder = try Inflater(for: response, from: url)
-        // A compressed body can be slightly longer than its content. It is limited, too, because compressed data can be
-        // endless without content.
-        let limit = decoder == nil ? request.maximumBytes : 2 * request.maximumBytes
+        var body = StreamBody(decoding: response, from: url, deadline: deadline)
+        let limit = body.isEncoded ? 2 * request.maximumBytes : request.maximumBytes
         if let length = declaredLength, length > limit { throw tooLarge("\(length) bytes, more") }
-        var body: [UInt8] = []
-        var received = 0
-        // The declared length may be wrong, so at most 1 MiB is reserved for it.
-        body.reserveCapacity(min(declaredLength ?? 0, request.maximumBytes, 1 << 20))
-        do {
-            for try await piece in response.body {
-                deadline.progressed()
-                received += piece.readableBytes
-                guard received <= limit else { throw tooLarge("more") }
-                guard let decoder else {
-                    piece.withUnsafeReadableBytes { body.append(contentsOf: $0) }
-                    continue
-                }
-                decoder.receive(Array(piece.readableBytesView))
-                while let bytes = try decoder.next(from: url) {
-                    guard bytes.count <= request.maximumBytes - body.count else { throw tooLarge("more") }
-                    body += bytes
-                }
-            }
-        } catch let error as UpstreamError {
-            throw error
-        } catch {
-            throw UpstreamError(within: error, from: url, received: received)
+        guard let bytes = try await body.collect(atMost: request.maximumBytes) else { throw tooLarge("more") }
+        if let length = declaredLength, length != body.received {
+            throw failure(.truncated, "sent \(body.received) of \(length) bytes; the last good document stays in use")
         }
-        // The stream of a cancelled request may end like a complete one.
-        if Task.isCancelled { throw failure(.cancelled, "was not read completely, because the request was cancelled") }
-        if let length = declaredLength, length != received {
-            throw failure(.truncated, "sent \(received) of \(length) bytes; the last good document stays in use")
-        }
-        if let decoder, received > 0, !decoder.isComplete { throw Inflater.truncated(url) }
-        guard !body.isEmpty else { throw empty }
-        return body
+        guard !bytes.isEmpty else { throw empty }
+        return bytes
     }
 
     private var declaredLength: Int? { response.headers.first(name: "Content-Length").flatMap { Int($0) } }

@@ -48,7 +48,9 @@ package struct StreamBody {
     private var pieces: HTTPClientResponse.Body.AsyncIterator
     private let url: FetchURL
     private let deadline: Deadline
-    private var received = 0
+    /// The number of bytes received so far, before decoding.
+    private(set) var received = 0
+    private var maximumReceived = Int.max
     /// The error that ended the body while ``next(atLeast:)`` was collecting a block. That call returned the bytes
     /// before the error, and the next call throws the error.
     private var failure: UpstreamError?
@@ -73,6 +75,9 @@ package struct StreamBody {
             failure = error
         }
     }
+
+    /// Whether the body is decoded.
+    var isEncoded: Bool { decoder != nil }
 
     /// Limits the remaining time of the response to `duration`; nil removes the limit. At first, the streams of
     /// ``HTTPFetcher`` have no limit, and those of ``ImageFetcher`` must end within ``FetchTimeouts/whole``. The idle
@@ -124,6 +129,10 @@ package struct StreamBody {
             }
             if piece.readableBytes == 0 { continue }
             received += piece.readableBytes
+            if received > maximumReceived {
+                isAtEnd = true
+                return nil
+            }
             deadline.received(piece.readableBytes < Self.tinyPiece ? 0 : piece.readableBytes)
             if let decoder {
                 decoder.receive(Array(piece.readableBytesView))
@@ -134,6 +143,20 @@ package struct StreamBody {
             if smallPieces >= Self.smallPiecesInRow, block.count < count { await pauseIfDue() }
         }
         return block
+    }
+
+    /// Reads the whole body. Returns nil if it has more than `limit` bytes, or more than twice as many before decoding: a
+    /// compressed body can be slightly longer than its content, but compressed data can be endless without content.
+    ///
+    /// - Throws: ``UpstreamError``, as ``next()`` does
+    package mutating func collect(atMost limit: Int) async throws(UpstreamError) -> [UInt8]? {
+        maximumReceived = 2 * limit
+        var bytes: [UInt8] = []
+        while let piece = try await next() {
+            guard piece.count <= limit - bytes.count else { return nil }
+            bytes += piece
+        }
+        return received > maximumReceived ? nil : bytes
     }
 
     /// Ends the body with an error. If there are bytes before the error, returns them, and the next call throws it.
