@@ -126,20 +126,9 @@ struct TLSFailure: Sendable {
 
     /// The reason names, each of which follows `OPENSSL_internal:` in the description.
     private static func reasons(in description: String) -> [String] {
-        var reasons: [String] = []
-        var rest = description.utf8[...]
-        let mark = Array("OPENSSL_internal:".utf8)
-        while let start = rest.firstIndex(of: mark[0]) {
-            rest = rest[start...]
-            guard rest.starts(with: mark) else {
-                rest = rest.dropFirst()
-                continue
-            }
-            rest = rest.dropFirst(mark.count)
-            let name = rest.prefix { ($0 >= 0x41 && $0 <= 0x5a) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5f }
-            if !name.isEmpty { reasons.append(String(decoding: name, as: UTF8.self)) }
-        }
-        return reasons
+        description.split(separator: "OPENSSL_internal:", omittingEmptySubsequences: false).dropFirst().map { rest in
+            String(rest.prefix { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") })
+        }.filter { !$0.isEmpty }
     }
 
     private static func advice(on reason: String) -> String? {
