@@ -22,8 +22,9 @@ extension IPAddress {
     /// The purpose of the address. An IPv6 address that embeds IPv4 addresses (NAT64, 6to4, Teredo) is global only if
     /// all of these are global; otherwise it has the kind of the first embedded address that is not global.
     package var kind: AddressKind {
-        if isIPv4 { return Self.kind(in: Self.ipv4) { $0.contains(self) } ?? .global }
-        if let kind = Self.kind(in: Self.ipv6, where: { $0.contains(self) }) { return kind }
+        let table = isIPv4 ? Self.ipv4 : Self.ipv6
+        if let row = table.first(where: { $0.0.contains(self) }) { return row.1 }
+        if isIPv4 { return .global }
         let embedded = embeddedAddresses.map(\.kind)
         if let worse = embedded.first(where: { $0 != .global }) { return worse }
         // Addresses in the deprecated forms, whose upper 64 bits (`high`) are 0, are reserved: packets to them are not
@@ -46,12 +47,6 @@ extension IPAddress {
         // ::/96 (RFC 4291, 2.5.5.1) and ::ffff:0:0:0/96 (RFC 2765), both deprecated.
         if high == 0, low >> 32 == 0 || low >> 32 == 0xFFFF_0000 { return [address(low)] }
         return []
-    }
-
-    private static func kind(
-        in table: [(AddressRange, AddressKind)], where matches: (AddressRange) -> Bool
-    ) -> AddressKind? {
-        table.first { matches($0.0) }?.1
     }
 
     private static let ipv4 = table([

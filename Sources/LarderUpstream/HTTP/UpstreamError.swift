@@ -215,8 +215,10 @@ extension UpstreamError {
                 "\(url.display) did not respond with HTTP (\(error)); check the address and any proxies")
         case let error as HTTPClientError:
             return ofClient(error, url)
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            return .tlsFailed(TLSFailure(description: String(describing: error)).text, url)
         default:
-            return ofHTTP2(error, url) ?? ofHandler(error, url)
+            return ofHTTP2(error, url)
         }
     }
 
@@ -257,16 +259,6 @@ extension UpstreamError {
         return UpstreamError(
             .invalidRequest,
             "cannot send a header to \(url.display) (\(error.shortDescription)); correct the headers")
-    }
-
-    /// Translates errors of the TLS handler; nil for other errors.
-    private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
-        switch error {
-        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            return .tlsFailed(TLSFailure(description: String(describing: error)).text, url)
-        default:
-            return nil
-        }
     }
 
     /// The error for a failed handshake.
