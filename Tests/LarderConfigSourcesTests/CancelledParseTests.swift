@@ -30,7 +30,7 @@ struct CancelledParseTests {
     @Test("the parse of an event ends with its stream")
     func event() async {
         let code = await code {
-            let reader = SSEDocumentReader(location: "http://h/", patchEvents: [], maximumBytes: 1 << 20)
+            let reader = SSEDocumentReader(settings: SSESourceSettings(url: "http://h/"))
             _ = try reader.document(after: .init(type: "message", data: Self.document), from: nil)
         }
         #expect(code == .cancelled)

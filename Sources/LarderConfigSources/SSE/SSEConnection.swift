@@ -21,10 +21,7 @@ final class SSEConnection: Sendable {
         lastEventID = source.state.withLock {
             $0.connecting(for: consumer, pollsDocument: configuration.pollURL != nil)
         }
-        reader = SSEDocumentReader(
-            location: source.location, patchEvents: configuration.patchEvents,
-            versionPath: configuration.versionPath, versionRequirement: configuration.versionRequirement,
-            maximumBytes: configuration.maximumBytes)
+        reader = SSEDocumentReader(settings: configuration)
     }
 
     /// Connects, and reads the stream to its end.
@@ -173,16 +170,9 @@ final class SSEConnection: Sendable {
 
 /// Applies the events of a stream to a document.
 struct SSEDocumentReader: Sendable {
-    /// The URL of the stream, for messages.
-    var location: String
-    /// The types of events that contain a merge patch.
-    var patchEvents: [String]
-    /// The path of the version in the document; nil for none.
-    var versionPath: JSONPath?
-    /// The condition under which a document without a version is rejected.
-    var versionRequirement = VersionRequirement.onceSeen
-    /// The maximum size of the document, in bytes.
-    var maximumBytes: Int
+    let settings: SSESourceSettings
+
+    private var location: String { SourceURL.display(settings.url) }
 
     /// Returns the document after an event; nil if the type of the event is unknown.
     ///
@@ -190,7 +180,7 @@ struct SSEDocumentReader: Sendable {
     /// - Throws: `rejected`. Later events cannot be applied until a whole document has been read. `cancelled` if the
     ///   task is cancelled.
     func document(after event: EventStreamParser.Event, from base: JSONValue?) throws(ConfigError) -> SourceDocument? {
-        if patchEvents.contains(event.type) {
+        if settings.patchEvents.contains(event.type) {
             guard let base else {
                 throw ConfigError(
                     .rejected, "\(location) sent a patch before any whole document; begin each stream with one")
@@ -203,11 +193,11 @@ struct SSEDocumentReader: Sendable {
                         + "an object"
                 )
             }
-            guard patched.textSize <= maximumBytes else {
+            guard patched.textSize <= settings.maximumBytes else {
                 throw ConfigError(
                     .rejected,
                     "\(location) sent a patch after which the document has more than "
-                        + "\(maximumBytes) bytes (limits.documentBytes)"
+                        + "\(settings.maximumBytes) bytes (limits.documentBytes)"
                 )
             }
             return source(patched)
@@ -223,7 +213,9 @@ struct SSEDocumentReader: Sendable {
     }
 
     private func source(_ document: JSONValue) -> SourceDocument {
-        SourceDocument(value: document, versionPath: versionPath, requirement: versionRequirement, validator: nil)
+        SourceDocument(
+            value: document, versionPath: settings.versionPath, requirement: settings.versionRequirement,
+            validator: nil)
     }
 
     private func value(of event: EventStreamParser.Event, _ what: String) throws(ConfigError) -> JSONValue {

@@ -8,9 +8,15 @@ import Testing
 
 @Suite("SSE document reader")
 struct SSEDocumentReaderTests {
-    private let reader = SSEDocumentReader(
-        location: "http://h/events", patchEvents: ["patch", "delta"], versionPath: JSONPath(["version"]),
-        maximumBytes: 100)
+    private let reader: SSEDocumentReader
+
+    init() {
+        var settings = SSESourceSettings(url: "http://h/events")
+        settings.patchEvents = ["patch", "delta"]
+        settings.versionPath = JSONPath(["version"])
+        settings.maximumBytes = 100
+        reader = SSEDocumentReader(settings: settings)
+    }
 
     private func document(_ type: String, _ data: String, from base: JSONValue? = nil) throws -> SourceDocument? {
         try reader.document(after: .init(type: type, data: Array(data.utf8)), from: base)
