@@ -199,7 +199,7 @@ final class EtcdClient: Sendable {
             throw error
         } catch is CancellationError {
             throw EtcdError.parseCancelled
-        } catch EtcdFramer.Failure.tooLarge {
+        } catch is EtcdFramer.TooLarge {
             throw gateway.tooLarge
         } catch {
             throw gateway.notEtcd(endpoint)
