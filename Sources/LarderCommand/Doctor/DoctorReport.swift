@@ -62,27 +62,15 @@ struct DoctorReport {
 
     /// The report as one line of JSON.
     var json: String {
-        JSONValue.building { writer in
-            writer.beginObject()
-            writer.member("reachable", isReachable)
-            writer.name("findings")
-            writer.beginArray()
-            for finding in findings {
-                writer.beginObject()
-                writer.member("check", finding.check)
-                writer.member("level", finding.level.rawValue)
-                writer.member("title", finding.title)
-                for (name, lines) in [("detail", finding.detail), ("advice", finding.advice)] {
-                    writer.name(name)
-                    writer.beginArray()
-                    for line in lines { writer.string(line) }
-                    writer.endArray()
-                }
-                writer.endObject()
-            }
-            writer.endArray()
-            writer.endObject()
-        }.compactText
+        let findings: [JSONValue] = findings.map { finding in
+            [
+                "check": .string(finding.check), "level": .string(finding.level.rawValue),
+                "title": .string(finding.title), "detail": .array(finding.detail.map(JSONValue.string)),
+                "advice": .array(finding.advice.map(JSONValue.string)),
+            ]
+        }
+        let report: JSONValue = ["reachable": .bool(isReachable), "findings": .array(findings)]
+        return report.compactText
     }
 
     /// Whether standard output is a terminal that displays UTF-8 according to the locale (locale(7)).
