@@ -152,7 +152,7 @@ struct Agent {
 
     private func idleExit(
         _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?
-    ) -> IdleExitService? {
+    ) -> IdleExit? {
         guard let minutes = plan.settings.service.idleExitMinutes else { return nil }
         guard !sockets.isEmpty else {
             logger.warning(
@@ -162,7 +162,7 @@ struct Agent {
                 """)
             return nil
         }
-        return IdleExitService(
+        return IdleExit(
             idleTimeout: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 

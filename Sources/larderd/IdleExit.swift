@@ -4,9 +4,10 @@ import LarderServer
 import Logging
 import ServiceLifecycle
 
-/// Decides when an idle agent exits. It exits when no client has been connected for the idle timeout and no work is due
-/// within the same time from now.
-struct IdleExit: Sendable {
+/// Exits an idle agent: when no client has been connected for the idle timeout and no work is due within the same time
+/// from now. When this service returns, the service group shuts down. systemd keeps the socket open and starts the agent
+/// again for the next client.
+struct IdleExit: AgentService {
     /// The time without a connection after which the agent exits.
     let idleTimeout: Duration
     /// Returns how long no client has been connected; nil while a client is connected.
@@ -21,6 +22,8 @@ struct IdleExit: Sendable {
 
     /// The time until the next check if the agent cannot exit, because work is due or a client has connected.
     static let pause = Duration.seconds(60)
+
+    func run() async { await cancelWhenGracefulShutdown { await wait() } }
 
     /// Returns when the agent should exit, or when the task is cancelled.
     func wait() async {
@@ -49,18 +52,11 @@ struct IdleExit: Sendable {
     }
 }
 
-/// Exits an idle agent. When this service returns, the service group shuts down. systemd keeps the socket open and
-/// starts the agent again for the next client.
-struct IdleExitService: AgentService {
-    let idleTimeout: Duration
-    let server: AgentServer
-    let namespaces: ConfigNamespaces
-    let images: ImageService?
-    let logger: Logger
-
-    func run() async {
-        let (server, namespaces, images) = (server, namespaces, images)
-        let idleExit = IdleExit(
+extension IdleExit {
+    init(
+        idleTimeout: Duration, server: AgentServer, namespaces: ConfigNamespaces, images: ImageService?, logger: Logger
+    ) {
+        self.init(
             idleTimeout: idleTimeout, idleTime: { server.idleTime },
             work: { within in
                 for namespace in namespaces.all {
@@ -70,6 +66,5 @@ struct IdleExitService: AgentService {
                 }
                 return await images?.cache.isAtWork == true ? "images are being downloaded or removed" : nil
             }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)
-        await cancelWhenGracefulShutdown { await idleExit.wait() }
     }
 }
