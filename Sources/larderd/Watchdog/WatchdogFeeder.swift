@@ -54,7 +54,9 @@ final class WatchdogFeeder {
         pendingProbes = probes.map(\.name)
         beganAt = eventLoop.now
         hasReportedMissing = false
-        reportTimer = eventLoop.assumeIsolated().scheduleTask(in: interval / 4) { self.reportMissing() }
+        reportTimer = eventLoop.assumeIsolated().scheduleTask(in: .nanoseconds(interval.nanoseconds / 4)) {
+            self.reportMissing()
+        }
         let (feeder, round) = (NIOLoopBound(self, eventLoop: eventLoop), round)
         for probe in probes {
             let (eventLoop, name) = (eventLoop, probe.name)
@@ -82,7 +84,7 @@ final class WatchdogFeeder {
             // the agent.
             logger.warning("cannot notify the watchdog", metadata: ["error": "\(error)"])
         }
-        eventLoop.assumeIsolated().scheduleTask(in: interval / 2) { self.beginRound() }
+        eventLoop.assumeIsolated().scheduleTask(in: .nanoseconds(interval.nanoseconds / 2)) { self.beginRound() }
     }
 
     private func reportMissing() {
@@ -101,12 +103,6 @@ final class WatchdogFeeder {
     private func seconds(_ time: TimeAmount) -> String {
         let tenths = time.nanoseconds / 100_000_000
         return "\(tenths / 10).\(tenths % 10)"
-    }
-}
-
-extension TimeAmount {
-    fileprivate static func / (time: TimeAmount, divisor: Int64) -> TimeAmount {
-        .nanoseconds(time.nanoseconds / divisor)
     }
 }
 
