@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderClientCore
 
 /// Collects the facts of an ``Examination`` from this host and its agent.
@@ -22,7 +23,7 @@ enum Examiner {
             settings: await SettingsFacts.probe(
                 option: settings, inForce: facts?.info.settings, isRunning: facts != nil,
                 agentUser: AgentUser.probe(pid: facts?.info.pid, service), choice: socket.choice),
-            clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
+            isClockSynchronized: isClockSynchronized, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])
     }
@@ -37,6 +38,12 @@ enum Examiner {
             VolumeFacts.probe(at: "/var/lib/larder", purpose: "state"),
             VolumeFacts.probe(at: "/var/cache/larder", purpose: "images"),
         ].filter { $0.state != .missing }
+    }
+
+    /// Reads the state of the clock from the kernel (adjtimex(2)); nil if the kernel does not report it.
+    private static var isClockSynchronized: Bool? {
+        let answer = larder_clock_is_synchronized()
+        return answer < 0 ? nil : answer == 1
     }
 
     /// The maximum number of open files of a process (`/proc/PID/limits`, proc(5)); nil if it cannot be read.
@@ -55,7 +62,8 @@ struct Examination: Sendable {
     var agent: AgentReply
     /// The settings file; nil if it is not known which file the agent would use.
     var settings: SettingsFacts?
-    var clock: ClockFacts
+    /// Whether the clock is synchronized; nil if the kernel does not report it.
+    var isClockSynchronized: Bool?
     var volumes: [VolumeFacts]
     /// The maximum number of files that the agent may open; nil if it cannot be read.
     var openFiles: Int?
@@ -85,7 +93,7 @@ struct Examination: Sendable {
             findings += AgentProblemCheck.findings(facts.info, service.reloadCommands(of: facts))
         }
         findings += settingsFindings
-        findings += ClockCheck.findings(clock, agent.facts, service)
+        findings += ClockCheck.findings(isClockSynchronized, agent.facts, service)
         findings += DiskCheck.findings(volumes, agent.facts)
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts, socket.hints)

@@ -9,7 +9,7 @@ extension Examination {
         Examination(
             socket: .healthy, service: .units(.healthy), agent: .facts(.healthy),
             settings: SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early),
-            clock: ClockFacts(isSynchronized: true),
+            isClockSynchronized: true,
             volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .capacity(.healthy))],
             openFiles: 524_288, log: [])
     }

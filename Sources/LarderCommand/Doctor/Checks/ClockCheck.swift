@@ -7,7 +7,7 @@ enum ClockCheck {
     /// differences.
     private static let tolerance = 5000
 
-    static func findings(_ facts: ClockFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
+    static func findings(_ isSynchronized: Bool?, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
         var findings: [Finding] = []
         if let agent {
             let expected = agent.info.startedAt.milliseconds + agent.info.uptimeMilliseconds
@@ -37,7 +37,7 @@ enum ClockCheck {
                     ))
             }
         }
-        switch facts.isSynchronized {
+        switch isSynchronized {
         case true?: if findings.isEmpty { findings.append(Finding(.ok, name, "synchronized")) }
         case false?:
             findings.append(

@@ -14,16 +14,11 @@ enum AgentProbe {
         let clock = ContinuousClock()
         let start = clock.now
         do {
-            var facts: AgentFacts?
-            try await LarderClient.withConnection(socket: socket, configuration: configuration) { client in
-                try await client.agent.ping()
-                let roundTrip = start.duration(to: clock.now)
-                facts = try await Self.facts(client, roundTrip)
-            }
-            guard let facts else {
-                return .failed(Failure(kind: .other, reason: "the agent did not reply to agent.info"))
-            }
-            return .facts(facts)
+            return .facts(
+                try await LarderClient.withConnection(socket: socket, configuration: configuration) { client in
+                    try await client.agent.ping()
+                    return try await facts(client, start.duration(to: clock.now))
+                })
         } catch {
             return .failed(failure(of: error, socket: socket))
         }
@@ -51,7 +46,7 @@ enum AgentProbe {
     }
 
     /// The command name of a process (`/proc/PID/comm`, proc(5)); nil if it cannot be read.
-    private static func command(of pid: Int) -> String? {
+    static func command(of pid: Int) -> String? {
         let comm = try? Input.contents(of: "/proc/\(pid)/comm")
         return comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
     }
@@ -59,16 +54,10 @@ enum AgentProbe {
     private static func result<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, _ client: LarderClient
     ) async -> Result<Method.Result, LarderCommand.Failure> {
-        do {
-            let result = try await client.call(
-                Method.name, params: JSONValue.building { parameters.write(to: &$0) })
-            return .success(try Method.Result(from: result))
-        } catch let error as LarderClientError {
-            return .failure(LarderCommand.Failure(error))
-        } catch let error as WireError {
-            return .failure(LarderCommand.Failure(.failure, "the agent's reply is invalid: \(error.detail)"))
+        do throws(LarderClientError) {
+            return .success(try await client.call(method, parameters))
         } catch {
-            return .failure(LarderCommand.Failure(.failure, "\(error)"))
+            return .failure(LarderCommand.Failure(error))
         }
     }
 

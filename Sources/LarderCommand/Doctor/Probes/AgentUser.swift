@@ -13,10 +13,9 @@ struct AgentUser: Sendable, Equatable {
         if let pid {
             // If the agent runs in a container, this process ID may belong to another process on this host, so check
             // the name of the process.
-            let name = (try? Input.contents(of: "/proc/\(pid)/comm")).map { String(decoding: $0, as: UTF8.self) }
-            guard name?.hasPrefix("larderd") == true, let status = try? Input.contents(of: "/proc/\(pid)/status") else {
-                return nil
-            }
+            guard AgentProbe.command(of: pid) == "larderd",
+                let status = try? Input.contents(of: "/proc/\(pid)/status")
+            else { return nil }
             return AgentUser(status: String(decoding: status, as: UTF8.self))
         }
         guard case .units(let units) = service, !units.isUser, let name = units.service.user,

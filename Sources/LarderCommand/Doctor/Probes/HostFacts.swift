@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 import LarderClientCore
 
@@ -54,17 +53,5 @@ struct VolumeFacts: Sendable, Equatable {
                     bytes: Int(clamping: status.f_blocks) * unit, freeBytes: Int(clamping: status.f_bavail) * unit,
                     inodes: Int(clamping: status.f_files), freeInodes: Int(clamping: status.f_favail),
                     isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)))
-    }
-}
-
-/// The synchronization state of the kernel's clock.
-struct ClockFacts: Sendable, Equatable {
-    /// Whether the clock is synchronized; nil if the kernel does not report it.
-    var isSynchronized: Bool?
-
-    /// Reads the state from the kernel (adjtimex(2)).
-    static var now: ClockFacts {
-        let answer = larder_clock_is_synchronized()
-        return ClockFacts(isSynchronized: answer < 0 ? nil : answer == 1)
     }
 }
