@@ -124,25 +124,13 @@ final class SSEConnection: Sendable {
                 }
                 // If another fetch has replaced the newest document during this poll, it is unknown which of the two
                 // documents is newer. In that case, the loop polls again.
-                guard let document = try await source.poll(url, ifChangedFrom: validator) else {
-                    if resume(after: count) { return true } else { continue }
-                }
-                if deliver(document, after: count) { return true }
+                if deliver(try await source.poll(url, ifChangedFrom: validator), after: count) { return true }
             }
         }
-        if lastEventID != nil { return resume(after: source.state.withLock { $0.documents.count }) }
+        if lastEventID != nil { return deliver(nil, after: source.state.withLock { $0.documents.count }) }
         awaited.withLock { $0.isDocument = true }
         body.allow(source.configuration.timeout)
         return false
-    }
-
-    private func resume(after count: Int) -> Bool {
-        let (resumed, newest) = source.state.withLock {
-            ($0.resumed(after: count, for: consumer), $0.documents.newest)
-        }
-        guard let resumed else { return false }
-        if let newest { resumed.carryOut(.success(newest)) }
-        return true
     }
 
     /// - Returns: whether the event delivered a document
@@ -159,11 +147,14 @@ final class SSEConnection: Sendable {
         }
     }
 
-    private func deliver(_ document: SourceDocument, after count: Int) -> Bool {
-        guard let effects = source.state.withLock({ $0.deliver(document, after: count, for: consumer) }) else {
-            return false
+    /// - Parameter document: nil if the connection resumes from the newest document
+    /// - Returns: false if another document has been received since `count` was read
+    private func deliver(_ document: SourceDocument?, after count: Int) -> Bool {
+        let (effects, newest) = source.state.withLock {
+            ($0.deliver(document, after: count, for: consumer), $0.documents.newest)
         }
-        effects.carryOut(.success(document))
+        guard let effects else { return false }
+        if let newest = document ?? newest { effects.carryOut(.success(newest)) }
         return true
     }
 }

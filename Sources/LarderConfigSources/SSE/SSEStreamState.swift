@@ -36,13 +36,11 @@ struct SSEStreamState: Sendable {
             isUnread = false
         }
 
-        fileprivate mutating func delivered(_ document: SourceDocument) {
-            newest = document
-            count += 1
-            confirmed()
-        }
-
-        fileprivate mutating func confirmed() {
+        fileprivate mutating func delivered(_ document: SourceDocument?) {
+            if let document {
+                newest = document
+                count += 1
+            }
             deliveries += 1
             isUnread = true
         }
@@ -166,19 +164,6 @@ struct SSEStreamState: Sendable {
         return isReading ? nil : lastEventID
     }
 
-    /// Records that the connection has been established and resumes from the newest document.
-    /// - Parameter count: ``Documents/count`` when the caller compared its document with the newest one
-    /// - Returns: nil if another document has been received since that comparison
-    mutating func resumed(after count: Int, for consumer: Int) -> Effects? {
-        guard consumer == self.consumer, documents.newest != nil, !isInterrupted else { return Effects() }
-        guard count == documents.count else { return nil }
-        documents.confirmed()
-        failure = nil
-        isEstablished = true
-        isReading = false
-        return Effects(signal: signal, waiters: takeWaiters())
-    }
-
     /// Stores the event ID and the delay for the next connection. That connection does not resume if the ID is not a
     /// valid header value.
     mutating func remember(_ lastEventID: String, _ retry: Duration?, for consumer: Int) {
@@ -187,14 +172,19 @@ struct SSEStreamState: Sendable {
         self.retry = retry ?? self.retry
     }
 
-    /// Records a document from the stream.
-    /// - Parameter count: the value of ``Documents/count`` when the event was applied to the then newest document,
-    ///   which produced `document`
+    /// Records a document from the stream, or that the connection has been established and resumes from the newest
+    /// document.
+    /// - Parameters:
+    ///   - document: nil if the connection resumes
+    ///   - count: the value of ``Documents/count`` when the event was applied to the then newest document, which
+    ///     produced `document`, or when the caller compared its document with the newest one
     /// - Returns: nil if another document has been received since then; the event must then be applied to that document
     ///   instead
-    mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
+    mutating func deliver(_ document: SourceDocument?, after count: Int, for consumer: Int) -> Effects? {
         // An interrupted connection may deliver documents that are older than the fetch that interrupted it.
-        guard consumer == self.consumer, !isInterrupted else { return Effects() }
+        guard consumer == self.consumer, !isInterrupted, (document ?? documents.newest) != nil else {
+            return Effects()
+        }
         guard count == documents.count else { return nil }
         documents.delivered(document)
         failure = nil

@@ -96,7 +96,7 @@ struct SSEStreamStateTests {
         let second = state.answerToSignal(location: "x")
         #expect(throws: failure) { try second.answer.get() }
         #expect(second.effects.signal == nil)
-        #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
+        #expect(state.deliver(nil, after: state.documents.count, for: consumer)?.signal != nil)
         #expect(try value(state.answerToSignal(location: "x").answer) == ["v": 1])
     }
 
@@ -152,8 +152,8 @@ struct SSEStreamStateTests {
         var (state, consumer, _) = Self.connected()
         let (mark, deliveries) = (state.documents.count, state.documents.deliveries)
         _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: deliveries)
-        #expect(state.resumed(after: mark, for: consumer) == nil)
-        #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
+        #expect(state.deliver(nil, after: mark, for: consumer) == nil)
+        #expect(state.deliver(nil, after: state.documents.count, for: consumer)?.signal != nil)
         #expect(state.documents.deliveries != deliveries, "the resumption counts as a delivery")
     }
 
@@ -228,7 +228,7 @@ struct SSEStreamStateTests {
             let effects = state.withLock { state in
                 _ = state.add(waiter)
                 _ = state.connecting(for: consumer, pollsDocument: true)
-                return state.resumed(after: state.documents.count, for: consumer)
+                return state.deliver(nil, after: state.documents.count, for: consumer)
             }
             effects?.carryOut(.success(SourceDocument(value: ["v": 1])))
         }
