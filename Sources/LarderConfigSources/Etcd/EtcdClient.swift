@@ -93,7 +93,7 @@ final class EtcdClient: Sendable {
         writer.member("limit", Self.pageSize)
         if let revision { writer.member("revision", String(revision)) }
         writer.endObject()
-        let answer = try await gateway.post("/v3/kv/range", writer.bytes, to: endpoint, isAuthorized: true)
+        let answer = try await gateway.post("/v3/kv/range", writer.bytes, to: endpoint)
         guard let page = EtcdPage(answer) else { throw gateway.notEtcd(endpoint) }
         return page
     }

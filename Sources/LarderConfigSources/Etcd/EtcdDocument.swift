@@ -12,10 +12,7 @@ struct EtcdDocument: Sendable {
     /// The maximum size of the document, in bytes.
     let maximumBytes: Int
 
-    private struct Leaf {
-        let key: [UInt8]
-        let value: [UInt8]
-    }
+    private typealias Leaf = (key: [UInt8], value: [UInt8])
 
     /// Builds the document.
     /// - Parameter mayBeEmpty: whether an empty configuration is accepted if there are no keys
@@ -87,10 +84,8 @@ struct EtcdDocument: Sendable {
 
     /// Returns the keys sorted by path, so that the keys of an object are adjacent.
     private func leaves(of entries: [[UInt8]: [UInt8]]) throws(ConfigError) -> [Leaf] {
-        var leaves: [Leaf] = []
-        leaves.reserveCapacity(entries.count)
-        for (key, value) in entries where !Self.isMark(key, value) { leaves.append(Leaf(key: key, value: value)) }
-        leaves.sort { Self.precedes($0.key, $1.key) }
+        let leaves: [Leaf] = entries.lazy.filter { !Self.isMark($0.key, $0.value) }
+            .sorted { Self.precedes($0.key, $1.key) }
         for (leaf, next) in zip(leaves, leaves.dropFirst()) where Self.isBelow(next.key, leaf.key) {
             throw Self.rejected(
                 "\(Self.shown(leaf.key)) is both a value and the parent of \(Self.shown(next.key)); remove one of them")
@@ -107,14 +102,7 @@ struct EtcdDocument: Sendable {
     /// Whether the path of one key precedes that of another, segment by segment: compares bytes, with the slash as the
     /// smallest.
     private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.withUnsafeBufferPointer { left in
-            right.withUnsafeBufferPointer { right in
-                for index in 0..<min(left.count, right.count) where left[index] != right[index] {
-                    return left[index] == slash || (right[index] != slash && left[index] < right[index])
-                }
-                return left.count < right.count
-            }
-        }
+        left.lexicographicallyPrecedes(right) { left, right in right != slash && (left == slash || left < right) }
     }
 
     /// The number of leaves between two checks whether the task is cancelled.

@@ -30,12 +30,8 @@ final class EtcdGateway: Sendable {
         self.clock = clock
     }
 
-    /// Posts a request and returns the whole response.
-    /// - Parameter isAuthorized: whether the request includes the user's token, if the settings have a user
-    func post(
-        _ path: String, _ body: [UInt8], to endpoint: String, isAuthorized: Bool
-    ) async throws(EtcdError) -> JSONValue {
-        guard isAuthorized else { return try await post(path, body, to: endpoint, token: nil) }
+    /// Posts a request with the user's token, if the settings have a user, and returns the whole response.
+    func post(_ path: String, _ body: [UInt8], to endpoint: String) async throws(EtcdError) -> JSONValue {
         let token = try await authorization(at: endpoint)
         do throws(EtcdError) {
             return try await post(path, body, to: endpoint, token: token)
@@ -122,7 +118,7 @@ final class EtcdGateway: Sendable {
         writer.endObject()
         let answer: JSONValue
         do throws(EtcdError) {
-            answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
+            answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, token: nil)
         } catch {
             // A cluster without authentication serves every client, so no token is needed.
             if error.message.contains("authentication is not enabled") { return .none }
