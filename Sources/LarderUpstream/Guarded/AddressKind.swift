@@ -27,25 +27,25 @@ extension IPAddress {
         if isIPv4 { return .global }
         let embedded = embeddedAddresses.map(\.kind)
         if let worse = embedded.first(where: { $0 != .global }) { return worse }
-        // Addresses in the deprecated forms, whose upper 64 bits (`high`) are 0, are reserved: packets to them are not
+        // Addresses in the deprecated forms, whose upper 64 bits are 0, are reserved: packets to them are not
         // forwarded to the embedded address.
-        if !embedded.isEmpty, high != 0 { return .global }
+        if !embedded.isEmpty, bits >> 64 != 0 { return .global }
         // 2000::/3 is the only block that is allocated for global unicast (RFC 4291, section 4).
-        return high >> 61 == 0b001 ? .global : .reserved
+        return bits >> 125 == 0b001 ? .global : .reserved
     }
 
     /// The IPv4 addresses to which a translator or a tunnel would forward packets to this IPv6 address; empty if it
     /// embeds none.
     var embeddedAddresses: [IPAddress] {
-        func address(_ bits: UInt64) -> IPAddress { IPAddress(ipv4: UInt32(truncatingIfNeeded: bits)) }
+        func address(_ bits: UInt128) -> IPAddress { IPAddress(ipv4: UInt32(truncatingIfNeeded: bits)) }
         // 64:ff9b::/96, RFC 6052.
-        if high == 0x0064_FF9B << 32, low >> 32 == 0 { return [address(low)] }
+        if bits >> 32 == 0x0064_FF9B << 64 { return [address(bits)] }
         // 2002::/16, RFC 3056.
-        if high >> 48 == 0x2002 { return [address(high >> 16)] }
+        if bits >> 112 == 0x2002 { return [address(bits >> 80)] }
         // 2001::/32, RFC 4380: the address of the server, and the inverted address of the client.
-        if high >> 32 == 0x2001_0000 { return [address(high), address(~low)] }
+        if bits >> 96 == 0x2001_0000 { return [address(bits >> 64), address(~bits)] }
         // ::/96 (RFC 4291, 2.5.5.1) and ::ffff:0:0:0/96 (RFC 2765), both deprecated.
-        if high == 0, low >> 32 == 0 || low >> 32 == 0xFFFF_0000 { return [address(low)] }
+        if bits >> 32 == 0 || bits >> 32 == 0xFFFF_0000 { return [address(bits)] }
         return []
     }
 

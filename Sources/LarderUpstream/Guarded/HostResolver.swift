@@ -52,12 +52,7 @@ package struct SystemResolver: HostResolver {
         case AF_INET:
             return IPAddress(ipv4: UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
         case AF_INET6:
-            var six = raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr
-            return withUnsafeBytes(of: &six) {
-                IPAddress(
-                    high: UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
-                    low: UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
-            }
+            return IPAddress(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
         default:
             return nil
         }

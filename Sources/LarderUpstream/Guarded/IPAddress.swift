@@ -2,20 +2,22 @@ import Glibc
 
 /// An IPv4 or IPv6 address without a port or zone.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// The upper 64 bits of an IPv6 address; 0 for IPv4. The 32 bits of an IPv4 address are the lowest of ``low``.
-    let high: UInt64
-    let low: UInt64
+    /// The bits of the address. Those of an IPv4 address are the lowest 32.
+    let bits: UInt128
     package let isIPv4: Bool
 
     /// Creates an IPv4 address. The first byte of the address is the most significant byte of `number`.
-    init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
+    init(ipv4 number: UInt32) { (bits, isIPv4) = (UInt128(number), true) }
 
     /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address that
     /// it contains, because the kernel connects to that IPv4 address.
-    init(high: UInt64, low: UInt64) {
-        isIPv4 = high == 0 && low >> 32 == 0xFFFF
-        self.high = high
-        self.low = isIPv4 ? low & 0xFFFF_FFFF : low
+    init(ipv6 bits: UInt128) {
+        isIPv4 = bits >> 32 == 0xFFFF
+        self.bits = isIPv4 ? bits & 0xFFFF_FFFF : bits
+    }
+
+    init(_ address: in6_addr) {
+        self.init(ipv6: withUnsafeBytes(of: address) { UInt128(bigEndian: $0.loadUnaligned(as: UInt128.self)) })
     }
 
     /// Parses an IPv4 address of four decimal numbers, or an IPv6 address without brackets or zone. The other forms of
@@ -26,10 +28,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         if inet_pton(AF_INET, text, &four) == 1 {
             self.init(ipv4: UInt32(bigEndian: four.s_addr))
         } else if inet_pton(AF_INET6, text, &sixteen) == 1 {
-            let (high, low) = withUnsafeBytes(of: &sixteen) {
-                ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-            }
-            self.init(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
+            self.init(sixteen)
         } else {
             return nil
         }
@@ -39,14 +38,11 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         if isIPv4 {
-            var four = in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)
+            var four = in_addr(s_addr: UInt32(truncatingIfNeeded: bits).bigEndian)
             inet_ntop(AF_INET, &four, &text, socklen_t(text.count))
         } else {
             var sixteen = in6_addr()
-            withUnsafeMutableBytes(of: &sixteen) {
-                $0.storeBytes(of: high.bigEndian, as: UInt64.self)
-                $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
-            }
+            withUnsafeMutableBytes(of: &sixteen) { $0.storeBytes(of: bits.bigEndian, as: UInt128.self) }
             inet_ntop(AF_INET6, &sixteen, &text, socklen_t(text.count))
         }
         return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -76,21 +72,19 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
         } else {
             length = longest
         }
-        let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
-        guard first.high & ~high == 0, first.low & ~low == 0 else { return nil }
+        guard first.bits & ~mask == 0 else { return nil }
     }
 
     /// Whether an address is in the block. A block contains either IPv4 or IPv6 addresses.
     package func contains(_ address: IPAddress) -> Bool {
-        let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
-        return address.isIPv4 == first.isIPv4 && address.high & high == first.high && address.low & low == first.low
+        address.isIPv4 == first.isIPv4 && address.bits & mask == first.bits
     }
 
     package var description: String { "\(first)/\(length)" }
 
-    private static func mask(_ length: Int, isIPv4: Bool) -> (UInt64, UInt64) {
+    /// The bits of the prefix. The bits above an IPv4 address are 0 in every address.
+    private var mask: UInt128 {
         // In Swift, a shift by the width of the type or more gives 0, as is correct for a prefix of length 0.
-        if isIPv4 { return (0, UInt64(UInt32.max << (32 - UInt32(length)))) }
-        return (UInt64.max << max(0, 64 - length), length <= 64 ? 0 : UInt64.max << (128 - length))
+        UInt128.max << ((first.isIPv4 ? 32 : 128) - length)
     }
 }
