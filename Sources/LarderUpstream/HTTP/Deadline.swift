@@ -35,9 +35,7 @@ final class Deadline: Sendable {
         }
     }
 
-    private let idle: Duration
-    private let slowest: TransferRate?
-    private let slowestWhileAwaited: TransferRate?
+    private let timeouts: FetchTimeouts
     private let isAwaited: @Sendable () -> Bool
     private let elapsed: @Sendable () -> Duration
     private let sleep: @Sendable (Duration) async throws -> Void
@@ -48,9 +46,7 @@ final class Deadline: Sendable {
         _ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock(),
         isAwaited: @escaping @Sendable () -> Bool = { false }
     ) {
-        idle = timeouts.idle
-        slowest = timeouts.slowest
-        slowestWhileAwaited = timeouts.slowestWhileAwaited
+        self.timeouts = timeouts
         self.isAwaited = isAwaited
         elapsed = clock.stopwatch()
         sleep = clock.alarm()
@@ -81,7 +77,9 @@ final class Deadline: Sendable {
         state.withLock { state in
             state.wait(until: now, then: now)
             state.bytes += bytes
-            guard let slowest, state.waited >= slowest.window, let (floor, _) = floor, state.bytes >= floor.bytes else {
+            guard let slowest = timeouts.slowest, state.waited >= slowest.window, let (floor, _) = floor,
+                state.bytes >= floor.bytes
+            else {
                 return
             }
             (state.waited, state.bytes) = (.zero, 0)
@@ -90,8 +88,8 @@ final class Deadline: Sendable {
 
     /// The lowest rate that is allowed now; nil for no limit.
     private var floor: (rate: TransferRate, isAwaited: Bool)? {
-        guard let slowest else { return nil }
-        if let slowestWhileAwaited, isAwaited() { return (slowestWhileAwaited, true) }
+        guard let slowest = timeouts.slowest else { return nil }
+        if let rate = timeouts.slowestWhileAwaited, isAwaited() { return (rate, true) }
         return (slowest, false)
     }
 
@@ -113,10 +111,10 @@ final class Deadline: Sendable {
             let state = state.withLock { $0 }
             let now = elapsed()
             if let end = state.end, now >= end { return .whole }
-            let idleEnd = (state.silentSince ?? now) + idle
+            let idleEnd = (state.silentSince ?? now) + timeouts.idle
             if now >= idleEnd { return state.hasProgressed ? .idle : .unresolved }
             var next = min(state.end ?? idleEnd, idleEnd)
-            if let slowest, let (floor, isAwaited) = floor {
+            if let slowest = timeouts.slowest, let (floor, isAwaited) = floor {
                 // Nothing wakes this task when the body begins or the rate changes, so the task checks the limits once
                 // per window.
                 next = min(next, now + slowest.window)
