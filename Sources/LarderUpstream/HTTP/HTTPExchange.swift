@@ -185,20 +185,16 @@ struct HTTPExchange: Sendable {
             do {
                 return try await route.execute(message, to: requested, isRepeatable: !request.awaitsChange)
             } catch {
+                // Without a certificate that has expired or is not valid yet, the library's own error is reported.
                 guard TLSFailure(description: String(describing: error)).isUntrusted,
-                    let reason = await certificateProblem(of: target, route)
+                    let certificates = await ServerCertificates.read(
+                        from: target, at: route.address?.description, on: route.client.eventLoopGroup,
+                        timeout: .seconds(5)),
+                    let reason = certificates.problem(at: time(nil))
                 else { throw UpstreamError(before: error, from: target) }
                 throw .tlsFailed(reason, target)
             }
         }
-    }
-
-    /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if all
-    /// certificates are valid now or cannot be read.
-    private func certificateProblem(of target: FetchURL, _ route: ClientRoute) async -> String? {
-        let certificates = await ServerCertificates.read(
-            from: target, at: route.address?.description, on: route.client.eventLoopGroup, timeout: .seconds(5))
-        return certificates?.problem(at: time(nil))
     }
 
     private func timeout(_ expiry: Deadline.Expiry) -> UpstreamError {
