@@ -26,9 +26,6 @@ enum EtcdNumber {
         guard let value else { return 0 }
         return value.int ?? value.string.flatMap { Int($0) }
     }
-
-    /// The Boolean; false if it is missing.
-    static func bool(_ value: JSONValue?) -> Bool { value?.bool ?? false }
 }
 
 /// A key with its value, in a response or an event.
@@ -63,7 +60,7 @@ struct EtcdPage: Sendable, Equatable {
             guard let pair else { return nil }
             pairs.append(pair)
         }
-        hasMore = EtcdNumber.bool(value["more"])
+        hasMore = value["more"]?.bool == true
     }
 }
 
@@ -100,14 +97,14 @@ extension EtcdWatchMessage {
     init?(_ value: JSONValue) {
         guard let result = value["result"], let header = EtcdHeader(result["header"]) else { return nil }
         self.init(header: header)
-        isCreated = EtcdNumber.bool(result["created"])
-        if EtcdNumber.bool(result["canceled"]) { cancelReason = result["cancel_reason"]?.string ?? "" }
+        isCreated = result["created"]?.bool == true
+        if result["canceled"]?.bool == true { cancelReason = result["cancel_reason"]?.string ?? "" }
         guard let compactRevision = EtcdNumber.int(result["compact_revision"]),
             let watchID = EtcdNumber.int(result["watch_id"])
         else { return nil }
         self.compactRevision = compactRevision
         self.watchID = watchID
-        isFragment = EtcdNumber.bool(result["fragment"])
+        isFragment = result["fragment"]?.bool == true
         for event in result["events"]?.elements.map({ EtcdEvent($0) }) ?? [] {
             guard let event else { return nil }
             events.append(event)
