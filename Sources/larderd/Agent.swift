@@ -163,7 +163,15 @@ struct Agent {
             return nil
         }
         return IdleExit(
-            idleTimeout: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
+            idleTimeout: .seconds(60 * minutes), idleTime: { server.idleTime },
+            work: { within in
+                for namespace in namespaces.all {
+                    if let work = await namespace.pendingWork(within: within) {
+                        return "namespace \(namespace.name) \(work)"
+                    }
+                }
+                return await images?.cache.isAtWork == true ? "images are being downloaded or removed" : nil
+            }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)
     }
 
     /// Opens the image cache. If its directory cannot be used, the agent runs without images, because configuration

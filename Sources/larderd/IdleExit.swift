@@ -1,6 +1,3 @@
-import LarderConfig
-import LarderImages
-import LarderServer
 import Logging
 import ServiceLifecycle
 
@@ -49,22 +46,5 @@ struct IdleExit: AgentService {
             }
             do { try await clock.sleep(for: pause) } catch { return }
         }
-    }
-}
-
-extension IdleExit {
-    init(
-        idleTimeout: Duration, server: AgentServer, namespaces: ConfigNamespaces, images: ImageService?, logger: Logger
-    ) {
-        self.init(
-            idleTimeout: idleTimeout, idleTime: { server.idleTime },
-            work: { within in
-                for namespace in namespaces.all {
-                    if let work = await namespace.pendingWork(within: within) {
-                        return "namespace \(namespace.name) \(work)"
-                    }
-                }
-                return await images?.cache.isAtWork == true ? "images are being downloaded or removed" : nil
-            }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)
     }
 }

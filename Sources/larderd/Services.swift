@@ -87,7 +87,12 @@ struct ReloadService: AgentService {
                 try next.checkDescriptors()
                 warnOfRestart(inForce, next)
                 if next.limits != inForce.limits { next.warnOfDescriptorLimit(logger) }
-                try await updateImages(next)
+                if let images = context.images {
+                    let settings = next.settings.images
+                    await images.update(
+                        try settings.cacheSettings(directory: images.directory, logger: logger),
+                        leaseSeconds: settings.leaseSeconds)
+                }
                 context.limits = next.limits
                 let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
                 // The new access rules apply before new namespaces are added, so that no namespace exists without its
@@ -127,14 +132,6 @@ struct ReloadService: AgentService {
                 """,
                 metadata: ["error": "\(error)"])
         }
-    }
-
-    private func updateImages(_ plan: AgentPlan) async throws {
-        guard let images = context.images else { return }
-        let settings = plan.settings.images
-        await images.update(
-            try settings.cacheSettings(directory: images.directory, logger: logger),
-            leaseSeconds: settings.leaseSeconds)
     }
 
     private func warnOfRestart(_ old: AgentPlan, _ new: AgentPlan) {
