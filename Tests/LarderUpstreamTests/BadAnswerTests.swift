@@ -10,7 +10,6 @@ struct BadAnswerTests {
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"a\":1}"), .close]
         }
         #expect(error.code == .truncated)
-        #expect(error.isRetryable)
         #expect(error.message.contains("7 bytes"))
     }
 
@@ -64,7 +63,6 @@ struct BadAnswerTests {
     func closedEarly(_ sent: String) async throws {
         let error = try await failure { _, _ in [.send(sent), .close] }
         #expect(error.code == .connectionClosed)
-        #expect(error.isRetryable)
     }
 
     @Test(
@@ -76,7 +74,6 @@ struct BadAnswerTests {
     func empty(_ answer: String) async throws {
         let error = try await failure { _, _ in [.send(answer)] }
         #expect(error.code == .empty)
-        #expect(error.isRetryable)
     }
 
     @Test("a declared length over the limit is rejected before the body arrives")

@@ -11,7 +11,6 @@ struct TimeoutTests {
     func silence() async throws {
         let error = try await failure({ $0.timeouts = short }) { _, _ in [] }
         #expect(error.code == .timeout)
-        #expect(error.isRetryable)
         #expect(error.message.contains("sent nothing"))
     }
 

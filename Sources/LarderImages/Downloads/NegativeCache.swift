@@ -144,7 +144,7 @@ struct NegativeCache: Sendable {
     /// - Parameter lifetime: the number of seconds for which the responses may be reused; nil if they do not specify a
     ///   lifetime
     private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int? {
-        if cause.status == nil, cause.isRetryable { return lifetimes.network }
+        if cause.status == nil, cause.isOutage || cause.code == .other { return lifetimes.network }
         if let retryAfter = cause.retryAfter {
             return Int(min(retryAfter.components.seconds, Int64(Self.maxRetryAfter)))
         }

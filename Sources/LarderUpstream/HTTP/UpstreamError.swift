@@ -43,15 +43,12 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
         UpstreamError(code, message, status: status, retryAfter: retryAfter)
     }
 
-    /// Whether the same request may succeed later without a change of the settings.
-    ///
-    /// For a status, this is true for 408, 425, 429 and 5xx, except 501 and 505.
+    /// Whether the same request may succeed later according to its status: 408, 425, 429 and 5xx, except 501 and 505.
     package var isRetryable: Bool {
-        guard let status, code == .status else { return code.isRetryable }
-        switch status {
-        case 408, 425, 429: return true
-        case 501, 505: return false
-        default: return status >= 500
+        switch status ?? 0 {
+        case 408, 425, 429: true
+        case 501, 505: false
+        case let status: status >= 500
         }
     }
 
@@ -98,18 +95,6 @@ extension UpstreamError {
         case shutDown
         /// Any other failure; the message contains the error text of the library.
         case other
-
-        fileprivate var isRetryable: Bool {
-            switch self {
-            case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer,
-                .empty,
-                .cancelled, .other:
-                true
-            case .invalidURL, .forbiddenAddress, .invalidRequest, .unsupportedEncoding, .tooLarge, .status,
-                .tooManyRedirects, .invalidRedirect, .shutDown:
-                false
-            }
-        }
     }
 }
 
