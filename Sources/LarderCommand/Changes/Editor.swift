@@ -11,7 +11,7 @@ final class Editor {
 
     /// Creates the temporary directory that will contain the file.
     init() throws(Failure) {
-        let parent = Self.variable("TMPDIR") ?? "/tmp"
+        let parent = environmentVariable("TMPDIR") ?? "/tmp"
         var template = Array((parent + "/larder-edit-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
             throw Failure(.failure, "cannot create a directory in \(parent): \(String(cString: strerror(errno)))")
@@ -27,7 +27,7 @@ final class Editor {
     /// Lets the user edit a text, and returns the result.
     func edit(_ text: String) throws(Failure) -> String {
         try write(text)
-        let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
+        let editor = environmentVariable("VISUAL") ?? environmentVariable("EDITOR") ?? "vi"
         // The value of `VISUAL` or `EDITOR` may contain options, so the shell splits it into arguments.
         let status = system("\(editor) \(path.shellWord)")
         guard status == 0 else {
@@ -47,10 +47,6 @@ final class Editor {
         } catch {
             throw Failure(.failure, "cannot write \(path): \(error)")
         }
-    }
-
-    private static func variable(_ name: String) -> String? {
-        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 }
 

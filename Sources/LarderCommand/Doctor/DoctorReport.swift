@@ -1,4 +1,3 @@
-import Glibc
 import LarderClientCore
 
 /// The findings of `larder doctor`, for people and as JSON.
@@ -76,9 +75,7 @@ struct DoctorReport {
     /// Whether standard output is a terminal that displays UTF-8 according to the locale (locale(7)).
     static var hasSymbols: Bool {
         guard Output.isTerminal else { return false }
-        let names = ["LC_ALL", "LC_CTYPE", "LANG"]
-        let values = names.compactMap { name in getenv(name).map { String(cString: $0) } }
-        let locale = values.first { !$0.isEmpty }?.lowercased() ?? ""
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environmentVariable).first?.lowercased() ?? ""
         return locale.contains("utf-8") || locale.contains("utf8")
     }
 }

@@ -279,7 +279,7 @@ enum ProgramCompletion {
 
     /// The programs in the directories of `PATH` whose names begin with a text.
     private static func programs(_ typed: String) -> [String] {
-        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        let path = environmentVariable("PATH") ?? ""
         var found: Set<String> = []
         for directory in path.split(separator: ":") {
             for name in names(in: String(directory), typed) where access("\(directory)/\(name)", X_OK) == 0 {

@@ -113,8 +113,9 @@ struct Style {
     /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
     /// (https://no-color.org).
     static var standardOutput: Style {
-        func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
-        return Style(isTerminal: Output.isTerminal, noColor: variable("NO_COLOR"), terminal: variable("TERM"))
+        Style(
+            isTerminal: Output.isTerminal, noColor: environmentVariable("NO_COLOR") ?? "",
+            terminal: environmentVariable("TERM") ?? "")
     }
 
     init(isTerminal: Bool, noColor: String, terminal: String) {
@@ -177,4 +178,9 @@ struct Hints: Sendable, Equatable {
         if let socket { command += " --socket \(socket.shellWord)" }
         return command
     }
+}
+
+/// The value of a variable in the environment of this process; nil if it is missing or empty.
+func environmentVariable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 }

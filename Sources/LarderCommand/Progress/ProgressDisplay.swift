@@ -71,7 +71,7 @@ extension ProgressDisplay.Screen {
     /// A screen that writes to standard error, because standard output is for results.
     /// - Parameter isQuiet: whether nothing is displayed if standard error is not a terminal.
     static func standardError(isQuiet: Bool) -> Self {
-        let canRedraw = isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"
+        let canRedraw = isatty(STDERR_FILENO) == 1 && environmentVariable("TERM") != "dumb"
         let clock = ContinuousClock()
         let start = clock.now
         return Self(

@@ -161,7 +161,7 @@ extension SettingsFacts {
 
     private static var userFile: String? {
         func variable(_ name: String) -> String? {
-            getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+            environmentVariable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
         }
         return (variable("XDG_CONFIG_HOME") ?? variable("HOME").map { "\($0)/.config" }).map {
             "\($0)/larder/larder.json"

@@ -63,14 +63,11 @@ extension SocketFacts {
     /// Checks the given path, or else the default paths.
     /// - Parameter option: the value of `--socket`.
     init(option: String?) {
-        func variable(_ name: String) -> String? {
-            getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-        }
-        let users = variable("XDG_RUNTIME_DIR").map { "\($0)/larder/larder.sock" }
+        let users = environmentVariable("XDG_RUNTIME_DIR").map { "\($0)/larder/larder.sock" }
         path = option ?? LarderSocket.defaultPath
         if option != nil {
             choice = .option
-        } else if variable(LarderSocket.environmentVariable) != nil {
+        } else if environmentVariable(LarderSocket.environmentVariable) != nil {
             choice = .variable
         } else {
             choice = path == users ? .user : .system
