@@ -25,7 +25,7 @@ struct EtcdDocument: Sendable {
             }
             return try whole(value, Array(key.utf8))
         case .prefix(let prefix):
-            guard mayBeEmpty || !isEmpty(entries) else {
+            guard mayBeEmpty || entries.contains(where: { !Self.isMark($0.key, $0.value) }) else {
                 throw Self.rejected(
                     "no key with a value begins with \(Self.shown(Array(prefix.utf8))); add one, correct the prefix, "
                         + "or force a refresh if an empty configuration is intended")
@@ -37,10 +37,8 @@ struct EtcdDocument: Sendable {
     /// Returns the key of the value at a path. If the value consists of several keys, returns their common prefix with
     /// a trailing `/`. Nil if no key is found.
     func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
-        guard case .prefix(var key) = keys else {
-            if case .key(let key) = keys { return key }
-            return nil
-        }
+        if case .key(let key) = keys { return key }
+        guard case .prefix(var key) = keys else { return nil }
         for segment in path {
             // Keys are split at slashes, so no key has a segment that contains a slash. A member with such a name can
             // only be inside the value of a key. In that case, the loop has already returned that key at an earlier
@@ -52,9 +50,6 @@ struct EtcdDocument: Sendable {
         }
         return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
     }
-
-    /// Whether there are no keys except those that only mark directories.
-    func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 
     /// Whether a key only marks a directory, as some tools create it: it ends with `/` and has no value.
     private static func isMark(_ key: [UInt8], _ value: [UInt8]) -> Bool {

@@ -129,9 +129,11 @@ struct EtcdDocumentTests {
                 try refusal { try mapping.value(of: entries, mayBeEmpty: false) }
                     .contains("no key with a value begins with \"/c/\""))
             #expect(try mapping.value(of: entries, mayBeEmpty: true) == .emptyObject)
-            #expect(mapping.isEmpty(entries))
         }
-        #expect(!mapping.isEmpty([Array("/c/a".utf8): []]))
+        // A key that does not end with a slash has a value, even an empty one.
+        #expect(
+            try refusal { try mapping.value(of: [Array("/c/a".utf8): []], mayBeEmpty: false) }
+                .contains("\"/c/a\" is not JSON"))
     }
 
     @Test("a document over the size limit is rejected")
