@@ -38,7 +38,7 @@ struct WatchdogFeederTests {
             requests[name, default: 0] += 1
             // `Probe` takes a sendable closure, but everything runs on one thread here.
             nonisolated(unsafe) let agent = self
-            return Probe(name) { responded in
+            return Probe(name: name) { responded in
                 if agent.blocked.contains(name) { agent.waiting[name] = responded } else { responded() }
             }
         }

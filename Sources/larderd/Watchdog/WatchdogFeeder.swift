@@ -112,15 +112,12 @@ struct Probe: Sendable {
     let name: String
     /// Sends the probe. The part calls `responded` from any thread when it responds, and never if it hangs.
     let send: @Sendable (_ responded: @escaping @Sendable () -> Void) -> Void
+}
 
-    init(_ name: String, send: @escaping @Sendable (_ responded: @escaping @Sendable () -> Void) -> Void) {
-        self.name = name
-        self.send = send
-    }
-
+extension Probe {
     /// A probe of an actor. The actor has responded when `call` returns.
-    init(_ name: String, calling call: @escaping @Sendable () async -> Void) {
-        self.init(name) { responded in
+    init(name: String, calling call: @escaping @Sendable () async -> Void) {
+        self.init(name: name) { responded in
             // The task is unstructured, so that no other task waits for a call that may never return.
             Task {
                 await call()

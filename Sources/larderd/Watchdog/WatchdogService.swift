@@ -42,14 +42,14 @@ struct WatchdogService: AgentService {
 
     private var probes: [Probe] {
         var probes = eventLoops.enumerated().map { number, eventLoop in
-            Probe("event loop \(number + 1)") { responded in eventLoop.execute(responded) }
+            Probe(name: "event loop \(number + 1)") { responded in eventLoop.execute(responded) }
         }
         for namespace in namespaces.all {
             let (store, refresher) = (namespace.store, namespace.refresher)
-            probes.append(Probe("the store of namespace \(namespace.name)") { await store.probe() })
-            probes.append(Probe("the refresher of namespace \(namespace.name)") { await refresher.probe() })
+            probes.append(Probe(name: "the store of namespace \(namespace.name)") { await store.probe() })
+            probes.append(Probe(name: "the refresher of namespace \(namespace.name)") { await refresher.probe() })
         }
-        if let cache = images?.cache { probes.append(Probe("the image cache") { await cache.probe() }) }
+        if let cache = images?.cache { probes.append(Probe(name: "the image cache") { await cache.probe() }) }
         return probes
     }
 }
