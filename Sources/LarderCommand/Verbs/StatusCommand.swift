@@ -83,7 +83,7 @@ enum StatusCheck {
         if let info { findings += ThreadCheck.findings(info, .absent) + AgentProblemCheck.findings(info) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
-        findings += DiskCheck.findings(volumes.filter { $0.state != .missing })
+        findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }

@@ -181,7 +181,7 @@ struct DoctorMoreChecksTests {
         func finding(_ change: (inout VolumeFacts.Capacity) -> Void) -> Finding {
             var capacity = VolumeFacts.Capacity.healthy
             change(&capacity)
-            return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .capacity(capacity))])[0]
+            return DiskCheck.finding(VolumeFacts(purpose: "state", path: "/s", state: .capacity(capacity)))
         }
         #expect(finding { $0.freeBytes = 4096 }.level == .problem)
         #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("the agent rejects changes") == true)
@@ -194,8 +194,8 @@ struct DoctorMoreChecksTests {
         #expect(small(free: 761_000).level == .ok, "the thresholds of a small file system are shares of its size")
         #expect(small(free: 90_000).level == .warning)
         #expect(small(free: 4096).level == .problem)
-        let missing = DiskCheck.findings([VolumeFacts(purpose: "images", path: "/i", state: .missing)])
-        #expect(missing.map(\.level) == [.problem])
+        let missing = DiskCheck.finding(VolumeFacts(purpose: "images", path: "/i", state: .missing))
+        #expect(missing.level == .problem)
     }
 
     @Test("`status --check` fails if the state cannot be written to disk or the file system is full")

@@ -9,8 +9,6 @@ enum DiskCheck {
     /// The free space, in bytes, below which an administrator should act: 64 MiB, or 10 % of a small file system.
     private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(64 << 20, capacity.bytes / 10) }
 
-    static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }
-
     /// The findings about the file systems, and about namespaces that cannot write their state. A file system with
     /// enough space on which the agent cannot write is not called ok.
     /// - Parameter facts: what the agent reports; nil if it did not reply
@@ -22,7 +20,7 @@ enum DiskCheck {
             let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
             return !isFailing || finding(volume).level != .ok
         }
-        return findings(usable) + failures
+        return usable.map(finding) + failures
     }
 
     /// The finding that a namespace cannot write its state; empty if it can.
@@ -35,7 +33,7 @@ enum DiskCheck {
         ]
     }
 
-    private static func finding(_ volume: VolumeFacts) -> Finding {
+    static func finding(_ volume: VolumeFacts) -> Finding {
         let place = "\(volume.purpose) \(volume.path)"
         switch volume.state {
         case .hidden(let reason): return Finding(.skipped, name, "\(place): \(reason)")
