@@ -119,8 +119,8 @@ extension EtcdWatchMessage {
     var isProgress: Bool { !isCreated && cancelReason == nil && events.isEmpty && !isFragment && watchID != -1 }
 }
 
-/// Splits the response to a watch into its messages, which are JSON objects. etcd ends each message with a line feed and
-/// writes none inside. The messages do not depend on how the input is cut into pieces.
+/// Splits the response to a watch into its messages, which are JSON objects. etcd ends each message with a line feed
+/// and writes none inside. The messages do not depend on how the input is cut into pieces.
 struct EtcdFramer {
     struct TooLarge: Error {}
 
