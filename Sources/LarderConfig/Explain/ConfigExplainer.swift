@@ -32,8 +32,8 @@ struct ConfigExplainer: Sendable {
         let affecting = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
         return ConfigExplanation(
             path: JSONPath(path), revision: provenance.revision, value: provenance.value,
-            winner: affecting.last { lock == nil || $0.fileLayer != nil }, lock: await self.lock(lock, provenance.layers),
-            layers: layers)
+            winner: affecting.last { lock == nil || $0.fileLayer != nil },
+            lock: await self.lock(lock, provenance.layers), layers: layers)
     }
 
     /// Whether a rollback holds a layer's content at a path. The experiment layer itself is never held. It counts as

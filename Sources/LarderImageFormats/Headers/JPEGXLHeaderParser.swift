@@ -19,7 +19,8 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
             let header = JPEGXLHeader(&bits)
             if let count = bits.neededBytes { return .need(count) }
             return found(
-                header.width, header.height, isTurned: header.orientation >= 5, frames: header.isAnimated ? nil : 1, isAnimated: header.isAnimated, hasAlpha: header.hasAlpha)
+                header.width, header.height, isTurned: header.orientation >= 5, frames: header.isAnimated ? nil : 1,
+                isAnimated: header.isAnimated, hasAlpha: header.hasAlpha)
         }
     }
 

@@ -36,7 +36,8 @@ struct CommitOrderTests {
         let storage = store.storage
         _ = store.submit(name, value) { result in
             let text = publication.current.snapshot.value.compactText
-            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.writer.isAtWork)")
+            let revision = (try? result.get().revision) ?? 0
+            steps.add("reply \(name) \(revision): \(text), pending: \(storage.writer.isAtWork)")
         }
         await store.changes.waitUntilIdle()
     }
