@@ -15,6 +15,10 @@ struct OpenedSnapshot: Sendable {
 /// The files of the current snapshots. A file is created for the first request and passed to all clients that request
 /// it. The agent releases the file when a newer snapshot is published; clients may keep their descriptors indefinitely.
 final class SnapshotFiles: Sendable {
+    /// Files of documents up to this size in bytes are created on the event loop, which takes about a millisecond.
+    /// Larger ones are created by a task.
+    static let maxInlineBytes = 256 << 10
+
     private typealias Creation = Task<Result<OpenedSnapshot, WireError>, Never>
 
     private enum FileState {
@@ -32,6 +36,27 @@ final class SnapshotFiles: Sendable {
         states.withLock { states in
             states.values.count { if case .created = $0 { true } else { false } }
         }
+    }
+
+    /// Returns the file of the current snapshot if it exists, or if the snapshot is small enough to create the file in
+    /// this call. Returns nil otherwise; use ``file(_:)`` then.
+    /// - Throws: `limitExceeded` if the file cannot be created
+    func immediateFile(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
+        let snapshot = publication.current.snapshot
+        // The file is created under the lock, so that only one of several event loops creates it.
+        let (opened, isNew) = try states.withLock { states throws(WireError) -> (OpenedSnapshot?, Bool) in
+            switch states[ObjectIdentifier(publication)] {
+            case .created(let opened) where opened.revision >= snapshot.revision: return (opened, false)
+            case .creating: return (nil, false)
+            default:
+                guard snapshot.bytes <= Self.maxInlineBytes else { return (nil, false) }
+                let opened = try Self.create(snapshot, of: publication)
+                states[ObjectIdentifier(publication)] = .created(opened)
+                return (opened, true)
+            }
+        }
+        if let opened, isNew { release(opened, after: publication) }
+        return opened
     }
 
     /// Returns the file of the current snapshot or of a newer one, once it has been created.
@@ -58,7 +83,12 @@ final class SnapshotFiles: Sendable {
 
     @concurrent
     private func create(_ publication: ConfigPublication) async -> Result<OpenedSnapshot, WireError> {
-        let result = Result { () throws(WireError) in try Self.create(publication.current.snapshot, of: publication) }
+        let result: Result<OpenedSnapshot, WireError>
+        do throws(WireError) {
+            result = .success(try Self.create(publication.current.snapshot, of: publication))
+        } catch {
+            result = .failure(error)
+        }
         let opened = try? result.get()
         states.withLock { $0[ObjectIdentifier(publication)] = opened.map(FileState.created) }
         if let opened { release(opened, after: publication) }

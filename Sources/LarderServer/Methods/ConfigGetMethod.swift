@@ -111,6 +111,10 @@ extension ConfigOpen: Method {
                 ConfigGet.Parameters(namespace: publication.namespace), publication.current, of: publication)
         }
         let (files, connection) = (call.server.snapshotFiles, call.connection)
+        if let opened = try files.immediateFile(publication) {
+            guard connection.output.pass(opened.file) else { throw .disconnected }
+            return .now(result(opened, namespace))
+        }
         // A cancelled request is answered at once. The file is still created, because other clients may be waiting for
         // it.
         return .task(
@@ -123,13 +127,17 @@ extension ConfigOpen: Method {
                     guard let request, request.denial == nil, connection.output.pass(opened.file) else {
                         return .failure(.disconnected)
                     }
-                    return .success(
-                        Result(
-                            namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
-                            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
-                            secretPaths: namespace.configuration.secrets.texts))
+                    return .success(result(opened, namespace))
                 }
             })
+    }
+
+    private static func result(_ opened: OpenedSnapshot, _ namespace: ConfigNamespace) -> Result {
+        let publication = namespace.publication
+        return Result(
+            namespace: publication.namespace, revision: opened.revision, epoch: publication.epoch,
+            state: ConfigState(publication.current.freshness), bytes: opened.byteCount,
+            secretPaths: namespace.configuration.secrets.texts)
     }
 }
 

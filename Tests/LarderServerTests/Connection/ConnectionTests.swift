@@ -205,9 +205,9 @@ struct ConnectionTests {
     func cancellationByLastLine() async throws {
         try await ConnectionFixture.with { client, context in
             let store = try #require(context.namespaces["default"]).store
-            // A task creates the file of a snapshot, and a later loop iteration sends the reply with the file.
+            // A task creates the file of a large snapshot, and a later loop iteration sends the reply with the file.
             // Both lines are served before that, so the first request is still pending when it is cancelled.
-            let text = String(repeating: "x", count: 256 << 10)
+            let text = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
             _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
             let open = #"{"id":1,"method":"config.open"}"#
             let cancel = #"{"id":2,"method":"request.cancel","params":{"id":1}}"#

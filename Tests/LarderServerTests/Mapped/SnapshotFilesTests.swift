@@ -24,7 +24,7 @@ struct SnapshotFilesTests {
     }
 
     private static func large(_ last: Int) -> JSONValue {
-        let padding = String(repeating: "x", count: 256 << 10)
+        let padding = String(repeating: "x", count: SnapshotFiles.maxInlineBytes)
         return ["padding": .string(padding), "last": .int(last)]
     }
 
@@ -32,14 +32,15 @@ struct SnapshotFilesTests {
         try MappedSnapshot(descriptor: opened.file.descriptor)
     }
 
-    @Test("a snapshot file is created for the first request and shared until the next publication")
+    @Test("a small snapshot file is created immediately and shared until the next publication")
     func small() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
-        let first = try await files.file(publication)
+        let first = try #require(try files.immediateFile(publication))
+        #expect(try files.immediateFile(publication)?.file === first.file)
         #expect(try await files.file(publication).file === first.file)
         #expect(try Self.mapped(first).int(at: "a") == 1 && first.revision == 1)
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
-        let second = try await files.file(publication)
+        let second = try #require(try files.immediateFile(publication))
         #expect(try Self.mapped(second).int(at: "a") == 2 && Self.mapped(second).revision == 2)
         // A client may keep its descriptor of the previous file, whose content must not change.
         #expect(try Self.mapped(first).int(at: "a") == 1)
@@ -48,12 +49,13 @@ struct SnapshotFilesTests {
     @Test("a large snapshot file is created by a task, shared by all requests that wait, and not older than these")
     func large() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(Self.large(1)))
+        #expect(try files.immediateFile(publication) == nil)
         let opened = try await withThrowingTaskGroup(of: OpenedSnapshot.self) { group in
             for _ in 0..<8 { group.addTask { try await files.file(publication) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(opened.allSatisfy { $0.file === opened[0].file })
-        #expect(try await files.file(publication).file === opened[0].file)
+        #expect(try files.immediateFile(publication)?.file === opened[0].file)
         for revision in 2...20 {
             async let one = files.file(publication)
             publication.publish(Self.snapshot(Self.large(revision), revision: revision), status: Self.status)
@@ -66,11 +68,11 @@ struct SnapshotFilesTests {
     @Test("a snapshot file is released when a newer snapshot is published or the namespace ends")
     func release() async throws {
         let (files, publication) = (SnapshotFiles(), Self.publication(["a": 1]))
-        _ = try await files.file(publication)
+        _ = try files.immediateFile(publication)
         #expect(files.count == 1)
         publication.publish(Self.snapshot(["a": 2], revision: 2), status: Self.status)
         while files.count > 0 { await Task.yield() }
-        _ = try await files.file(publication)
+        _ = try files.immediateFile(publication)
         #expect(files.count == 1)
         publication.end()
         while files.count > 0 { await Task.yield() }
