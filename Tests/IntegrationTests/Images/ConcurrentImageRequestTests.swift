@@ -106,7 +106,7 @@ extension Integration {
         func allCancel() throws {
             try withWaitingClients { home, agent, origin, slow, waiters in
                 let directory = CacheDirectory(of: home)
-                #expect(directory.temporary.count == 1)
+                try directory.wait("the file of the download") { directory.temporary.count == 1 }
                 for (number, waiter) in waiters.enumerated() {
                     if number.isMultiple(of: 2) {
                         waiter.client.close()
