@@ -45,9 +45,9 @@ struct SocketReader {
     func deferRest() {
         if connection.state.reader.isResumeScheduled { return }
         connection.state.reader.resumeScheduled()
-        loop.eventLoop.deferWork { [connection] in
+        loop.deferWork { [connection] in
             connection.state.reader.resumed()
-            connection.loop.slice.beginDeferred()
+            connection.loop.beginDeferredSlice()
             if connection.state.phase == .closed { return }
             let hasRequests = connection.state.reader.backlog != nil || connection.state.batches.waiting != nil
             if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
@@ -60,8 +60,7 @@ struct SocketReader {
         guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
             !connection.state.reader.isServing
         else { return }
-        // Requests that had to wait usually use up a whole slice.
-        loop.slice.beginNow()
+        loop.beginLongSlice()
         connection.state.reader.gateOpened()
         if connection.state.batches.waiting != nil {
             serving { connection.dispatcher.startBatch() }
@@ -76,7 +75,7 @@ struct SocketReader {
         if connection.state.phase == .closed { return }
         if connection.state.reader.isResumeScheduled { return connection.state.reader.peerHungUp(isSliceOver: false) }
         loop.beginSlice()
-        connection.state.reader.peerHungUp(isSliceOver: loop.slice.isOver())
+        connection.state.reader.peerHungUp(isSliceOver: loop.isSliceOver)
         serve()
     }
 
@@ -166,7 +165,7 @@ struct SocketReader {
             while let line = connection.state.reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
                 connection.state.reader.descriptors?.endLine()
-                if !connection.isGateOpen || (isCostly && loop.slice.isOver()) { break }
+                if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }
         if connection.state.reader.pendingBytes != pendingBytes { countUnfinishedLine() }

@@ -136,7 +136,7 @@ struct Completion<Value: WireResult>: Sendable {
     /// Completes the request on its event loop, after all connections with input were served.
     func completeDeferred(_ result: Result<Value, WireError>) {
         let (connection, ticket) = (connection.value, ticket)
-        connection.loop.eventLoop.deferWork { connection.complete(ticket, result.map { $0 }) }
+        connection.loop.deferWork { connection.complete(ticket, result.map { $0 }) }
     }
 }
 

@@ -89,7 +89,7 @@ struct RequestDispatcher {
     /// Starts the requests of the waiting batch as if each had arrived on a separate line. Stops when too many requests
     /// are pending, when output is pending, or when the time slice ends.
     func startBatch() {
-        startBatch { connection.hasRoomForRequest && !loop.slice.isOver() }
+        startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
         if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
@@ -316,7 +316,7 @@ struct RequestDispatcher {
             deadline.onExpiry?()
             // The reply is deferred, so that other connections are served first if thousands of requests have the same
             // deadline.
-            connection.loop.eventLoop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
+            connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
         }
     }
 }

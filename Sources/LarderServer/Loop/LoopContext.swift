@@ -49,8 +49,7 @@ final class LoopContext {
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
-    /// The time slice of the connection that is being served.
-    var slice = ServingSlice()
+    private var slice = ServingSlice()
 
     init(
         _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodRegistry, registry: ConnectionRegistry
@@ -143,6 +142,18 @@ final class LoopContext {
 
     /// Begins to serve a connection that has an event.
     func beginSlice() { slice.begin(in: eventLoop.iteration) }
+
+    /// Begins to serve a connection with deferred work.
+    func beginDeferredSlice() { slice.beginDeferred() }
+
+    /// Begins a time slice for requests that had to wait. They usually use up a whole slice.
+    func beginLongSlice() { slice.beginNow() }
+
+    /// Whether the time slice of the connection being served is used up.
+    var isSliceOver: Bool { slice.isOver() }
+
+    /// Runs `work` after all connections with input have been served.
+    func deferWork(_ work: @escaping () -> Void) { eventLoop.deferWork(work) }
 }
 
 /// The output of the connection that is being served. All connections of an event loop share this buffer, which is

@@ -101,7 +101,7 @@ final class StallMonitor {
 }
 
 /// The time that a piece of work may take before the other connections of its event loop are served. The rest of the
-/// work is deferred (``ServerEventLoop/deferWork(_:)``).
+/// work is deferred (``LoopContext/deferWork(_:)``).
 struct TimeSlice {
     private static let duration = TimeAmount.microseconds(50)
 
