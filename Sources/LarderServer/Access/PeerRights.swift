@@ -2,7 +2,8 @@ import LarderConfig
 import LarderImages
 import LarderProtocol
 
-/// The rights of a peer, computed from the rules when it connects and when they change.
+/// The rights of a peer, computed once from the rules. Connections of peers with the same user and groups share one
+/// instance.
 final class PeerRights: Sendable {
     /// The version of the rules that the rights were computed from.
     let version: Int
@@ -18,15 +19,14 @@ final class PeerRights: Sendable {
     private let defaultRights: Rights
     private let isTrusted: Bool
     let user: UInt32
-    private let group: UInt32
-    private let groups: [UInt32]
+    private let groups: Set<UInt32>
 
     init(of peer: PeerCredentials, by rules: AccessRules, version: Int) {
         self.version = version
         let isTrusted = rules.trustsOwner && peer.isTrusted
         self.isTrusted = isTrusted
         user = UInt32(clamping: peer.uid)
-        (group, groups) = (UInt32(clamping: peer.gid), peer.groups)
+        groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = isTrusted ? .all : rules.general.rights(of: peer)
         defaultRights = general.intersection(.inNamespaces)
         // The `access` member of a namespace cannot grant the right `administer`. A peer that has `administer` for the
@@ -68,8 +68,31 @@ final class PeerRights: Sendable {
     /// Whether the peer may have images of an origin to which the agent sends a credential: the peer is root, the
     /// agent's own user, or an account that the settings list for the origin.
     func mayHaveImages(of origin: ImageOrigin) -> Bool {
-        isTrusted || origin.users.contains(user) || origin.groups.contains(group)
-            || !origin.groups.isDisjoint(with: groups)
+        isTrusted || origin.users.contains(user) || !origin.groups.isDisjoint(with: groups)
+    }
+}
+
+/// The rights of peers that are or were recently connected to one event loop. Peers with the same user and groups share
+/// one entry.
+struct RightsCache {
+    /// The accounts of a peer, which determine its rights.
+    private struct Accounts: Hashable {
+        let (user, group): (Int, Int)
+        let groups: [UInt32]
+    }
+
+    private static let maxEntries = 256
+
+    private var rights: [Accounts: PeerRights] = [:]
+
+    /// The rights of a peer under the current rules.
+    mutating func rights(of peer: PeerCredentials, by server: ServerContext) -> PeerRights {
+        let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
+        if let known = rights[accounts], known.version == server.rulesVersion { return known }
+        if rights.count >= Self.maxEntries { rights.removeAll() }
+        let new = server.rights(of: peer)
+        rights[accounts] = new
+        return new
     }
 }
 

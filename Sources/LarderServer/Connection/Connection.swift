@@ -65,7 +65,7 @@ final class Connection: EpollTarget {
         state = State(
             reader: RequestReader(maximumLineBytes: limits.lineBytes),
             usage: ConnectionUsage(limits: limits, user: user),
-            principal: Principal(peer, rights: loop.server.rights(of: peer)))
+            principal: Principal(peer, rights: loop.rights(of: peer)))
     }
 
     // MARK: Life
@@ -242,7 +242,7 @@ final class Connection: EpollTarget {
     /// The rights of the peer under the current rules. They are computed again only if the rules have changed.
     var rights: PeerRights {
         if state.principal.rights.version != loop.server.rulesVersion {
-            state.principal.rights = loop.server.rights(of: state.principal.credentials)
+            state.principal.rights = loop.rights(of: state.principal.credentials)
         }
         return state.principal.rights
     }

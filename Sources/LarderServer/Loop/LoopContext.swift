@@ -7,12 +7,14 @@ package import NIOCore
 
 /// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
-    /// Results that are cached for repeated requests.
+    /// Results that are cached for repeated requests, and rights that are cached for further connections of the same
+    /// user.
     struct Caches {
         var replies = ReplyCache()
         /// A cache with more slots than ``replies``, and separate from it, because a client with thousands of URLs
         /// would otherwise evict other clients' replies.
         var imageQueries = RequestCache<ImageQuery>(slots: 1024)
+        var rights = RightsCache()
     }
 
     let eventLoop: any ServerEventLoop
@@ -118,6 +120,9 @@ final class LoopContext {
         traffic.connectionsOpen -= 1
         registry.connectionEnded()
     }
+
+    /// The rights of a peer under the current rules.
+    func rights(of peer: PeerCredentials) -> PeerRights { caches.rights.rights(of: peer, by: server) }
 
     /// Counts a request that was refused because of a limit. Logs it, unless the request is a subscription.
     /// - Returns: the error for the client

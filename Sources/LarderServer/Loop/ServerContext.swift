@@ -108,7 +108,6 @@ package final class ServerContext: Sendable {
     /// Increases with each change of the rules. Rights with an earlier version are invalid.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
 
-    /// The rights of a peer under the current rules.
     func rights(of peer: PeerCredentials) -> PeerRights {
         // The version is read first. If the rules change in between, these rights count as outdated and are computed
         // again.
