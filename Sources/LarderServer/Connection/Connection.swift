@@ -24,10 +24,7 @@ final class Connection: EpollTarget {
     /// The state of a connection.
     struct State {
         fileprivate(set) var phase = Phase.serving
-        /// Whether the socket is registered with the epoll instance of the loop.
-        fileprivate var isRegistered = false
-        /// The events that the socket is watched for.
-        fileprivate var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
+        fileprivate var registration = SocketRegistration()
         var reader: RequestReader
         var batches = BatchQueue()
         var pending = PendingRequests()
@@ -77,8 +74,7 @@ final class Connection: EpollTarget {
         input.serve()
         guard state.phase != .closed else { return }
         do {
-            try loop.epoll.add(socket, state.interest, self)
-            state.isRegistered = true
+            try state.registration.add(socket, of: self, to: loop.epoll)
         } catch {
             loop.server.logger.warning(
                 "cannot watch the socket of a new connection; the connection was closed",
@@ -99,12 +95,9 @@ final class Connection: EpollTarget {
         input.serve()
     }
 
-    /// Sets whether the loop reports when the socket has room for output. This is needed only while output is pending.
-    /// Otherwise the kernel would report an event for each reply that the client reads.
+    /// Sets whether the loop reports when the socket has room for output.
     func waitUntilWritable(_ isWanted: Bool) {
-        guard isWanted != state.interest.contains(.writable) else { return }
-        if isWanted { state.interest.insert(.writable) } else { state.interest.remove(.writable) }
-        if state.isRegistered { loop.epoll.change(socket, to: state.interest) }
+        state.registration.waitUntilWritable(isWanted, socket, in: loop.epoll)
     }
 
     /// Stops accepting requests. Closes the connection after all replies and the `end` event of each subscription were
@@ -135,8 +128,7 @@ final class Connection: EpollTarget {
     func close() {
         if state.phase == .closed { return }
         state.phase = .closed
-        if state.isRegistered { loop.epoll.forget(socket) }
-        state.isRegistered = false
+        state.registration.remove(socket, from: loop.epoll)
         Glibc.close(socket)
         state.outbound.removeAll()
         state.reader.stop()
@@ -270,4 +262,30 @@ struct ConnectionMetrics {
     var bytesReceived = 0
     /// Whether the client has acknowledged a snapshot.
     var hasAcknowledged = false
+}
+
+/// The registration of a connection's socket with the epoll instance of its loop.
+struct SocketRegistration {
+    private var isRegistered = false
+    /// The events that are watched for.
+    private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
+
+    mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(EpollError) {
+        try epoll.add(socket, interest, connection)
+        isRegistered = true
+    }
+
+    /// Sets whether the loop reports that the socket has room. This is needed only while output is pending. Otherwise
+    /// the kernel would report an event for each reply that the client reads.
+    mutating func waitUntilWritable(_ isWanted: Bool, _ socket: CInt, in epoll: Epoll) {
+        guard isWanted != interest.contains(.writable) else { return }
+        if isWanted { interest.insert(.writable) } else { interest.remove(.writable) }
+        if isRegistered { epoll.change(socket, to: interest) }
+    }
+
+    /// Removes a socket that the caller is about to close.
+    mutating func remove(_ socket: CInt, from epoll: Epoll) {
+        if isRegistered { epoll.forget(socket) }
+        isRegistered = false
+    }
 }
