@@ -19,8 +19,8 @@ struct AgentPlan: Sendable {
     private(set) var settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
     /// The text of the settings; that of an empty object if there is no file.
     private var settingsText = Array("{}".utf8)
-    /// Why the settings file cannot be used, so that ``settings`` are those that were applied last; nil if ``settings``
-    /// are those of the file.
+    /// Why the settings file cannot be used, so that ``settings`` are those that were saved last; nil if ``settings`` are
+    /// those of the file.
     private(set) var settingsProblem: String?
     /// The path of the socket; a failure if there is no default path. Not used if systemd passed a socket.
     var socketPath: Result<String, SettingsError>
@@ -50,29 +50,41 @@ struct AgentPlan: Sendable {
         if let found { settingsText = found.text }
     }
 
-    /// Reads the settings for the start of the agent. If they are invalid, returns those that the agent applied last,
-    /// with the error in ``settingsProblem``.
+    /// Reads the settings for the start of the agent. If they are invalid, returns those that the agent saved last, with
+    /// the error in ``settingsProblem``.
     /// - Throws: the error of the settings if none are saved
     static func forStart(_ command: Larderd) throws -> AgentPlan {
         do {
             return try AgentPlan(command)
         } catch {
-            guard let saved = savedSettings(command)?.read(), let settings = try? Settings(parsing: saved.text),
-                var plan = try? AgentPlan(command, settings, path: settingsPath(command))
-            else { throw error }
-            plan.settingsReadAt = saved.readAt
-            plan.settingsText = saved.text
+            guard var plan = saved(command) else { throw error }
             plan.settingsProblem = "\(error)"
             return plan
         }
     }
 
+    /// The settings that the agent saved last; nil if none are saved, or if they are invalid.
+    private static func saved(_ command: Larderd) -> AgentPlan? {
+        guard let saved = savedSettings(command)?.read(), let settings = try? Settings(parsing: saved.text),
+            var plan = try? AgentPlan(command, settings, path: settingsPath(command))
+        else { return nil }
+        plan.settingsReadAt = saved.readAt
+        plan.settingsText = saved.text
+        return plan
+    }
+
     /// Saves the settings for a start at which the settings file is invalid. Blocks on disk I/O. Does nothing if these
-    /// settings were saved before.
-    /// - Throws: ``FileError`` or ``UnsafeDirectory``
+    /// settings were saved before. After a failure, settings that were saved earlier stay, because a start with them is
+    /// better than an outage.
+    /// - Throws: an error whose text says what a restart with an invalid settings file would do
     func save() throws {
         if settingsProblem != nil { return }
-        try Self.savedSettings(command)?.write(settingsText, readAt: settingsReadAt)
+        do {
+            try Self.savedSettings(command)?.write(settingsText, readAt: settingsReadAt)
+        } catch {
+            let outcome = Self.saved(command).map { "use the settings read at \($0.settingsReadAt)" } ?? "fail"
+            throw AgentError("a restart with an invalid settings file would \(outcome): \(error)")
+        }
     }
 
     /// The saved settings. They are in the directory that the options or the environment determine, because the setting

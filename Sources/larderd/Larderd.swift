@@ -29,7 +29,7 @@ struct Larderd: AsyncParsableCommand {
               larderd --check-settings --settings ./larder.json   check a settings file
 
             Exit status: 0 after a clean shutdown, 1 if the agent cannot serve, 64 if the command line is invalid, \
-            78 if the settings are invalid, none were applied before, and systemd did not pass a socket.
+            78 if the settings are invalid, no earlier ones are saved, and systemd did not pass a socket.
             """,
         version: larderVersion)
 
@@ -102,7 +102,7 @@ struct Larderd: AsyncParsableCommand {
         if let problem = plan.settingsProblem {
             Logger(label: "larderd").error(
                 """
-                the settings are invalid, so the agent runs with those that it applied last, read at \
+                the settings are invalid, so the agent runs with the last ones that it saved, read at \
                 \(plan.settingsReadAt): \(problem)
                 """,
                 metadata: ["error": "\(problem)"])

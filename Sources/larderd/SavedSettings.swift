@@ -3,8 +3,8 @@ import LarderEncoding
 import LarderJSON
 import LarderProtocol
 
-/// The text of the settings that the agent applied last. The agent runs with them if the settings file is invalid at a
-/// start.
+/// The text of the settings that the agent saved last, which are those that it applied last unless saving failed. The agent
+/// runs with them if the settings file is invalid at a start.
 struct SavedSettings {
     /// A state directory, which need not exist.
     let directory: String

@@ -127,8 +127,8 @@ struct ReloadService: AgentService {
             context.settings.savingProblem = "\(error)"
             logger.warning(
                 """
-                cannot save the settings, so a restart with an invalid settings file would fail; name a state directory \
-                that the agent can write to with --state-directory: \(error)
+                cannot save the settings; let the agent write to the state directory, or name another one with \
+                --state-directory; \(error)
                 """,
                 metadata: ["error": "\(error)"])
         }

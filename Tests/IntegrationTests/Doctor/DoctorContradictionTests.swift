@@ -127,7 +127,6 @@ struct DoctorContradictionTests {
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.first?.title
-                == "the agent runs with the settings that it applied last (read 1 min ago), because it refused the "
-                + "settings file")
+                == "the agent runs with earlier settings (read 1 min ago), because it refused the settings file")
     }
 }

@@ -20,7 +20,14 @@ struct DoctorMoreChecksTests {
         let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
         #expect(wrong.map(\.title) == ["/etc/larder/larder.json is invalid"])
         #expect(wrong.first?.detail == ["/etc/larder/larder.json:1:2: colour is not a setting"])
+        #expect(wrong.first?.advice.first?.hasSuffix("keeps the settings in force, also after a restart") == true)
         #expect(wrong.first?.advice.last == "sudo systemctl reload larder.service")
+        var unsaved = AgentFacts.healthy
+        unsaved.info.problems = [AgentInfo.Problem(name: "settingsCopy", message: "cannot write /x")]
+        var file = Examination.healthy.settings
+        file?.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"])
+        let advice = SettingsCheck.findings(file, unsaved, .absent).first?.advice.first
+        #expect(advice?.hasSuffix("keeps the settings in force, but not after a restart") == true)
         #expect(settings { $0.state = .missing }.map(\.level) == [.problem])
         #expect(settings { $0.state = .unreadable }.map(\.level) == [.skipped])
         let newer = settings { $0.modifiedAt = Timestamp(milliseconds: AgentFacts.start.milliseconds + 1) }
@@ -47,7 +54,7 @@ struct DoctorMoreChecksTests {
         let finding = examination.report.findings.first
         #expect(examination.complaints == [finding])
         #expect(finding?.level == .problem)
-        #expect(finding?.title.hasPrefix("the agent runs with the settings that it applied last") == true)
+        #expect(finding?.title.hasPrefix("the agent runs with earlier settings") == true)
         #expect(finding?.detail == [line, "/etc/larder/larder.json:2:1: unknown member"])
         #expect(finding?.advice == ["correct the file, then reload it:", "sudo systemctl reload larder.service"])
 

@@ -6,7 +6,7 @@ import Testing
 extension Integration {
     @Suite("Start with invalid settings")
     struct InvalidStartTests {
-        private let problem = "so the agent runs with those that it applied last"
+        private let problem = "so the agent runs with the last ones that it saved"
 
         /// The files of saved settings in a directory.
         private func savedFiles(_ directory: String) throws -> [String] {
@@ -15,7 +15,7 @@ extension Integration {
         }
 
         @Test(
-            "after the file became invalid, each start uses the settings applied last, until a valid file is reloaded")
+            "after the file became invalid, each start uses the settings saved last, until a valid file is reloaded")
         func savedSettings() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
                 var agent = try home.start()
@@ -46,6 +46,33 @@ extension Integration {
                 // The settings of a reload are saved, too.
                 try home.write(settings: "{ bad")
                 #expect(try home.start().call("agent.info")["namespaces"] == ["default", "mine", "yours"])
+            }
+        }
+
+        @Test("if settings cannot be saved, the agent reports which ones a restart with an invalid file uses")
+        func unsaved() throws {
+            try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
+                var agent = try home.start()
+                let readAt = try #require(agent.call("agent.info")["settingsReadAt"]?.string)
+                #expect(try agent.stop() == .exit(0))
+                let saved = try #require(savedFiles(home.state).first)
+                // A directory in place of the temporary file.
+                try Command.run("mkdir", [saved + ".tmp"])
+                try home.write(settings: "{ namespaces: { mine: {} } }")
+                agent = try home.start()
+                let outcome = "a restart with an invalid settings file would use the settings read at \(readAt): "
+                try agent.waitForLog(outcome)
+                let info = try agent.call("agent.info")
+                #expect(info["namespaces"] == ["default", "mine"])
+                #expect(info["problems"]?[0]?["name"] == "settingsCopy")
+                #expect(info["problems"]?[0]?["message"]?.string?.hasPrefix(outcome) == true, "\(info)")
+                #expect(try agent.stop() == .exit(0))
+
+                try home.write(settings: "{ bad")
+                agent = try home.start()
+                #expect(try agent.waitForLog(problem).contains("read at \(readAt)"))
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "old"])
+                #expect(try agent.call("agent.info")["settingsReadAt"]?.string == readAt)
             }
         }
 

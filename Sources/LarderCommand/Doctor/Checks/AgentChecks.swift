@@ -60,7 +60,7 @@ enum AgentProblemCheck {
         case "settingsCopy":
             Finding(
                 .problem, SettingsCheck.name,
-                "the settings cannot be saved, so the agent would not start with an invalid settings file",
+                "the settings in force are not saved, so they are lost if the agent restarts with an invalid settings file",
                 detail: [problem.message],
                 advice: [
                     "let the agent write to that directory, or name another one with --state-directory; then reload:"

@@ -22,7 +22,7 @@ enum SettingsCheck {
                 : [Finding(.ok, name, "the agent runs without a settings file; the defaults are in effect")]
         }
         let path = facts.path
-        if let deniedUser = facts.deniedUser { return [denied(path, deniedUser, isRunning: agent != nil)] }
+        if let deniedUser = facts.deniedUser { return [denied(path, deniedUser, agent)] }
         switch facts.state {
         case .missing where agent?.info.settings == path:
             return [
@@ -60,7 +60,7 @@ enum SettingsCheck {
                     advice: [
                         agent == nil
                             ? "correct the file, then start the agent"
-                            : "correct the file; the agent keeps the settings that it applied last, also after a restart"
+                            : "correct the file; \(retention(agent))"
                     ] + (agent == nil ? [] : service.reloadCommands(of: agent)))
             ]
         case .right: return [right(facts, agent, service)]
@@ -68,7 +68,7 @@ enum SettingsCheck {
     }
 
     /// The finding that the agent's user cannot read the file, with the command that gives access.
-    private static func denied(_ path: String, _ user: SettingsFacts.DeniedUser, isRunning: Bool) -> Finding {
+    private static func denied(_ path: String, _ user: SettingsFacts.DeniedUser, _ agent: AgentFacts?) -> Finding {
         let directory = user.closedDirectory
         let cause = directory.map { "the user cannot enter \($0.path); its" } ?? "its"
         var advice = ["as root: chgrp \(user.group.shellWord) \(path.shellWord) && chmod 640 \(path.shellWord)"]
@@ -81,10 +81,15 @@ enum SettingsCheck {
         return Finding(
             .problem, name, "the agent's user \(user.userName) cannot read \(path)",
             detail: [
-                "\(cause) owner and mode are \(user.permissions)"
-                    + (isRunning ? "; the agent keeps the settings that it applied last, also after a restart" : "")
+                "\(cause) owner and mode are \(user.permissions)" + (agent == nil ? "" : "; \(retention(agent))")
             ],
             advice: advice)
+    }
+
+    /// How long the agent keeps the settings in force. If they are not saved, a restart uses older ones or fails.
+    private static func retention(_ agent: AgentFacts?) -> String {
+        let isSaved = agent?.info.problems.contains { $0.name == "settingsCopy" } != true
+        return "the agent keeps the settings in force, \(isSaved ? "also after a restart" : "but not after a restart")"
     }
 
     /// The finding that the agent runs with earlier settings, because it refused those of the file.
@@ -96,8 +101,7 @@ enum SettingsCheck {
         let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
         return Finding(
             .problem, name,
-            "the agent runs with the settings that it applied last\(age.map { " (read \($0))" } ?? ""), "
-                + "because it refused the settings file",
+            "the agent runs with earlier settings\(age.map { " (read \($0))" } ?? ""), because it refused the settings file",
             detail: [problem] + (errors?.filter { $0 != problem } ?? []),
             advice: [isCorrected ? "the file is valid now; reload it:" : "correct the file, then reload it:"]
                 + service.reloadCommands(of: agent))
