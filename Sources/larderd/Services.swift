@@ -79,7 +79,8 @@ struct ReloadService: AgentService {
 
     func run() async throws {
         var inForce = plan
-        await save(plan)
+        let saver = SettingsSaver(logger: logger) { [context] in context.note(savingProblem: $0) }
+        var retry = await saver.save { [blocking, plan] in try await blocking.run { try plan.save() } }
         for await _ in hangups.cancelOnGracefulShutdown() {
             _ = try? ServiceNotifier().reloading()
             do {
@@ -102,36 +103,26 @@ struct ReloadService: AgentService {
                 await context.namespaces.apply(next.namespaces)
                 await server.use(rules)
                 await context.copies?.use(rules)
+                // An earlier retry must not report its problem as one of the new settings.
+                retry?.cancel()
+                await retry?.value
                 context.settings = next.settingsSource
                 inForce = next
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all)
                 status.note(nil)
-                await save(next)
+                retry = await saver.save { [blocking] in try await blocking.run { try next.save() } }
             } catch {
                 logger.error(
                     "the new settings are invalid, so the previous ones stay in effect: \(error)",
                     metadata: ["error": "\(error)"])
-                context.settings.problem = "\(error)"
+                context.note(settingsProblem: "\(error)")
                 status.note(.init(problem: "\(error)", readAt: inForce.settingsReadAt))
             }
             status.becomeReady()
         }
-    }
-
-    /// Saves the settings in effect, so that the agent can start with them if the file is invalid then.
-    private func save(_ plan: AgentPlan) async {
-        do {
-            try await blocking.run { try plan.save() }
-        } catch {
-            context.settings.savingProblem = "\(error)"
-            logger.warning(
-                """
-                cannot save the settings; let the agent write to the state directory, or name another one with \
-                --state-directory; \(error)
-                """,
-                metadata: ["error": "\(error)"])
-        }
+        retry?.cancel()
+        await retry?.value
     }
 
     private func warnOfRestart(_ old: AgentPlan, _ new: AgentPlan) {

@@ -55,8 +55,8 @@ struct StatusCommand: AsyncParsableCommand {
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
                 try Output.line("          those in effect were read \(age)")
             }
-            for problem in info?.problems ?? [] {
-                try Output.line("\nproblem  \(Style.standardOutput.problem(problem.message.printable))")
+            for line in info.map(StatusReport.problems) ?? [] {
+                try Output.line("\nproblem  \(Style.standardOutput.problem(line.printable))")
             }
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
@@ -111,6 +111,11 @@ struct StatusReport {
     /// The report without a final line end.
     func text(_ namespaces: [ConfigStatus.Namespace]) -> String {
         namespaces.map { paragraph($0).joined(separator: "\n") }.joined(separator: "\n\n")
+    }
+
+    /// The problems that the agent lists, each in one line: its effect and its cause.
+    static func problems(_ info: AgentInfo.Result) -> [String] {
+        AgentProblemCheck.findings(info).map { ([$0.title] + $0.detail).joined(separator: ": ") }
     }
 
     private func violation(_ error: SchemaError) -> String { style.problem(error.text.printable) }

@@ -102,6 +102,12 @@ package final class ServerContext: Sendable {
         set { settingsInForce.withLock { $0 = newValue } }
     }
 
+    /// Sets why a reload refused the settings file.
+    package func note(settingsProblem: String) { settingsInForce.withLock { $0.problem = settingsProblem } }
+
+    /// Sets why the settings could not be saved; nil if they were.
+    package func note(savingProblem: String?) { settingsInForce.withLock { $0.savingProblem = savingProblem } }
+
     /// The current access rules.
     package var rules: AccessRules { access.withLock { $0 } }
 

@@ -393,6 +393,9 @@ struct DoctorMoreChecksTests {
             let finding = examination.complaints.first
             #expect(([finding?.title] + (finding?.detail ?? [])).contains { $0?.contains("cannot write /x") == true })
             if name != "later" { #expect(finding?.advice.isEmpty == false) }
+            let line = StatusReport.problems(facts.info).first
+            #expect(line?.hasSuffix(": cannot write /x") == true)
+            #expect(line?.hasPrefix("cannot write /x") == false)
         }
     }
 

@@ -63,8 +63,10 @@ enum AgentProblemCheck {
                 "the settings in force are not saved, so they are lost if the agent restarts with an invalid settings file",
                 detail: [problem.message],
                 advice: [
-                    "let the agent write to that directory, or name another one with --state-directory; then reload:"
-                ] + reloadCommands)
+                    "if the disk is full, free space; otherwise let the agent write to that directory, or name another one "
+                        + "with --state-directory",
+                    "the agent tries again every five seconds",
+                ])
         default: Finding(.problem, "agent", "\(problem.name): \(problem.message)")
         }
     }
