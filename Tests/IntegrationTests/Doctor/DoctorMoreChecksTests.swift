@@ -15,6 +15,11 @@ struct DoctorMoreChecksTests {
         return examination.complaints
     }
 
+    private let creation = [
+        "restore the file, or create it with the content {} for the default settings, then reload it:",
+        "sudo systemctl reload larder.service",
+    ]
+
     @Test("doctor reports invalid, missing, unreadable and changed settings files with different findings")
     func settingsFiles() {
         let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
@@ -28,7 +33,9 @@ struct DoctorMoreChecksTests {
         file?.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"])
         let advice = SettingsCheck.findings(file, unsaved, .absent).first?.advice.first
         #expect(advice?.hasSuffix("keeps the settings in force, but not after a restart") == true)
-        #expect(settings { $0.state = .missing }.map(\.level) == [.problem])
+        let deleted = settings { $0.state = .missing }
+        #expect(deleted.map(\.level) == [.problem])
+        #expect(deleted.first?.advice == creation)
         #expect(settings { $0.state = .unreadable }.map(\.level) == [.skipped])
         let newer = settings { $0.modifiedAt = Timestamp(milliseconds: AgentFacts.start.milliseconds + 1) }
         #expect(newer.map(\.level) == [.warning])
@@ -63,6 +70,10 @@ struct DoctorMoreChecksTests {
         #expect(examination.report.findings.first?.advice == corrected)
         examination.settings?.state = .wrong(["/etc/larder/config.d/10.json:1:2: expected a value"])
         #expect(examination.report.findings.first?.advice == corrected)
+        examination.settings?.state = .missing
+        #expect(examination.report.findings.first?.advice == creation)
+        examination.settings?.path = "/srv/another.json"
+        #expect(examination.report.findings.first?.advice.first == "correct the file, then reload it:")
     }
 
     @Test("an agent that waits for valid settings is reported as such, with the error of the settings first")

@@ -4,6 +4,10 @@ import LarderEncoding
 /// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {
     static let name = "settings"
+    /// The advice for a settings file that does not exist. A restart would not help, because an agent that was started with
+    /// `--settings` would run with the saved settings.
+    private static let creation =
+        "restore the file, or create it with the content {} for the default settings, then reload it:"
 
     /// Checks the settings file.
     /// - Parameters:
@@ -28,7 +32,7 @@ enum SettingsCheck {
             return [
                 Finding(
                     .problem, name, "\(path) no longer exists; the agent keeps the settings that it has read",
-                    advice: ["restore it, or restart the agent to run it with the default settings"])
+                    advice: [creation] + service.reloadCommands(of: agent))
             ]
         case .missing where facts.isNamed:
             return [Finding(.problem, name, "\(path) does not exist", advice: ["correct --settings"])]
@@ -99,11 +103,13 @@ enum SettingsCheck {
         let errors = errors(facts)
         let age = agent.map { Human.ago(milliseconds: $0.now.milliseconds - $0.info.settingsReadAt.milliseconds) }
         let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
+        let isMissing = facts?.state == .missing && facts?.path == agent?.info.settings
+        let correction = isMissing ? creation : "correct the file, then reload it:"
         return Finding(
             .problem, name,
             "the agent runs with earlier settings\(age.map { " (read \($0))" } ?? ""), because it refused the settings file",
             detail: [problem] + (errors?.filter { $0 != problem } ?? []),
-            advice: [isCorrected ? "the file is valid now; reload it:" : "correct the file, then reload it:"]
+            advice: [isCorrected ? "the file is valid now; reload it:" : correction]
                 + service.reloadCommands(of: agent))
     }
 
@@ -112,7 +118,7 @@ enum SettingsCheck {
         Finding(
             .problem, name, "the agent has no valid settings, so it refuses all requests",
             detail: [problem] + (errors(facts)?.filter { !problem.hasSuffix($0) } ?? []),
-            advice: ["correct the file; the agent starts with it within a second"])
+            advice: ["correct the file, or create it if it does not exist; the agent starts with it within a second"])
     }
 
     /// The errors that the check of the file has found; nil without errors.
