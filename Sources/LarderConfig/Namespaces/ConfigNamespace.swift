@@ -202,19 +202,18 @@ package final class ConfigNamespace: Sendable {
             return []
         }
         let file = SchemaFile(settings, secrets: configuration.secrets, maximumBytes: configuration.maximumBytes)
-        let (reading, problem) = await environment.blocking.run {
+        let latest = await store.latestSchema
+        let (reading, schema, problem) = await environment.blocking.run {
             let reading = file.read()
-            let schema = try? reading.schema.get()
-            return (reading, schema.flatMap { saved.save($0) })
+            // The schema in force may be newer than its copy on disk. It is saved even while the file cannot be used.
+            let schema = (try? reading.schema.get()) ?? latest.map(file.recompile) ?? saved.load(for: file)
+            return (reading, schema, schema.flatMap { saved.save($0) })
         }
         if await store.schemaSaved(problem: problem), let problem { saved.log(problem) }
         switch reading.schema {
         case .success(let schema): await store.use(schema)
         case .failure(let error):
-            // The settings may have changed: then the previous documents are compiled with the new settings, except for
-            // the path.
-            let previous = await environment.blocking.run { saved.load(for: file) }
-            if let previous, await store.schema?.isSame(as: previous) != true { await store.use(previous) }
+            if let schema, await store.schema?.isSame(as: schema) != true { await store.use(schema) }
             await store.schemaFailed(error.description)
         }
         return reading.paths

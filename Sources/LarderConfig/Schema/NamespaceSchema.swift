@@ -225,15 +225,18 @@ struct SavedSchema: Sendable {
         let text = JSONValue.object(
             [(Self.schemaMember, .string(schema.settings.path))] + documents.map { ($0.key.text, $0.value) }
         ).compactText
+        var hasOlderCopy = false
         do throws(FileError) {
             let bytes = Array(text.utf8)
-            if try files.read(path) != bytes { try files.replace(path, with: bytes) }
+            let copy = try files.read(path)
+            hasOlderCopy = copy != nil
+            if copy != bytes { try files.replace(path, with: bytes) }
             return nil
         } catch {
+            let effect = hasOlderCopy ? "the older schema in that file is in force" : "nothing is validated"
             return ConfigError(
                 .storageFailed,
-                "\(error); if the schema file is broken at the next start, nothing is validated; free space or repair the disk"
-            )
+                "\(error); if the schema file is broken at the next start, \(effect); free space or repair the disk")
         }
     }
 

@@ -67,6 +67,12 @@ package struct SchemaFile: Sendable {
         }
     }
 
+    /// Returns the schema in force with the settings of this file, except for the path. If these settings do not suit its
+    /// documents, returns the schema itself.
+    func recompile(_ schema: NamespaceSchema) -> NamespaceSchema {
+        (try? compile(schema.documents, schemaAt: schema.settings.path).schema.get()) ?? schema
+    }
+
     private func compile(reading read: (String) throws(SchemaFileError) -> JSONValue) -> Reading {
         var documents: [ExactText: JSONValue] = [:]
         var unreadable: (path: String, error: SchemaFileError)?

@@ -247,6 +247,9 @@ final class Committer {
 
     // MARK: Schema
 
+    /// The schema from the next batch on; nil for none.
+    var latestSchema: NamespaceSchema? { nextSchema ?? gate.schema }
+
     /// Uses another schema from the next batch on.
     /// - Returns: false if the schema is in use already
     func use(_ schema: NamespaceSchema?) -> Bool {

@@ -201,6 +201,9 @@ package actor ConfigStore {
     /// The schema in force; nil for none.
     package var schema: NamespaceSchema? { committer.gate.schema }
 
+    /// The schema in force from the next batch on; nil for none.
+    var latestSchema: NamespaceSchema? { committer.latestSchema }
+
     /// Replaces the schema. The current snapshot stays published, even if it violates the new schema. The changes that
     /// the previous schema has refused are tried again. A schema that is in force already stays.
     func use(_ schema: NamespaceSchema?) async {

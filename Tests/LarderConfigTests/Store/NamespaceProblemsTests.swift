@@ -1,5 +1,7 @@
 import ConfigTestSupport
+import Glibc
 import LarderConfigModel
+import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import TestSupport
@@ -14,13 +16,15 @@ struct NamespaceProblemsTests {
     init() throws { scratch = try ScratchDirectory() }
 
     private func withNamespaces(
-        _ configurations: [NamespaceConfiguration], _ body: (ConfigNamespaces, ManualClock) async throws -> Void
+        _ configurations: [NamespaceConfiguration], files: FaultyFileSystem? = nil,
+        _ body: (ConfigNamespaces, ManualClock) async throws -> Void
     ) async throws {
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
         let clock = ManualClock()
         let namespaces = try await ConfigNamespaces(
             configurations, stateDirectory: scratch.at("state"), threads: SharedThreads.pool, fetcher: fetcher,
-            hostIdentity: "host", clock: clock, generator: SeededGenerator(seed: 1), logger: .silent)
+            hostIdentity: "host", clock: clock, generator: SeededGenerator(seed: 1), files: files,
+            logger: .silent)
         try await body(namespaces, clock)
         await namespaces.stop()
         await fetcher.shutdown()
@@ -51,6 +55,40 @@ struct NamespaceProblemsTests {
                 await Task.yield()
             }
             #expect(scratch.text(copy) != nil)
+        }
+    }
+
+    @Test("a schema that is not saved yet stays in force if its file breaks, and is saved later")
+    func unsavedSchema() async throws {
+        try scratch.write(#"{"maximum": 1}"#, to: "schema.json")
+        let files = FaultyFileSystem()
+        let settings = NamespaceConfiguration(name: "default", schema: SchemaSettings(path: scratch.at("schema.json")))
+        try await withNamespaces([settings], files: files) { namespaces, clock in
+            let namespace = try #require(namespaces["default"])
+            let publication = namespace.publication
+            /// Lets the watcher settle and retries begin until the condition holds.
+            func wait(until condition: () async -> Bool) async {
+                while !(await condition()) {
+                    clock.advance(by: .seconds(5))
+                    await Task.yield()
+                }
+            }
+            namespaces.start()
+            files.failReplacements(with: ENOSPC)
+            try scratch.write(#"{"maximum": 2}"#, to: "schema.json")
+            await wait { await namespace.store.schema?.document == ["maximum": 2] }
+            #expect(
+                publication.status.writeError?.error.message.contains("the older schema in that file is in force")
+                    == true)
+            try scratch.write("{ bad", to: "schema.json")
+            await wait { publication.status.schemaFileProblem != nil }
+            #expect(await namespace.store.schema?.document == ["maximum": 2])
+            #expect(publication.status.writeError != nil)
+            files.failReplacements(with: nil)
+            await wait { publication.status.writeError == nil }
+            #expect(scratch.text("state/config/default/schema.json")?.contains(#"{"maximum":2}"#) == true)
+            #expect(await namespace.store.schema?.document == ["maximum": 2])
+            #expect(publication.status.schemaFileProblem != nil)
         }
     }
 
