@@ -85,6 +85,9 @@ package final class ManualClock: Clock {
     /// The earliest deadline of the sleepers.
     package var nextDeadline: Instant? { state.withLock { $0.sleepers.values.map(\.deadline).min() } }
 
+    /// The deadlines of the sleepers, in no particular order.
+    package var deadlines: [Instant] { state.withLock { $0.sleepers.values.map(\.deadline) } }
+
     /// Returns when at least `count` tasks sleep.
     package func waitForSleepers(_ count: Int) async {
         await withCheckedContinuation { continuation in

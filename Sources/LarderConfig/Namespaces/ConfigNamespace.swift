@@ -173,16 +173,20 @@ package final class ConfigNamespace: Sendable {
                 for path in watched {
                     group.addTask { for await _ in self.environment.watcher.changes(at: path.text) { signal.yield() } }
                 }
+                // At most one retry is pending. The failures until it begins share the next one.
+                let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+                group.addTask {
+                    for await _ in failures {
+                        try? await self.environment.clock.sleep(for: Self.schemaSavePause)
+                        if self.publication.statusRecord.lacksSchemaCopy { signal.yield() }
+                    }
+                }
                 defer { group.cancelAll() }
                 // The stream ends when the task is cancelled.
                 for await _ in changes {
                     let paths = await self.readSchema(configuration)
                     if paths != watched { return paths }
-                    if !self.publication.statusRecord.lacksSchemaCopy { continue }
-                    group.addTask {
-                        try? await self.environment.clock.sleep(for: Self.schemaSavePause)
-                        if !Task.isCancelled { signal.yield() }
-                    }
+                    if self.publication.statusRecord.lacksSchemaCopy { failure.yield() }
                 }
                 return watched
             }

@@ -92,6 +92,43 @@ struct NamespaceProblemsTests {
         }
     }
 
+    @Test("changes of a schema that cannot be saved share one retry")
+    func sharedRetry() async throws {
+        try scratch.write(#"{"maximum": 0}"#, to: "schema.json")
+        let files = FaultyFileSystem()
+        let settings = NamespaceConfiguration(name: "default", schema: SchemaSettings(path: scratch.at("schema.json")))
+        try await withNamespaces([settings], files: files) { namespaces, clock in
+            let namespace = try #require(namespaces["default"])
+            let publication = namespace.publication
+            let settle = Duration.milliseconds(20)
+            /// The sleeps that are longer than that of the watcher after an event, and shorter than its interval.
+            func retries() -> Int {
+                let now = clock.now
+                return clock.deadlines.count { settle < now.duration(to: $0) && now.duration(to: $0) <= .seconds(5) }
+            }
+            namespaces.start()
+            files.failReplacements(with: ENOSPC)
+            for number in 1...4 {
+                try scratch.write(#"{"maximum": \#(number)}"#, to: "schema.json")
+                while await namespace.store.schema?.document.compactText != #"{"maximum":\#(number)}"# {
+                    // Only the watcher continues: the retry is not due.
+                    if let next = clock.nextDeadline, clock.now.duration(to: next) <= settle {
+                        clock.advance(by: clock.now.duration(to: next))
+                    }
+                    await Task.yield()
+                }
+                while retries() == 0 { await Task.yield() }
+            }
+            #expect(retries() == 1)
+            files.failReplacements(with: nil)
+            while publication.status.writeError != nil {
+                clock.advance(by: .seconds(5))
+                await Task.yield()
+            }
+            #expect(scratch.text("state/config/default/schema.json")?.contains(#"{"maximum":4}"#) == true)
+        }
+    }
+
     @Test("namespaces that a reload cannot open are listed until a reload opens them or removes them")
     func unopened() async throws {
         let (whole, broken) = (NamespaceConfiguration(name: "default"), NamespaceConfiguration(name: "broken"))
