@@ -21,6 +21,8 @@ package final class ConfigNamespace: Sendable {
         var isApplying = false
         /// The task that runs the commands of ``refresher``, such as refreshes and pushes.
         var refreshTask: Task<Void, Never>?
+        /// Makes ``followSchema(_:)`` read the schema again.
+        var schemaSignal: AsyncStream<Void>.Continuation?
     }
 
     package let name: String
@@ -118,6 +120,17 @@ package final class ConfigNamespace: Sendable {
         start(isReconfigured: true)
     }
 
+    /// Applies the place of the schema in the settings file, which `==` of the settings ignores. Nothing restarts. The
+    /// schema is read again, because its problem in the status names the place.
+    func applyPlace(of schema: SchemaSettings?) {
+        let signal = state.withLock { state -> AsyncStream<Void>.Continuation? in
+            if state.configuration.schema?.place == schema?.place { return nil }
+            state.configuration.schema?.place = schema?.place
+            return state.schemaSignal
+        }
+        signal?.yield()
+    }
+
     /// Stops the namespace. Everything is on disk when this returns.
     func stop() async {
         await stopFollowing()
@@ -169,6 +182,7 @@ package final class ConfigNamespace: Sendable {
         var watched: Set = [ExactText(schema.path)]
         while !Task.isCancelled {
             let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            state.withLock { $0.schemaSignal = signal }
             watched = await withTaskGroup(of: Void.self) { [watched] group in
                 for path in watched {
                     group.addTask { for await _ in self.environment.watcher.changes(at: path.text) { signal.yield() } }
@@ -184,7 +198,8 @@ package final class ConfigNamespace: Sendable {
                 defer { group.cancelAll() }
                 // The stream ends when the task is cancelled.
                 for await _ in changes {
-                    let paths = await self.readSchema(configuration)
+                    // The place of the schema in the settings may have changed.
+                    let paths = await self.readSchema(self.configuration)
                     if paths != watched { return paths }
                     if self.publication.statusRecord.lacksSchemaCopy { failure.yield() }
                 }

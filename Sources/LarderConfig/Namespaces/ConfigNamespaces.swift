@@ -127,7 +127,11 @@ package final class ConfigNamespaces: Sendable {
         var problems: [UnopenedNamespace] = []
         for configuration in configurations {
             if let namespace = self[configuration.name] {
-                if namespace.configuration != configuration { await namespace.apply(configuration) }
+                if namespace.configuration != configuration {
+                    await namespace.apply(configuration)
+                } else {
+                    namespace.applyPlace(of: configuration.schema)
+                }
                 continue
             }
             do {

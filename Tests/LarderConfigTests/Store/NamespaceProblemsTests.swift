@@ -129,6 +129,23 @@ struct NamespaceProblemsTests {
         }
     }
 
+    @Test("a reload that only moves the schema in the settings corrects the line in its problem")
+    func movedPlace() async throws {
+        var schema = SchemaSettings(path: scratch.at("missing.json"))
+        schema.place = "/etc/larder.json:3"
+        var settings = NamespaceConfiguration(name: "default", schema: schema)
+        try await withNamespaces([settings]) { namespaces, _ in
+            let publication = try #require(namespaces["default"]).publication
+            #expect(publication.status.schemaFileProblem?.hasSuffix(" (named in /etc/larder.json:3)") == true)
+            namespaces.start()
+            settings.schema?.place = "/etc/larder.json:7"
+            await namespaces.apply([settings])
+            while publication.status.schemaFileProblem?.hasSuffix(" (named in /etc/larder.json:7)") != true {
+                await Task.yield()
+            }
+        }
+    }
+
     @Test("namespaces that a reload cannot open are listed until a reload opens them or removes them")
     func unopened() async throws {
         let (whole, broken) = (NamespaceConfiguration(name: "default"), NamespaceConfiguration(name: "broken"))
