@@ -1,4 +1,3 @@
-import LarderJSON
 import LarderConfig
 import LarderConfigSources
 import LarderImages
@@ -30,8 +29,8 @@ struct AgentPlan: Sendable {
     var logLevel: Logger.Level
     var namespaces: [NamespaceConfiguration]
     private let command: Larderd
-    /// The line of each path in the settings file.
-    private let pathLines: [ExactText: Int]
+    /// The lines of the paths in the settings file.
+    private let pathLines: PathLines
 
     /// Reads the settings and combines them with the command line.
     /// - Throws: an error whose text is one line that says what to do
@@ -46,7 +45,8 @@ struct AgentPlan: Sendable {
             found = nil
         }
         try self.init(
-            command, found?.settings ?? Settings(), path: found == nil ? nil : path, pathLines: found?.pathLines ?? [:])
+            command, found?.settings ?? Settings(), path: found == nil ? nil : path,
+            pathLines: found?.pathLines ?? PathLines())
         if let found { settingsText = found.text }
     }
 
@@ -113,7 +113,7 @@ struct AgentPlan: Sendable {
     /// - Parameters:
     ///   - path: the file of the settings; nil for default settings
     ///   - pathLines: the lines of the paths in that file, for messages
-    init(_ command: Larderd, _ settings: Settings, path: String?, pathLines: [ExactText: Int] = [:]) throws {
+    init(_ command: Larderd, _ settings: Settings, path: String?, pathLines: PathLines = PathLines()) throws {
         self.command = command
         self.settings = settings
         settingsPath = path.map(Self.absolute)
@@ -134,8 +134,8 @@ struct AgentPlan: Sendable {
         namespaces = Self.namespaces(settings, settingsPath, hostDirectory: hostDirectory)
         for index in namespaces.indices {
             guard let path = namespaces[index].schema?.path else { continue }
-            let line = place(ofPath: path)
-            namespaces[index].schema?.place = line
+            let place = place(ofPath: path, in: ["namespaces", namespaces[index].name, "schema"])
+            namespaces[index].schema?.place = place
         }
     }
 
@@ -225,8 +225,9 @@ struct AgentPlan: Sendable {
     }
 
     /// The place of a path in the settings, as `FILE:LINE`; nil if the file does not contain the path.
-    func place(ofPath path: String) -> String? {
-        guard let settingsPath, let line = pathLines[ExactText(path)] else { return nil }
+    /// - Parameter section: the section whose occurrence of the path is preferred
+    func place(ofPath path: String, in section: [String]) -> String? {
+        guard let settingsPath, let line = pathLines.line(of: path, in: section) else { return nil }
         return "\(settingsPath):\(line)"
     }
 

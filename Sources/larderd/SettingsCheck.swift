@@ -24,8 +24,8 @@ struct SettingsCheck {
     /// running agent applies the settings and keeps what it has read from these files.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
-    /// The line of each path in the settings file.
-    private var pathLines: [ExactText: Int] = [:]
+    /// The lines of the paths in the settings file.
+    private var pathLines = PathLines()
     private let isForReload: Bool
     /// Whether files are read with the rights of the user `larder`. A file that this user cannot read is then an error.
     private var isAgentUser = false
@@ -54,8 +54,8 @@ struct SettingsCheck {
         }
         guard let plan else { return }
         for namespace in plan.namespaces { checkFiles(of: namespace) }
-        for (_, origin) in plan.settings.images.origins.sorted(by: { $0.key < $1.key }) {
-            for problem in origin.access.problems() { add(problem) }
+        for (name, origin) in plan.settings.images.origins.sorted(by: { $0.key < $1.key }) {
+            for problem in origin.access.problems() { add(problem, in: ["images", "origins", name]) }
         }
     }
 
@@ -80,9 +80,11 @@ struct SettingsCheck {
     }
 
     private mutating func checkFiles(of namespace: NamespaceConfiguration) {
+        let section = ["namespaces", namespace.name]
         for problem in namespace.examineFiles() {
             let isDenied = problem.error.code == .permissionDenied
-            let text = problem.error.description + (problem.error.line == nil ? place(ofPath: problem.error.path) : "")
+            let place = problem.error.line == nil ? place(ofPath: problem.error.path, in: section) : ""
+            let text = problem.error.description + place
             if isDenied ? !isAgentUser : problem.isCircumstance {
                 warnings.append("not checked: \(text)")
             } else {
@@ -96,11 +98,11 @@ struct SettingsCheck {
             case .error, .unchecked: add(finding.text)
             }
         }
-        for problem in namespace.remote?.accessProblems() ?? [] { add(problem) }
+        for problem in namespace.remote?.accessProblems() ?? [] { add(problem, in: section) }
     }
 
-    private mutating func add(_ problem: AccessProblem) {
-        let text = problem.description + place(ofPath: problem.path)
+    private mutating func add(_ problem: AccessProblem, in section: [String]) {
+        let text = problem.description + place(ofPath: problem.path, in: section)
         if problem.isDenied, !isAgentUser {
             warnings.append("not checked: \(text)")
         } else {
@@ -109,8 +111,8 @@ struct SettingsCheck {
     }
 
     /// Where the settings name a file, for an error; empty if they do not contain its path.
-    private func place(ofPath path: String) -> String {
-        plan?.place(ofPath: path).map { " (named in \($0))" } ?? ""
+    private func place(ofPath path: String, in section: [String]) -> String {
+        plan?.place(ofPath: path, in: section).map { " (named in \($0))" } ?? ""
     }
 
     /// Adds an error of a file that the settings name.

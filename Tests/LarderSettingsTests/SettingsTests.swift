@@ -285,10 +285,13 @@ struct SettingsTests {
                 """
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             let lines = try Settings.load(from: path).pathLines
-            #expect(lines.count == 3)
-            #expect(lines[ExactText("/var/lib/larder")] == 2)
-            #expect(lines[ExactText("/etc/a.json")] == 3, "the first occurrence")
-            #expect(lines[ExactText("/etc/b.json")] == 5)
+            #expect(lines.line(of: "/var/lib/larder") == 2)
+            #expect(lines.line(of: "/etc/a.json") == 3, "the first occurrence")
+            #expect(lines.line(of: "/etc/b.json") == 5)
+            #expect(lines.line(of: "/etc/c.json") == nil)
+            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "a"]) == 3)
+            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "c", "schema"]) == 5)
+            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "b"]) == 3, "not in the section")
         }
     }
 

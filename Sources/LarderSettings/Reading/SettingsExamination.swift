@@ -1,4 +1,4 @@
-package import LarderJSON
+internal import LarderJSON
 internal import LarderJSON5
 
 /// The result of reading a whole settings file, including its errors.
@@ -7,9 +7,34 @@ package struct SettingsExamination: Sendable {
     package let settings: Settings?
     /// The errors, each with its line and column; empty if the settings are valid.
     package internal(set) var errors: [SettingsError]
-    /// The line of each absolute path in the settings, at its first occurrence. It shows an administrator where the
-    /// settings name a file that cannot be used.
-    package internal(set) var pathLines: [ExactText: Int] = [:]
+    package internal(set) var pathLines = PathLines()
+}
+
+/// The lines of the absolute paths in a settings file. They show an administrator where the settings name a file that
+/// cannot be used.
+package struct PathLines: Sendable {
+    /// The first line of each path in each section that contains it. A key consists of the names of the members that lead
+    /// to the section, and the path.
+    private var lines: [[ExactText]: Int] = [:]
+
+    package init() {}
+
+    /// The line of a path at its first occurrence in a section, or, if the section does not contain the path, in the
+    /// file; nil if the file does not contain it.
+    /// - Parameter section: the names of the members that lead to the section, such as `["namespaces", "web"]`
+    package func line(of path: String, in section: [String] = []) -> Int? {
+        lines[section.map(ExactText.init) + [ExactText(path)]] ?? lines[[ExactText(path)]]
+    }
+
+    /// Adds an occurrence of a path. Occurrences must be added in the order of their lines.
+    /// - Parameter members: the names of the members that lead to the path
+    fileprivate mutating func add(_ path: String, at members: [String], line: Int) {
+        let names = members.map(ExactText.init)
+        for count in 0...names.count {
+            let key = names.prefix(count) + [ExactText(path)]
+            if lines[Array(key)] == nil { lines[Array(key)] = line }
+        }
+    }
 }
 
 extension Settings {
@@ -85,23 +110,24 @@ extension Settings {
 
 extension SettingsValue {
     /// See ``SettingsExamination/pathLines``.
-    fileprivate func pathLines(in scalars: [Unicode.Scalar]) -> [ExactText: Int] {
-        var lines: [ExactText: Int] = [:]
+    fileprivate func pathLines(in scalars: [Unicode.Scalar]) -> PathLines {
+        var lines = PathLines()
         var (line, start) = (1, 0)
-        for (path, offset) in absolutePaths.sorted(by: { $0.offset < $1.offset }) {
+        for (path, members, offset) in absolutePaths(at: []).sorted(by: { $0.offset < $1.offset }) {
             line += JSON5Text.place(of: offset - start, in: Array(scalars[start..<offset])).line - 1
             start = offset
-            if lines[ExactText(path)] == nil { lines[ExactText(path)] = line }
+            lines.add(path, at: members, line: line)
         }
         return lines
     }
 
-    /// The texts that begin with a slash, with their offsets.
-    private var absolutePaths: [(path: String, offset: Int)] {
+    /// Returns the texts that begin with a slash, with the names of the members that lead to them, and their offsets.
+    /// - Parameter names: the names of the members that lead to this value
+    private func absolutePaths(at names: [String]) -> [(path: String, members: [String], offset: Int)] {
         switch content {
-        case .object(let members): members.flatMap { $0.value.absolutePaths }
-        case .array(let elements): elements.flatMap { $0.absolutePaths }
-        case .string(let text): text.hasPrefix("/") ? [(text, offset)] : []
+        case .object(let members): members.flatMap { $0.value.absolutePaths(at: names + [$0.name]) }
+        case .array(let elements): elements.flatMap { $0.absolutePaths(at: names) }
+        case .string(let text): text.hasPrefix("/") ? [(text, names, offset)] : []
         default: []
         }
     }

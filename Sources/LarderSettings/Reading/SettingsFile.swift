@@ -1,5 +1,4 @@
 import Glibc
-package import LarderJSON
 import LarderPlatform
 internal import LarderUpstream
 
@@ -12,7 +11,7 @@ extension Settings {
         package let settings: Settings
         package let text: [UInt8]
         /// See ``SettingsExamination/pathLines``.
-        package let pathLines: [ExactText: Int]
+        package let pathLines: PathLines
     }
 
     /// Reads a settings file.
