@@ -90,13 +90,12 @@ enum StatusCheck {
 }
 
 extension ConfigStatus.Namespace {
-    /// The time for which the namespace has been in its state, in milliseconds. If the namespace is stale or failed and
-    /// polls of its source are failing, this is the time since the last successful poll.
+    /// The time for which the namespace has been in its state, in milliseconds. If the namespace is failed, the time for
+    /// which it was stale before counts, too: it begins with the last successful poll.
     func duration(at now: Timestamp) -> Int {
-        guard state == .failed || state == .stale, let upstream, upstream.consecutiveFailures > 0,
-            let success = upstream.lastSuccessAt
+        guard state == .failed, let upstream, upstream.consecutiveFailures > 0, let success = upstream.lastSuccessAt
         else { return now.milliseconds - since.milliseconds }
-        return now.milliseconds - success.milliseconds
+        return now.milliseconds - min(success.milliseconds, since.milliseconds)
     }
 }
 

@@ -123,15 +123,21 @@ struct CommandFormatTests {
                 """)
     }
 
-    @Test("status counts the duration of a failure from the last success, not from the last attempt")
+    @Test("status counts a failed state from the last success before it, and other states from their start")
     func failingFor() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
         var namespace = status()
         namespace.since = before(1)
+        namespace.state = .failed
+        #expect(report.text([namespace]).hasPrefix("default  failed for 2 h 5 min\n"))
+        // Polls may succeed while the connection that reports changes fails.
+        namespace.since = before(10)
+        namespace.upstream?.lastSuccessAt = before(0)
         for state in [ConfigState.stale, .failed] {
             namespace.state = state
-            #expect(report.text([namespace]).hasPrefix("default  \(state) for 2 h 5 min\n"))
+            #expect(report.text([namespace]).hasPrefix("default  \(state) for 10 s\n"))
         }
+        namespace.since = before(1)
         namespace.state = .refreshing
         #expect(report.text([namespace]).hasPrefix("default  refreshing for 1 s\n"))
         namespace.state = .failed
