@@ -14,6 +14,8 @@ struct SourceLog: Sendable {
         let state: Freshness
         /// Whether the agent still serves an earlier document of the source.
         let isServed: Bool
+        /// Whether only the connection failed on which the source reports changes. Polls may succeed.
+        var lacksChanges = false
         let code: ConfigError.Code
         /// The error message without digits, so that errors that differ only in byte counts or versions count as the
         /// same failure.
@@ -66,9 +68,11 @@ struct SourceLog: Sendable {
             let error = status.refreshes.lastError?.error.message ?? ""
             metadata["error"] = "\(error)"
             failingSince = failingSince ?? now
-            logger.warning(
-                "namespace \(namespace): no valid document from the source; \(Self.consequence(of: failure)): \(error)",
-                metadata: metadata)
+            let problem =
+                failure.lacksChanges
+                ? "the source does not report changes; polls continue"
+                : "no valid document from the source; \(Self.consequence(of: failure))"
+            logger.warning("namespace \(namespace): \(problem): \(error)", metadata: metadata)
         case .answering:
             if let failingSince {
                 let time = Self.text(seconds: (now - failingSince) / 1000)
@@ -97,15 +101,29 @@ struct SourceLog: Sendable {
         fileProblems = status.fileProblems
     }
 
-    /// The condition of a source; nil before its first response or failure, and if only its connection fails.
+    /// The condition of a source; nil before its first response or failure, and while the result of a refresh is not
+    /// recorded yet.
     private static func condition(_ status: NamespaceStatus) -> Condition? {
-        if status.refreshes.consecutiveFailures > 0, let problem = status.refreshes.lastError {
-            return .failing(
-                Failure(
-                    state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
-                    code: problem.error.code, reason: problem.error.message.filter { !$0.isNumber }))
+        if let error = status.refreshes.lastError?.error {
+            let reason = error.message.filter { !$0.isNumber }
+            // A rejected document ends the connection, too, but then the document is the problem.
+            if status.settled == .stale, error.code == .upstreamFailed,
+                status.following.failure?.message == error.message
+            {
+                return .failing(
+                    Failure(state: .stale, isServed: true, lacksChanges: true, code: error.code, reason: reason))
+            }
+            if status.refreshes.consecutiveFailures > 0 {
+                return .failing(
+                    Failure(
+                        state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
+                        code: error.code, reason: reason))
+            }
         }
-        guard status.refreshes.lastSuccessAt != nil, case .working = status.following else { return nil }
+        // ``NamespaceStatus/follows(_:)`` is called before the result of the refresh is recorded, which may be a failure.
+        guard status.settled == .fresh, status.refreshes.lastSuccessAt != nil, case .working = status.following else {
+            return nil
+        }
         return .answering
     }
 

@@ -1,3 +1,4 @@
+import LarderConfigSources
 import LarderJSON
 import Logging
 import Synchronization
@@ -144,6 +145,47 @@ struct LogTests {
             }
             #expect(logged == ["namespace a: no valid document from the source; \(text): refused"])
         }
+    }
+
+    @Test("a source that returns documents but reports no changes is logged once, and its recovery after the result")
+    func noChanges() {
+        let denied = ConfigError(.upstreamFailed, "the watch was denied")
+        let logged = lines { log, status in
+            func record(_ change: (inout NamespaceStatus) -> Void, at second: Int) {
+                change(&status)
+                log.note(status, now: second * 1_000)
+            }
+            // The watch fails, and a read succeeds before the next attempt.
+            for second in [2, 4, 6] {
+                record({ $0.follows(.failing(denied)) }, at: second)
+                record({ $0.failed(denied, documentSince: 1_000, now: second * 1_000) }, at: second)
+                record({ $0.follows(.failing(denied)) }, at: second + 1)
+                record({ $0.remoteAnswered(changed: true, now: second * 1_000) }, at: second + 1)
+            }
+            // The watch begins, but the document is rejected.
+            record({ $0.follows(.working) }, at: 8)
+            record({ $0.failed(ConfigError(.rejected, "no object"), documentSince: 1_000, now: 8_000) }, at: 8)
+            record({ $0.follows(.working) }, at: 9)
+            record({ $0.remoteAnswered(changed: true, now: 9_000) }, at: 9)
+        }
+        #expect(
+            logged == [
+                "namespace a: the source does not report changes; polls continue: the watch was denied",
+                "namespace a: no valid document from the source; the last good snapshot stays: no object",
+                "namespace a: the source works again after 7 s",
+            ])
+    }
+
+    @Test("a connection for changes that fails is logged, even if no refresh has failed")
+    func noChangesWithoutFailure() {
+        let logged = lines { log, status in
+            status.follows(.failing(ConfigError(.upstreamFailed, "the watch was denied")))
+            log.note(status, now: 2_000)
+            status.remoteAnswered(changed: false, now: 2_000)
+            log.note(status, now: 2_000)
+        }
+        #expect(
+            logged == ["namespace a: the source does not report changes; polls continue: the watch was denied"])
     }
 
     @Test("another reason with the same code is logged, but not a reason that differs only in its numbers")
