@@ -317,6 +317,41 @@ struct DoctorMoreChecksTests {
         #expect(stale?.level == .warning)
     }
 
+    /// A namespace whose etcd source returned a document when the namespace entered its state.
+    private func followed(_ state: ConfigState) -> ConfigStatus.Namespace {
+        var namespace = ConfigStatus.Namespace.healthy
+        namespace.state = state
+        namespace.layers = [Self.remoteLayer]
+        namespace.upstream = ConfigStatus.Upstream(
+            kind: "etcd", location: "http://127.0.0.1:2379", version: "5", etag: nil, lastAttemptAt: AgentFacts.start,
+            lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
+        return namespace
+    }
+
+    @Test("if polls succeed but changes cannot be reported, doctor advises to correct that error, not to poll")
+    func noChanges() {
+        func finding(_ change: (inout ConfigStatus.Namespace) -> Void) -> Finding? {
+            var namespace = followed(.stale)
+            namespace.lastError = ConfigStatus.Problem(
+                name: "upstreamFailed", message: "the watch was denied", at: AgentFacts.start)
+            change(&namespace)
+            return UpstreamCheck.findings(namespace, AgentFacts.present, Hints()).first
+        }
+        let poll = ["poll the source now: larder refresh"]
+        for failures in [0, 1] {
+            let denied = finding { $0.upstream?.consecutiveFailures = failures }
+            #expect(denied?.level == .warning)
+            #expect(
+                denied?.title
+                    == "default has been stale for 1 min, because its source cannot report changes; polls succeed")
+            #expect(denied?.detail.first == "the watch was denied")
+            #expect(denied?.advice.first?.contains("the right to watch") == true)
+        }
+        #expect(finding { $0.upstream?.consecutiveFailures = 2 }?.advice == poll, "polls fail, too")
+        #expect(finding { $0.upstream?.lastSuccessAt = .early }?.advice == poll, "no poll has succeeded since")
+        #expect(finding { $0.upstream?.kind = "http" }?.advice == poll, "the source keeps no connection")
+    }
+
     private static let remoteLayer = ConfigStatus.Layer(
         name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json", updatedAt: nil,
         problem: nil)

@@ -94,6 +94,16 @@ enum UpstreamCheck {
                 .problem, Self.name, "\(name) has been failing for \(duration); \(served(namespace))", detail: detail,
                 advice: [refresh])
         case .stale:
+            if lacksChanges(namespace) {
+                return Finding(
+                    .warning, Self.name,
+                    "\(name) has been stale for \(duration), because its source cannot report changes; polls succeed",
+                    detail: detail,
+                    advice: [
+                        "correct this error: the user needs the right to watch for changes, and a proxy must pass streamed "
+                            + "responses on at once"
+                    ])
+            }
             return Finding(
                 .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))", detail: detail,
                 advice: namespace.upstream == nil ? [] : [refresh])
@@ -126,6 +136,23 @@ enum UpstreamCheck {
                 detail: detail, advice: [refresh])
         default: return nil
         }
+    }
+
+    /// Whether the source of a stale namespace returns documents, but cannot keep the connection on which it reports
+    /// changes. A failure of this connection counts as a failed poll until the next poll succeeds. A later failure of
+    /// the polls counts as another one.
+    private static func lacksChanges(_ namespace: ConfigStatus.Namespace) -> Bool {
+        guard hasAnsweredInState(namespace), let upstream = namespace.upstream else { return false }
+        return upstream.consecutiveFailures <= 1 && namespace.lastError?.name == WireError.Code.upstreamFailed.name
+    }
+
+    /// Whether the source keeps a connection on which it reports changes, and a poll has succeeded since the namespace
+    /// entered its state. Only such a source can leave a namespace `stale` or `refreshing` after a successful poll.
+    private static func hasAnsweredInState(_ namespace: ConfigStatus.Namespace) -> Bool {
+        guard let upstream = namespace.upstream, ["etcd", "sse"].contains(upstream.kind),
+            let success = upstream.lastSuccessAt
+        else { return false }
+        return success.milliseconds >= namespace.since.milliseconds
     }
 
     private static func served(_ namespace: ConfigStatus.Namespace) -> String {
