@@ -328,6 +328,20 @@ struct DoctorMoreChecksTests {
         return namespace
     }
 
+    @Test("a namespace whose source cannot report changes yet is not called up to date, and is no warning")
+    func connecting() {
+        var facts = AgentFacts.healthy
+        var namespace = followed(.refreshing)
+        func findings() -> [Finding] {
+            facts.status = .success(ConfigStatus.Result(namespaces: [namespace]))
+            return UpstreamCheck.findings(facts)
+        }
+        #expect(findings().map(\.title) == ["default waits until its source can report changes; polls succeed"])
+        #expect(findings().map(\.level) == [.ok])
+        namespace.since = AgentFacts.present
+        #expect(findings().map(\.title) == ["default is up to date"], "the state is from a poll that began later")
+    }
+
     @Test("if polls succeed but changes cannot be reported, doctor advises to correct that error, not to poll")
     func noChanges() {
         func finding(_ change: (inout ConfigStatus.Namespace) -> Void) -> Finding? {

@@ -122,6 +122,12 @@ enum UpstreamCheck {
                     "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
                     advice: [refresh])
             }
+            if hasAnsweredInState(namespace) {
+                // Nothing has failed yet.
+                return Finding(
+                    .ok, Self.name,
+                    "\(name) waits until its source can report changes; polls succeed", detail: detail)
+            }
             if upstream.lastSuccessAt != nil { return nil }
             if hasDocument {
                 // Nothing has failed yet.
