@@ -361,6 +361,9 @@ struct DoctorMoreChecksTests {
             #expect(denied?.detail.first == "the watch was denied")
             #expect(denied?.advice.first?.contains("the right to watch") == true)
         }
+        let polling = finding { ($0.state, $0.since) = (.refreshing, AgentFacts.present) }
+        #expect(polling?.level == .warning)
+        #expect(polling?.title == "default is polling its source, which cannot report changes")
         #expect(finding { $0.upstream?.consecutiveFailures = 2 }?.advice == poll, "polls fail, too")
         #expect(finding { $0.upstream?.lastSuccessAt = .early }?.advice == poll, "no poll has succeeded since")
         #expect(finding { $0.upstream?.kind = "http" }?.advice == poll, "the source keeps no connection")

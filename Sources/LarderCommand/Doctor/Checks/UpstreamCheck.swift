@@ -3,6 +3,9 @@ import LarderClientCore
 /// Checks whether each namespace is up to date, and explains why it is not.
 enum UpstreamCheck {
     private static let name = "upstream"
+    private static let adviceAboutChanges =
+        "correct this error: the user needs the right to watch for changes, and a proxy must pass streamed responses on "
+        + "at once"
 
     static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
         switch facts.status {
@@ -99,10 +102,7 @@ enum UpstreamCheck {
                     .warning, Self.name,
                     "\(name) has been stale for \(duration), because its source cannot report changes; polls succeed",
                     detail: detail,
-                    advice: [
-                        "correct this error: the user needs the right to watch for changes, and a proxy must pass streamed "
-                            + "responses on at once"
-                    ])
+                    advice: [adviceAboutChanges])
             }
             return Finding(
                 .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))", detail: detail,
@@ -121,6 +121,12 @@ enum UpstreamCheck {
                     hasDocument ? .warning : .problem, Self.name,
                     "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
                     advice: [refresh])
+            }
+            if isUpstreamFailing(namespace) {
+                // The last poll succeeded.
+                return Finding(
+                    .warning, Self.name, "\(name) is polling its source, which cannot report changes", detail: detail,
+                    advice: [adviceAboutChanges])
             }
             if hasAnsweredInState(namespace) {
                 // Nothing has failed yet.
@@ -149,7 +155,12 @@ enum UpstreamCheck {
     /// the polls counts as another one.
     private static func lacksChanges(_ namespace: ConfigStatus.Namespace) -> Bool {
         guard hasAnsweredInState(namespace), let upstream = namespace.upstream else { return false }
-        return upstream.consecutiveFailures <= 1 && namespace.lastError?.name == WireError.Code.upstreamFailed.name
+        return upstream.consecutiveFailures <= 1 && isUpstreamFailing(namespace)
+    }
+
+    /// Whether the last error is one of the source. A successful poll clears it, unless changes cannot be reported.
+    private static func isUpstreamFailing(_ namespace: ConfigStatus.Namespace) -> Bool {
+        namespace.lastError?.name == WireError.Code.upstreamFailed.name
     }
 
     /// Whether the source keeps a connection on which it reports changes, and a poll has succeeded since the namespace
