@@ -119,7 +119,8 @@ struct NamespaceProblemsTests {
                 }
                 while retries() == 0 { await Task.yield() }
             }
-            #expect(retries() == 1)
+            // The writer of generations may wait for a retry, too.
+            #expect(retries() <= 2)
             files.failReplacements(with: nil)
             while publication.status.writeError != nil {
                 clock.advance(by: .seconds(5))
