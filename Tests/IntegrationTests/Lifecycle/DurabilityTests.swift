@@ -136,7 +136,7 @@ extension Integration {
                 let text = JSONValue.string(String(repeating: "x", count: 289_900))
                 let refusal = try client.refusal("config.set", ["path": "large", "value": text])
                 #expect(refusal.name == "storageFailed", "\(refusal)")
-                try client.status { $0["writeError"]?["name"] == "storageFailed" }
+                // The status has a `writeError` only until the generation with the first set is written (LayerChangeTests).
                 #expect(try client.call("config.get")["value"] == ["n": 1])
                 let set = try client.call("config.set", ["path": "n", "value": 2])
                 #expect(set["changed"] == true)
