@@ -112,14 +112,14 @@ extension Connection {
                 of: Admission(method: ConfigSubscribe.name, requirement: .inNamespace(.read, name)))
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
-            if denial?.code == .denied { subscription.end(.denied) }
+            if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in state.pending.tickets(.connection) {
             guard let request = state.pending[ticket], let denial = denial(of: request.admission),
-                denial.code == .denied
+                denial.isDenied
             else { continue }
-            request.denial = denial
-            request.cancel(denial)
+            request.denial = denial.error
+            request.cancel(denial.error)
         }
         output.flush()
     }

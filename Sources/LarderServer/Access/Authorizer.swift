@@ -4,6 +4,15 @@ import LarderEncoding
 import LarderImages
 import LarderProtocol
 
+/// Why a peer is denied a request.
+struct Denial {
+    /// The error for the peer: `denied` or `unknownNamespace`.
+    let error: WireError
+
+    /// Whether ``error`` is `denied`: the peer lacks a right, or may not have images of the requested origin.
+    var isDenied: Bool { error.code == .denied }
+}
+
 /// Decides whether a peer has the rights that a request requires. It decides on each parsed request and each cached
 /// reply. After a change of the rules, it decides again on pending requests and subscriptions.
 struct Authorizer: Sendable {
@@ -11,15 +20,15 @@ struct Authorizer: Sendable {
     /// The image cache; nil if the agent runs without one. Requests for images are then permitted here, and fail later.
     let images: ImageService?
 
-    /// Returns the reason to deny a request, `denied` or `unknownNamespace`; nil if the request is permitted.
+    /// Returns the reason to deny a request; nil if the request is permitted.
     @inline(__always)
-    func decide(_ requirement: Requirement, _ rights: PeerRights) -> WireError? {
+    func decide(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
         // A shortcut for most cached replies: the peer may read every namespace, and the request reads one.
         if rights.readsEverything, case .inNamespace(.read, _) = requirement { return nil }
         return decideAnyCase(requirement, rights)
     }
 
-    private func decideAnyCase(_ requirement: Requirement, _ rights: PeerRights) -> WireError? {
+    private func decideAnyCase(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
         switch requirement {
         case .nothing: nil
         case .general(let right): rights.general.contains(right) ? nil : .lacking(right)
@@ -39,7 +48,7 @@ struct Authorizer: Sendable {
 
     /// Decides about an `image.get` of an image whose origin is known.
     /// - Parameter restriction: the origin of the image if it has its own list of permitted users; otherwise nil
-    func decide(imageOf restriction: ImageOrigin?, _ rights: PeerRights) -> WireError? {
+    func decide(imageOf restriction: ImageOrigin?, _ rights: PeerRights) -> Denial? {
         if !rights.general.contains(.images) { return .lacking(.images) }
         guard let restriction, !rights.mayHaveImages(of: restriction) else { return nil }
         return .notUser(of: restriction)
@@ -47,7 +56,7 @@ struct Authorizer: Sendable {
 
     /// A peer from which namespaces may be hidden gets the same denial for a hidden namespace as for one that does not
     /// exist.
-    private func decide(_ right: Right, in name: String, _ rights: PeerRights) -> WireError? {
+    private func decide(_ right: Right, in name: String, _ rights: PeerRights) -> Denial? {
         let granted = rights.rights(in: name)
         if granted.contains(right), rights.hasOwnRights(in: name) || !rights.mayHaveHiddenNamespaces { return nil }
         let exists = namespaces[name] != nil
@@ -55,7 +64,7 @@ struct Authorizer: Sendable {
         // For an invalid name the reply is `unknownNamespace`, even if namespaces may be hidden: a denial would be
         // logged with that name. No namespace can have such a name, so the reply reveals nothing.
         if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceConfiguration.isName(name) {
-            return unknownNamespace(name, rights)
+            return Denial(error: unknownNamespace(name, rights))
         }
         return .lacking(right, in: name, mayNotExist: granted.isEmpty || !exists)
     }
@@ -71,27 +80,35 @@ struct Authorizer: Sendable {
 extension ImageService {
     /// Returns the reason to deny a peer the images of a URL; nil if the peer may have them. An origin to which the
     /// agent sends a credential has its own list of permitted users.
-    func denial(of url: String, to rights: PeerRights) -> WireError? {
+    func denial(of url: String, to rights: PeerRights) -> Denial? {
         guard let origin = restriction(of: url), !rights.mayHaveImages(of: origin) else { return nil }
         return .notUser(of: origin)
     }
 }
 
-extension WireError {
-    fileprivate static func lacking(
-        _ right: Right, in namespace: String? = nil, mayNotExist: Bool = false
-    ) -> WireError {
-        WireError(
-            lacking: right, in: namespace,
-            "requires the right \"\(right.rawValue)\"" + (namespace.map { " in namespace \"\($0)\"" } ?? "")
-                + (mayNotExist ? ", if that exists" : "")
-                + "; grant it with \"access\" in the settings, see larder.json(5)")
+extension Denial {
+    fileprivate static func lacking(_ right: Right) -> Denial {
+        Denial(
+            error: WireError(
+                lacking: right, in: nil,
+                "requires the right \"\(right.rawValue)\"; grant it with \"access\" in the settings, see larder.json(5)"
+            ))
     }
 
-    fileprivate static func notUser(of origin: ImageOrigin) -> WireError {
-        WireError(
-            .denied,
-            "images of \(origin.name) are restricted, because the agent sends it a credential; add your user or "
-                + "one of your groups to images.origins[\"\(origin.name)\"] in the settings")
+    fileprivate static func lacking(_ right: Right, in namespace: String, mayNotExist: Bool) -> Denial {
+        Denial(
+            error: WireError(
+                lacking: right, in: namespace,
+                "requires the right \"\(right.rawValue)\" in namespace \"\(namespace)\""
+                    + (mayNotExist ? ", if that exists" : "")
+                    + "; grant it with \"access\" in the settings, see larder.json(5)"))
+    }
+
+    fileprivate static func notUser(of origin: ImageOrigin) -> Denial {
+        Denial(
+            error: WireError(
+                .denied,
+                "images of \(origin.name) are restricted, because the agent sends it a credential; add your user or "
+                    + "one of your groups to images.origins[\"\(origin.name)\"] in the settings"))
     }
 }

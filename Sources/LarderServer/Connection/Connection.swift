@@ -240,10 +240,10 @@ final class Connection: EpollTarget {
     }
 
     /// Returns the reason to deny a request of the peer; nil if the request is permitted. Logs a denial.
-    func denial(of admission: Admission) -> WireError? {
+    func denial(of admission: Admission) -> Denial? {
         let server = loop.server
         guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }
-        server.refusals.addRequest(denial, to: admission.method, of: state.principal.credentials)
+        server.refusals.addRequest(denial.error, to: admission.method, of: state.principal.credentials)
         return denial
     }
 

@@ -109,7 +109,8 @@ struct SocketReader {
     private var mayTakeDescriptor: Bool {
         loop.server.images != nil && connection.state.principal.mayPassDescriptors
             && connection.state.reader.descriptors?.hasRoom ?? true
-            && connection.state.usage.user.hasRoomForFile(connection.state.usage.limits)
+            && (connection.state.principal.credentials.isTrusted
+                || connection.state.usage.user.hasRoomForFile(connection.state.usage.limits))
     }
 
     /// Keeps a descriptor until the lines that it may belong to have been served.

@@ -160,7 +160,7 @@ struct RequestDispatcher {
         // right.
         let parameters = try M.Parameters(params: request.params)
         let admission = Admission(method: M.name, requirement: M.requirement(parameters))
-        if let denial = connection.denial(of: admission) { throw denial }
+        if let denial = connection.denial(of: admission) { throw denial.error }
         let call = MethodCall<M>(
             parameters: parameters, id: request.id, isInBatch: slot != nil, template: template, connection: connection)
         switch try M.call(call) {

@@ -23,7 +23,7 @@ struct PrefetchJob: Sendable {
             }
             refusedCount += 1
             if refused.count < ImagePrefetch.Result.maxFailures {
-                refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial)))
+                refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial.error)))
             }
         }
     }
@@ -43,7 +43,7 @@ struct PrefetchJob: Sendable {
             accepted.map(\.request), concurrency: concurrency,
             check: { (request) throws(ImageError) in
                 if let denial = images.denial(of: request.url, to: rights) {
-                    throw ImageError(.denied, denial.detail)
+                    throw ImageError(.denied, denial.error.detail)
                 }
             },
             progress: { now in

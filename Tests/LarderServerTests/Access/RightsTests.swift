@@ -68,7 +68,7 @@ struct RightsTests {
     func secretNamespaces() async throws {
         try await ConnectionFixture.with { _, context in
             func refusal(_ rules: AccessRules, _ right: Right, _ name: String) -> WireError? {
-                context.authorizer.decide(.inNamespace(right, name), Self.rights(of: Self.peer(), rules))
+                context.authorizer.decide(.inNamespace(right, name), Self.rights(of: Self.peer(), rules))?.error
             }
             // Only "default" exists. "x" stands for a hidden namespace, "y" for one that does not exist.
             let reader = Rights([.read])

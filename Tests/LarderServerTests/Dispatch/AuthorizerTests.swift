@@ -36,9 +36,9 @@ struct AuthorizerTests {
     func missing(requirement: Requirement, granted: [Right], missing: Right?) async throws {
         try await ConnectionFixture.with { _, context in
             let denial = context.authorizer.decide(requirement, Self.rights(granted))
-            #expect(denial?.right == missing)
+            #expect(denial?.error.right == missing)
             #expect((denial == nil) == (missing == nil))
-            #expect(denial.map { $0.code == .denied } ?? true)
+            #expect(denial?.isDenied ?? true)
         }
     }
 
@@ -47,9 +47,9 @@ struct AuthorizerTests {
         try await ConnectionFixture.with(namespaces: ["default", "own"]) { _, context in
             let rights = Self.rights([], own: [.read])
             #expect(context.authorizer.decide(.inNamespace(.read, "own"), rights) == nil)
-            #expect(context.authorizer.decide(.inNamespace(.read, "default"), rights)?.right == .read)
+            #expect(context.authorizer.decide(.inNamespace(.read, "default"), rights)?.error.right == .read)
             #expect(context.authorizer.decide(.anywhere(.read), rights) == nil)
-            #expect(context.authorizer.decide(.general(.read), rights)?.right == .read)
+            #expect(context.authorizer.decide(.general(.read), rights)?.error.right == .read)
             #expect(context.authorizer.decide(.inNamespace(.read, "own"), Self.rights([.read], own: [])) != nil)
         }
     }
@@ -58,7 +58,8 @@ struct AuthorizerTests {
     func unknownNamespace() async throws {
         try await ConnectionFixture.with { _, context in
             let denial = context.authorizer.decide(.inNamespace(.write, "none"), Self.rights([.read]))
-            #expect(denial?.code == .unknownNamespace)
+            #expect(denial?.error.code == .unknownNamespace)
+            #expect(denial?.isDenied == false)
         }
     }
 

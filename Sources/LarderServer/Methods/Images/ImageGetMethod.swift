@@ -186,7 +186,7 @@ private struct ImageGetRequest {
     private func refusal(of delivery: ImageDelivery, to request: PendingRequest) -> WireError? {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
-        if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial }
+        if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial.error }
         guard delivery.file != nil,
             let refusal = connection.state.usage.user.refusalOfFile(connection.state.usage.limits)
         else { return nil }

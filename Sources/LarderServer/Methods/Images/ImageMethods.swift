@@ -16,7 +16,7 @@ extension ImagePeek: Method {
                         now: images.clock.now)
                 }
                 // The list of users who may have images of the origin may have changed since the request was admitted.
-                if let denial = images.denial(of: request.url, to: rights) { throw denial }
+                if let denial = images.denial(of: request.url, to: rights) { throw denial.error }
                 return result
             })
     }
@@ -103,7 +103,7 @@ extension ImageService {
                 try await cache.image(request)
             }
             defer { cache.release(image.digest) }
-            if let denial = denial(of: request.url, to: rights) { throw denial }
+            if let denial = denial(of: request.url, to: rights) { throw denial.error }
             let isPinned = try await WireError.from { [request] () async throws(ImageError) in
                 try await cache.pin(request, true)
             }
