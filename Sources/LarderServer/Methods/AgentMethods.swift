@@ -102,7 +102,7 @@ extension RequestContext {
             imageProblem: server.imageProblem)
     }
 
-    /// What does not work and has no other member. Namespaces in which the caller has no right are left out.
+    /// The problems that no other member reports. Leaves out namespaces in which the caller has no right.
     private var problems: [AgentInfo.Problem] {
         var problems = server.namespaces.openingProblems.filter { rights.mayKnow(of: $0.name) }
             .map { AgentInfo.Problem(name: "namespace", message: "namespace \($0.name): \($0.problem)") }

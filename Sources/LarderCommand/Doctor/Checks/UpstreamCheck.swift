@@ -26,7 +26,7 @@ enum UpstreamCheck {
         return "\(names.count) namespaces are up to date"
     }
 
-    /// The command that accepts the rejected document of a namespace. With a source, the status does not tell whether the
+    /// The command that accepts the rejected document of a namespace. With a source, the status does not report whether the
     /// document came from it or was pushed.
     static func acceptance(in namespace: ConfigStatus.Namespace, _ hints: Hints) -> String {
         let push = hints.command("larder push FILE --force", namespace: namespace.namespace)

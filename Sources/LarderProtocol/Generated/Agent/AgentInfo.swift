@@ -165,8 +165,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         /// Why the settings file was refused at the start or by the last reload, so that the settings applied before it
         /// are in force; nil otherwise.
         public var settingsProblem: String?
-        /// What does not work now and is neither in another member nor in `config.status`. Absent in agents before this
-        /// member was added.
+        /// The problems that neither another member nor `config.status` reports. Absent in agents before this member
+        /// was added.
         public var problems: [Problem]
         /// The namespaces that the caller may read, in ascending order.
         public var namespaces: [String]
