@@ -16,9 +16,10 @@ package struct SystemResolver: HostResolver {
     ///   caller starts the pool and shuts it down; lookups after that fail with `cancelled`.
     package init(_ threads: NIOThreadPool) { self.threads = threads }
 
-    /// Resolves a name on the thread pool. If the task is cancelled, the call throws `cancelled` at once, and the
-    /// result of the lookup is discarded.
+    /// Resolves a name on the thread pool, unless the task is already cancelled. If it is cancelled during the lookup,
+    /// the call throws `cancelled` without waiting for the lookup, whose result is then discarded.
     package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+        if Task.isCancelled { throw Self.cancelled(name) }
         let (results, result) = AsyncStream.makeStream(of: [IPAddress].self)
         threads.submit { state in
             if state == .active { result.yield(Self.lookUp(name)) }
@@ -26,7 +27,11 @@ package struct SystemResolver: HostResolver {
         }
         // A cancellation ends the stream.
         for await addresses in results { return addresses }
-        throw UpstreamError(.cancelled, "the lookup of \(name) was cancelled")
+        throw Self.cancelled(name)
+    }
+
+    private static func cancelled(_ name: String) -> UpstreamError {
+        UpstreamError(.cancelled, "the lookup of \(name) was cancelled")
     }
 
     private static func lookUp(_ name: String) -> [IPAddress] {
