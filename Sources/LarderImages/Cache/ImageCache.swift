@@ -282,6 +282,7 @@ package actor ImageCache {
         let blob = try await content.write(to: blobs, space, expectedDigest: request.expectedDigest) {
             () throws(ImageError) in try downloads.checkRunning()
         }
+        await disk.indexQueue.waitForRoom()
         do throws(ImageError) {
             try downloads.checkRunning()
         } catch {

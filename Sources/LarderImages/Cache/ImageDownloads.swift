@@ -200,6 +200,7 @@ final class ImageDownloads {
         let result: Result<DownloadOutcome, ImageError>
         do throws(ImageError) {
             result = .success(try await fetch(id, download, cached, on: cache))
+            await disk.indexQueue.waitForRoom()
         } catch {
             result = .failure(error)
         }
