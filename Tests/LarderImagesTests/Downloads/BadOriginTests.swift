@@ -222,13 +222,13 @@ struct BadOriginTests {
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
                 // Long enough for a busy machine to connect. The message distinguishes it from the default.
-                let limits = DownloadLimits(maxSilenceSeconds: 5)
+                let limits = DownloadLimits(maxSilenceSeconds: 20)
                 let error = await #expect(throws: ImageError.self) {
                     try await fixture.download(server.url, limits: limits).run()
                 }
                 #expect(error?.cause?.code == .timeout)
                 #expect(
-                    error?.cause?.message.contains("sent nothing for 5.0 seconds") == true,
+                    error?.cause?.message.contains("sent nothing for 20.0 seconds") == true,
                     "\(String(describing: error))")
             }
         }
