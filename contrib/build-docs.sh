@@ -33,24 +33,24 @@ done
 target=$(swiftc -print-target-info | sed -n 's/^ *"triple": "\(.*\)",/\1/p' | head -n 1)
 docc=$(dirname "$(command -v swift)")/docc
 
-# document MODULE [--catalogue DIR] [option of symbolgraph-extract...]
+# document MODULE [--catalog DIR] [option of symbolgraph-extract...]
 document() {
-  local module=$1 catalogue=()
+  local module=$1 catalog=()
   shift
-  if [ "${1:-}" = --catalogue ]; then catalogue=("$2"); shift 2; fi
+  if [ "${1:-}" = --catalog ]; then catalog=("$2"); shift 2; fi
   mkdir "$graphs/$module"
   swift symbolgraph-extract -module-name "$module" -target "$target" \
     "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
     -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -output-dir "$graphs/$module" "$@"
   # DocC ignores the comments of symbols that come from another module.
   sed -i 's/"module":"Larder[A-Za-z]*"/"module":"'"$module"'"/g' "$graphs/$module"/*.json
-  "$docc" convert "${catalogue[@]}" --additional-symbol-graph-dir "$graphs/$module" \
+  "$docc" convert "${catalog[@]}" --additional-symbol-graph-dir "$graphs/$module" \
     --fallback-display-name "$module" --fallback-bundle-identifier "$module" \
     --output-path "$build/docs/$module" --warnings-as-errors
 }
 
 mkdir -p "$build/docs"
-document LarderClient --catalogue Sources/LarderClient/LarderClient.docc \
+document LarderClient --catalog Sources/LarderClient/LarderClient.docc \
   -experimental-allowed-reexported-modules=LarderClientCore,LarderProtocol,LarderJSON,LarderSnapshotFile
 document LarderTesting
 document LarderServiceLifecycle

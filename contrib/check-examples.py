@@ -2,7 +2,7 @@
 """Type-checks the Swift examples of the documentation, and the packages in contrib/examples.
 
 The examples are the ```swift blocks in the doc comments of the library's modules, in the articles and tutorials of its
-DocC catalogue, in README.md and in the guides for programs. All of them are compiled together, against the modules that
+DocC catalog, in README.md and in the guides for programs. All of them are compiled together, against the modules that
 `swift build` built. A file of contrib/examples that imports a module of NOT_BUILT is skipped, with a message;
 `contrib/examples/build.sh` builds the packages completely.
 
@@ -47,7 +47,7 @@ MODULES = {
 }
 # The modules whose public symbols must be documented, and with `--missing` have examples.
 DOCUMENTED = ["LarderClientCore", "LarderClient", "LarderTesting", "LarderServiceLifecycle", "ConfigurationLarder"]
-CATALOGUE = "Sources/LarderClient/LarderClient.docc"
+CATALOG = "Sources/LarderClient/LarderClient.docc"
 DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
 ]
@@ -185,15 +185,15 @@ def documents():
                 continue
             for first, lines in doc_comments(path.read_text()):
                 yield imports, fenced_blocks(path, lines, first)
-    for path in sorted((ROOT / CATALOGUE).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
+    for path in sorted((ROOT / CATALOG).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
         if path.exists():
             yield ["LarderClient"], fenced_blocks(path, path.read_text().splitlines(), 1)
-    for tutorial in sorted((ROOT / CATALOGUE).rglob("*.tutorial")):
+    for tutorial in sorted((ROOT / CATALOG).rglob("*.tutorial")):
         newest = {}  # the block of each file of the program
         for name, file in re.findall(r'@Code\(name: "([^"]+)", file: "([^"]+\.swift)"\)', tutorial.read_text()):
             if name == "Package.swift":
                 continue
-            path = ROOT / CATALOGUE / "Resources" / file
+            path = ROOT / CATALOG / "Resources" / file
             own = {pathlib.Path(name).parent.name for name in [*newest, name]}
             newest[name] = Block(path, 1, [
                 "" if line.startswith(tuple(f"@testable import {module}" for module in own)) else line

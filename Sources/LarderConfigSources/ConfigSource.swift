@@ -29,15 +29,15 @@ package protocol ConfigSource: Sendable {
     /// A source with a connection keeps it while the stream has a consumer. Create another stream only after the
     /// previous one has ended.
     /// - Parameter delay: how long a source with a connection waits before it connects. A fetch on an occasion other
-    ///   than `signalled` ends the wait.
+    ///   than `signaled` ends the wait.
     func changes(after delay: Duration) -> AsyncStream<Void>?
 
-    /// Why changes are not signalled although ``changes(after:)`` has a consumer. Nil if they are signalled, or if the errors
-    /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signalled.
+    /// Why changes are not signaled although ``changes(after:)`` has a consumer. Nil if they are signaled, or if the errors
+    /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signaled.
     var watchProblem: String? { get }
 
     /// Whether the source keeps a connection on which it signals later changes. A fetch may succeed without one. The
-    /// value is up to date whenever a change is signalled, and the source also signals a change when the value becomes
+    /// value is up to date whenever a change is signaled, and the source also signals a change when the value becomes
     /// `working`.
     var following: SourceFollowing { get }
 
@@ -79,9 +79,9 @@ package enum FetchOccasion: Sendable, Hashable {
     /// A forced refresh. The source sends a request, and the document is applied without the checks of its version and
     /// of the members that it removes.
     case forced
-    /// The source has signalled a change. A source with a connection sends no request: it returns the document that it
+    /// The source has signaled a change. A source with a connection sends no request: it returns the document that it
     /// has received, or throws the error of its connection.
-    case signalled
+    case signaled
     /// A long poll. The source sends a request, and the origin may wait for a change before it responds. Any other
     /// refresh or push cancels the long poll.
     case awaiting

@@ -56,7 +56,7 @@ package struct ImageHeader: Sendable, Hashable {
     package let orientation: Int?
     /// Whether the image is an animation. Nil if the header does not show it (GIF, icons).
     package let isAnimated: Bool?
-    /// Whether the image has an alpha channel or transparent colours. Nil if the header does not show it.
+    /// Whether the image has an alpha channel or transparent colors. Nil if the header does not show it.
     package let hasAlpha: Bool?
 
     package init(

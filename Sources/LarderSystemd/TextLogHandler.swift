@@ -10,15 +10,15 @@ internal import Logging
 /// statement stays on one line whatever a client sends.
 struct TextOutput {
     private let descriptor: CInt
-    private let isColoured: Bool
+    private let isColored: Bool
 
     /// - Parameters:
     ///   - descriptor: the output, standard error by default. The caller owns it and keeps it open.
-    ///   - isColoured: whether the level is colored. By default, it is colored if the output is a terminal, unless
+    ///   - isColored: whether the level is colored. By default, it is colored if the output is a terminal, unless
     ///     `NO_COLOR` is set or `TERM` is "dumb".
-    init(descriptor: CInt = 2, isColoured: Bool? = nil) {
+    init(descriptor: CInt = 2, isColored: Bool? = nil) {
         self.descriptor = descriptor
-        self.isColoured = isColoured ?? Self.supportsColor(descriptor)
+        self.isColored = isColored ?? Self.supportsColor(descriptor)
     }
 
     func write(_ event: LogEvent, _ members: [(key: String, value: String)]) {
@@ -32,8 +32,8 @@ struct TextOutput {
     }
 
     private func levelText(_ level: Logger.Level) -> String {
-        guard isColoured else { return level.rawValue }
-        let colour =
+        guard isColored else { return level.rawValue }
+        let color =
             switch level {
             case .trace, .debug: "2"
             case .info: "0"
@@ -42,7 +42,7 @@ struct TextOutput {
             case .error: "31"
             case .critical: "1;31"
             }
-        return "\u{1b}[\(colour)m\(level.rawValue)\u{1b}[0m"
+        return "\u{1b}[\(color)m\(level.rawValue)\u{1b}[0m"
     }
 
     private static func supportsColor(_ descriptor: CInt) -> Bool {

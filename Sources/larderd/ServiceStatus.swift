@@ -67,7 +67,7 @@ final class ServiceStatus: Sendable {
     private let news = Mutex(News())
     /// Publishing threads do not take this lock.
     private let state = Mutex(State())
-    /// Signalled when the status line may have changed.
+    /// Signaled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
     init(clients: @escaping @Sendable () -> Int, send: @escaping Send) {

@@ -27,15 +27,15 @@ struct BitmapHeaderTests {
 
     @Test("BMP: a palette must end before the pixels")
     func palette() {
-        func read(_ colours: Int, bits: Int = 8, gap: Int) -> String {
-            summary(Made.bmp(Made.bitmapHeader(40, 3, 2, bits: bits, colours: colours), gap: gap) + [0])
+        func read(_ colors: Int, bits: Int = 8, gap: Int) -> String {
+            summary(Made.bmp(Made.bitmapHeader(40, 3, 2, bits: bits, colors: colors), gap: gap) + [0])
         }
         #expect(read(256, gap: 1024) == "bmp 3×2 frames 1")
         #expect(read(257, gap: 1024) == "damagedImage")
         #expect(read(300, gap: 1200) == "bmp 3×2 frames 1")
         #expect(read(0xFFFF_FFFF, gap: 1024) == "damagedImage")
         #expect(read(3, bits: 1, gap: 8) == "damagedImage")
-        // Without palette indices, decoders ignore the number of colours.
+        // Without palette indices, decoders ignore the number of colors.
         #expect(read(1 << 24, bits: 24, gap: 0) == "bmp 3×2 frames 1")
     }
 

@@ -27,7 +27,7 @@ struct ImageHeaderTests {
         #expect(summary(Made.png(0, 5)) == "damagedImage")
         #expect(summary(Made.png(0x8000_0000, 5)) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5, depth: 3)) == "damagedImage")
-        #expect(summary(Made.pngStart(5, 5, colour: 5)) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5, color: 5)) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5) + Made.chunk("IEND", [])) == "damagedImage")
         #expect(summary(Made.png(5, 5, between: Made.chunk("a\u{1}bc", []))) == "damagedImage")
         #expect(summary(Made.pngStart(5, 5) + [0xFF, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
@@ -257,7 +257,7 @@ struct ImageHeaderTests {
             guard case .found(let header) = readHeader(bytes) else { return "refused" }
             return [header.hasAlpha, header.isAnimated].map { $0.map { "\($0)" } ?? "nil" }.joined(separator: " ")
         }
-        let plain = Made.pngStart(3, 4, colour: 2)
+        let plain = Made.pngStart(3, 4, color: 2)
         let end = Made.chunk("IDAT", [1])
         #expect(facts(Made.png(3, 4)) == "true false")
         #expect(facts(plain + end) == "false false")

@@ -162,7 +162,7 @@ struct TruncationTests {
 
     @Test("a GIF may end without a trailer after each of its blocks, once it has a complete picture")
     func gifWithoutTrailer() {
-        // Two pictures, the second with a colour table, an empty block, an extension, and trailer bytes in the data.
+        // Two pictures, the second with a color table, an empty block, an extension, and trailer bytes in the data.
         let blocks: [[UInt8]] = [
             MadeImages.gif(3, 4).dropLast(2) + [3, 0x3B, 0x3B, 0x3B, 1, 0x3B, 0], [0], [0x21, 0xFE, 1, 0x3B, 0],
             [0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 1, 2, 3, 4, 5, 6, 2, 1, 0x3B, 0], [0x3B],

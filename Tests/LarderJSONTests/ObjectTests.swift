@@ -24,7 +24,7 @@ struct ObjectTests {
         #expect(value.members.map(\.name) == ["limit", "\n"])
     }
 
-    @Test("names are compared by their bytes: no normalisation, no case folding")
+    @Test("names are compared by their bytes: no normalization, no case folding")
     func namesAreBytes() throws {
         let value = try JSONValue(parsing: "{\"\u{E9}\":1,\"e\u{301}\":2,\"E\u{301}\":3}")
         #expect(value.count == 3)

@@ -15,7 +15,7 @@ struct SettingsExaminationTests {
             errors(
                 """
                 {
-                  colour: 1,
+                  color: 1,
                   limits: { connections: 0, stallSecond: 3, lineBytes: "x" },
                   log: { level: "loud" },
                   log: {},
@@ -40,7 +40,7 @@ struct SettingsExaminationTests {
     @Test("valid settings are read even if other settings are invalid")
     func remainder() throws {
         let examination = Settings.examine(
-            Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maxErrors: 100)
+            Array("{color: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maxErrors: 100)
         #expect(examination.errors.count == 1)
         #expect(examination.settings?.namespaces["shop"]?.hostDirectory == "/shop")
     }

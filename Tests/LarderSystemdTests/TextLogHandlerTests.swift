@@ -11,12 +11,12 @@ struct TextLogHandlerTests {
 
     static func line(
         _ message: Logger.Message, _ metadata: Logger.Metadata = [:], _ level: Logger.Level = .info,
-        isColoured: Bool = false
+        isColored: Bool = false
     ) -> String {
         let event = LogEvent(
             level: level, message: message, metadata: metadata, source: nil, file: "A/B.swift", function: "f()",
             line: 1)
-        return TextOutput(isColoured: isColoured).line(for: event, LogMetadata.merged([:], nil, event), at: time)
+        return TextOutput(isColored: isColored).line(for: event, LogMetadata.merged([:], nil, event), at: time)
     }
 
     @Test("a line has time, level, message, and metadata sorted by key")
@@ -63,9 +63,9 @@ struct TextLogHandlerTests {
                 == "2025-03-01T12:00:00.250Z info m k=\"{a: [x, y], b: 2}\"\n")
     }
 
-    @Test("only the level is coloured, and only if requested")
-    func colour() {
-        #expect(Self.line("m", [:], .error, isColoured: true).contains(" \u{1b}[31merror\u{1b}[0m m"))
+    @Test("only the level is colored, and only if requested")
+    func color() {
+        #expect(Self.line("m", [:], .error, isColored: true).contains(" \u{1b}[31merror\u{1b}[0m m"))
         #expect(!Self.line("m", [:], .error).contains("\u{1b}"))
     }
 

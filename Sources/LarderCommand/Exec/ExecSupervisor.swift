@@ -69,7 +69,7 @@ struct ExecSupervisor {
     private let obstacle: (EnvironmentVariables) -> Failure?
     private let fraction: () -> Double
     private var phase = Phase.running
-    /// The variables with which the program was last started or signalled.
+    /// The variables with which the program was last started or signaled.
     private var inForce: EnvironmentVariables
     /// The variables with which the program ran before it was last started again.
     private var previous: EnvironmentVariables
@@ -120,7 +120,7 @@ struct ExecSupervisor {
         if case .emptying = phase { true } else { false }
     }
 
-    /// Whether the running program was started or signalled with the newest variables.
+    /// Whether the running program was started or signaled with the newest variables.
     var isUpToDate: Bool {
         if case .running = phase { pending == nil } else { false }
     }
@@ -128,7 +128,7 @@ struct ExecSupervisor {
     /// Reports that the configuration has changed, possibly back to the variables in force.
     mutating func changed(to variables: EnvironmentVariables, now: Duration) {
         guard variables != inForce else {
-            // The change was reverted before the program was stopped or signalled, so there is no reaction. A program
+            // The change was reverted before the program was stopped or signaled, so there is no reaction. A program
             // that is already being stopped is restarted with the newest variables.
             if case .running = phase { pending = nil } else { pending?.variables = variables }
             refusal = nil

@@ -32,7 +32,7 @@ final class SupervisedProgram: Sendable {
     }
 
     /// Prepares to run a program, but does not start it.
-    /// - Parameter report: called with a snapshot once the program was started or signalled with it, or if the snapshot
+    /// - Parameter report: called with a snapshot once the program was started or signaled with it, or if the snapshot
     ///   does not change the program's variables; with a failure if the program cannot be started with it. It is called
     ///   on the thread that ``run(with:_:_:)`` blocks.
     init(_ words: [String], report: @escaping @Sendable (LarderSnapshot, Failure?) -> Void) throws(Failure) {

@@ -108,7 +108,7 @@ enum Output {
 
 /// Colors text if the terminal supports colors and the user does not disable them.
 struct Style {
-    let isColoured: Bool
+    let isColored: Bool
 
     /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
     /// (https://no-color.org).
@@ -119,7 +119,7 @@ struct Style {
     }
 
     init(isTerminal: Bool, noColor: String, terminal: String) {
-        isColoured = isTerminal && noColor.isEmpty && terminal != "dumb"
+        isColored = isTerminal && noColor.isEmpty && terminal != "dumb"
     }
 
     func strong(_ text: String) -> String { wrapped(text, .bold) }
@@ -145,7 +145,7 @@ struct Style {
     func problem(_ text: String) -> String { wrapped(text, .red) }
 
     private func wrapped(_ text: String, _ color: Color) -> String {
-        isColoured ? color.sequence + text + Color.none.sequence : text
+        isColored ? color.sequence + text + Color.none.sequence : text
     }
 
     /// The control sequences that this type writes.

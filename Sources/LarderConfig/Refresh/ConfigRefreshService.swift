@@ -59,7 +59,7 @@ package actor ConfigRefreshService {
         try await submit(.refresh, sharingSince: (uptime() - age).milliseconds)
     }
 
-    /// Polls the source after it signalled a change. A request that began before the signal is not shared.
+    /// Polls the source after it signaled a change. A request that began before the signal is not shared.
     func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
 
     /// Sends the source a long poll.

@@ -5,7 +5,7 @@ import LarderConfigSources
 /// A command for the refreshes of a namespace.
 enum RefreshCommand: Sendable {
     case refresh
-    /// A refresh after the source signalled a change.
+    /// A refresh after the source signaled a change.
     case refreshAfterChange
     /// A long poll.
     case awaitChange
@@ -16,7 +16,7 @@ enum RefreshCommand: Sendable {
     var occasion: FetchOccasion? {
         switch self {
         case .refresh: .asked
-        case .refreshAfterChange: .signalled
+        case .refreshAfterChange: .signaled
         case .awaitChange: .awaiting
         case .forceRefresh: .forced
         case .push: nil

@@ -53,7 +53,7 @@ final class EtcdSource: ConfigSource {
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
-        if occasion != .signalled {
+        if occasion != .signaled {
             do throws(EtcdError) {
                 try await read()
             } catch {
@@ -61,7 +61,7 @@ final class EtcdSource: ConfigSource {
             }
         }
         let failure = state.withLock { $0.follower.failure }
-        if occasion == .signalled, let failure { throw failure.configError }
+        if occasion == .signaled, let failure { throw failure.configError }
         return try await answer(validator, mayBeEmpty: occasion == .forced)
     }
 

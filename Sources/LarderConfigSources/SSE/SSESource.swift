@@ -44,7 +44,7 @@ final class SSESource: ConfigSource {
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
         switch occasion {
-        case .signalled:
+        case .signaled:
             let (answer, effects) = state.withLock { $0.answerToSignal(location: location) }
             effects.signal?.yield()
             return try answer.get()

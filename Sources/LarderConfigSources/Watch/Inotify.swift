@@ -173,7 +173,7 @@ package final class Inotify: Sendable {
 
     private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
         state.withLock { state in
-            // The queue overflowed. Events of any watch may be lost, so all subscribers are signalled.
+            // The queue overflowed. Events of any watch may be lost, so all subscribers are signaled.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
             let interests = state.interests[watch] ?? [:]
             // The kernel removed the watch because the watched object was removed or unmounted. The kernel does not

@@ -134,7 +134,7 @@ package struct Variant: Sendable, Hashable {
     /// Whether `Vary` contains `*`, so that the response matches no later request.
     package let matchesNothing: Bool
 
-    /// The ``fingerprint(of:)`` of the original request. It allows an identical request to be recognised without
+    /// The ``fingerprint(of:)`` of the original request. It allows an identical request to be recognized without
     /// comparing fields. 0 if the response matches every request, and `UInt64.max` if it matches none.
     package let fingerprint: UInt64
 
@@ -183,7 +183,7 @@ package struct Variant: Sendable, Hashable {
             }
     }
 
-    /// All lines of a request field, joined with commas and with white space normalised as RFC 9111, section 4.1,
+    /// All lines of a request field, joined with commas and with white space normalized as RFC 9111, section 4.1,
     /// allows. Nil if the field is absent.
     private static func value(of name: String, in request: [(name: String, value: String)]) -> String? {
         let lines = request.filter { $0.name.lowercased() == name }.map(\.value)

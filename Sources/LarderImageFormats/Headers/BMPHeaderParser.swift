@@ -10,9 +10,9 @@ struct BMPHeaderParser: TypedHeaderParser {
         let header = try BitmapHeader.read(window, at: Self.fileHeaderLength)
         // Only pixels of at most eight bits are indices in the palette. An offset of 0 means that the pixels follow the
         // palette.
-        let (pixels, palette) = (window.little32(10), Self.fileHeaderLength + header.length + 4 * header.colours)
-        guard header.bitsPerPixel > 8 || header.colours == 0 || pixels == 0 || palette <= pixels else {
-            return damaged("its palette of \(header.colours) colours does not end before the pixels")
+        let (pixels, palette) = (window.little32(10), Self.fileHeaderLength + header.length + 4 * header.colors)
+        guard header.bitsPerPixel > 8 || header.colors == 0 || pixels == 0 || palette <= pixels else {
+            return damaged("its palette of \(header.colors) colors does not end before the pixels")
         }
         return found(header.width, header.height, frames: 1, hasAlpha: header.hasAlpha)
     }
@@ -21,7 +21,7 @@ struct BMPHeaderParser: TypedHeaderParser {
 /// The header of a Windows or OS/2 bitmap, which begins with its own length. The length identifies the version. In a
 /// bitmap file, it follows the file header of 14 bytes; in an icon, it is the start of a picture.
 struct BitmapHeader {
-    /// Valid lengths: OS/2 1 (12), OS/2 2 short (16) and full (64), Windows 3 (40), Windows 3 with colour masks
+    /// Valid lengths: OS/2 1 (12), OS/2 2 short (16) and full (64), Windows 3 (40), Windows 3 with color masks
     /// (52, 56), version 4 (108), version 5 (124).
     static let knownLengths: Set<Int> = [12, 16, 40, 52, 56, 64, 108, 124]
 
@@ -34,8 +34,8 @@ struct BitmapHeader {
     private(set) var compression = 0
     /// The declared number of bytes of the pixels; 0 if the header does not declare it.
     private(set) var dataLength = 0
-    /// The declared number of colours in the palette; 0 for the maximum.
-    private(set) var colours = 0
+    /// The declared number of colors in the palette; 0 for the maximum.
+    private(set) var colors = 0
     /// Whether the pixels have alpha values. The mask in the header is used only if the compression field selects masks
     /// (BI_BITFIELDS, BI_ALPHABITFIELDS).
     private(set) var hasAlpha = false
@@ -67,7 +67,7 @@ struct BitmapHeader {
         height = abs(Int(Int32(truncatingIfNeeded: window.little32(8))))
         bitsPerPixel = window.little16(14)
         guard length > 16 else { return }
-        (compression, dataLength, colours) = (window.little32(16), window.little32(20), window.little32(32))
+        (compression, dataLength, colors) = (window.little32(16), window.little32(20), window.little32(32))
         hasAlpha = [56, 108, 124].contains(length) && [3, 6].contains(compression) && window.little32(52) != 0
     }
 

@@ -19,12 +19,12 @@ struct GIFHeaderParser: TypedHeaderParser {
             guard window.count >= 13 else { return .need(13) }
             (width, height) = (window.little16(6), window.little16(8))
             place = .blocks
-            return .consume(13 + GIFTruncationCheck.colours(window[10]))
+            return .consume(13 + GIFTruncationCheck.colors(window[10]))
         case .blocks:
             switch window[0] {
             case 0x21:
                 guard window.count >= 2 else { return .need(2) }
-                // The graphic control extension of the first picture has a flag for a transparent colour (section 23).
+                // The graphic control extension of the first picture has a flag for a transparent color (section 23).
                 if window[1] == 0xF9 {
                     guard window.count >= 4 else { return .need(4) }
                     hasAlpha = window[3] & 1 == 1

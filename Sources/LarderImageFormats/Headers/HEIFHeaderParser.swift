@@ -12,7 +12,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
     private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
-    /// The maximum size of the `iprp` box, which may contain colour profiles, and of the `moov` box, which lists the
+    /// The maximum size of the `iprp` box, which may contain color profiles, and of the `moov` box, which lists the
     /// frames. A larger box is rejected as damaged. Such a box is parsed in one step, which cannot be cancelled.
     private static let maxPropertyBytes = 512 << 10
     private static let maxBrandBytes = 4096

@@ -41,7 +41,7 @@ struct IconHeaderParser: TypedHeaderParser {
 }
 
 /// The directory of an icon or cursor. It has one byte for each side of a picture (0 means 256), and a length, which
-/// decoders ignore in favour of each picture's own header.
+/// decoders ignore in favor of each picture's own header.
 struct IconDirectory {
     /// The maximum number of pictures. Typical icons have about ten; a few have fifty.
     private static let maxPictures = 256
@@ -99,9 +99,9 @@ extension BitmapHeader {
     var iconLength: Int? {
         guard [0, 3, 6].contains(compression) else { return nil }
         let masks = length == 40 ? [3: 12, 6: 16][compression] ?? 0 : 0
-        // Without palette indices, decoders ignore the number of colours.
-        let maxColours = bitsPerPixel <= 8 ? 1 << bitsPerPixel : 0
-        let palette = (length == 12 ? 3 : 4) * (colours == 0 ? maxColours : min(colours, maxColours))
+        // Without palette indices, decoders ignore the number of colors.
+        let maxColors = bitsPerPixel <= 8 ? 1 << bitsPerPixel : 0
+        let palette = (length == 12 ? 3 : 4) * (colors == 0 ? maxColors : min(colors, maxColors))
         // Decoders do not need the mask of a picture with alpha values.
         let maskRows = bitsPerPixel < 32 ? height / 2 : 0
         guard let pixels = Self.bytes(rows: height / 2, of: width, bitsPerPixel: bitsPerPixel),

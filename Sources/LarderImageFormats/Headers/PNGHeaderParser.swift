@@ -6,7 +6,7 @@ struct PNGHeaderParser: TypedHeaderParser {
 
     private var size: (width: Int, height: Int)?
     private var frames = 1
-    /// Whether the colour type has an alpha channel or a `tRNS` chunk makes colours transparent.
+    /// Whether the color type has an alpha channel or a `tRNS` chunk makes colors transparent.
     private var hasAlpha = false
 
     mutating func read(_ window: Span<UInt8>) throws(Unreadable) -> HeaderStep {
@@ -40,7 +40,7 @@ struct PNGStart {
 
     let width: Int
     let height: Int
-    /// Whether the colour type has an alpha channel.
+    /// Whether the color type has an alpha channel.
     let hasAlpha: Bool
 
     static func read(_ window: Span<UInt8>) throws(Unreadable) -> PNGStart {
@@ -56,7 +56,7 @@ struct PNGStart {
         guard (1...0x7FFF_FFFF).contains(width), (1...0x7FFF_FFFF).contains(height) else {
             throw .damaged("it is \(width) by \(height) pixels")
         }
-        guard isColour(depth: window[24], type: window[25]), window[26] == 0, window[27] == 0, window[28] <= 1 else {
+        guard isColor(depth: window[24], type: window[25]), window[26] == 0, window[27] == 0, window[28] <= 1 else {
             throw .damaged("its IHDR chunk is invalid")
         }
         return PNGStart(width: width, height: height, hasAlpha: window[25] & 4 != 0)
@@ -67,8 +67,8 @@ struct PNGStart {
         window[0] == 0x89 && window.has("PNG\r\n\u{1a}\n", at: 1)
     }
 
-    /// Whether table 11.1 of the specification allows this combination of colour type and bit depth.
-    private static func isColour(depth: UInt8, type: UInt8) -> Bool {
+    /// Whether table 11.1 of the specification allows this combination of color type and bit depth.
+    private static func isColor(depth: UInt8, type: UInt8) -> Bool {
         switch type {
         case 0: [1, 2, 4, 8, 16].contains(depth)
         case 3: [1, 2, 4, 8].contains(depth)

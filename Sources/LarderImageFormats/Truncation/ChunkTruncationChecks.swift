@@ -32,7 +32,7 @@ struct GIFTruncationCheck: TruncationCheck {
         case .screen:
             guard window.count >= 13 else { return .need(13) }
             place = .blocks
-            return .consume(13 + Self.colours(window[10]))
+            return .consume(13 + Self.colors(window[10]))
         case .blocks:
             switch window[0] {
             case 0x21:
@@ -41,8 +41,8 @@ struct GIFTruncationCheck: TruncationCheck {
             case 0x2C:
                 guard window.count >= 10 else { return .need(10) }
                 (place, hasPicture) = (.subBlocks, true)
-                // The colour table is followed by one byte, the minimum code size.
-                return .consume(10 + Self.colours(window[9]) + 1)
+                // The color table is followed by one byte, the minimum code size.
+                return .consume(10 + Self.colors(window[9]) + 1)
             case 0x3B: return .complete(after: 1)
             // Some encoders write a superfluous empty block.
             case 0x00: return .consume(1)
@@ -55,8 +55,8 @@ struct GIFTruncationCheck: TruncationCheck {
         }
     }
 
-    /// The number of bytes of a colour table, from the flags of a screen or picture.
-    static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
+    /// The number of bytes of a color table, from the flags of a screen or picture.
+    static func colors(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
 }
 
 /// WebP: the image ends where its RIFF header says. The length there excludes the first eight bytes.

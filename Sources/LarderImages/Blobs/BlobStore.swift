@@ -34,7 +34,7 @@ package final class BlobStore: Sendable {
         package let reservedBytes: Int
     }
 
-    /// The path of the cache directory, as passed to the initialiser.
+    /// The path of the cache directory, as passed to the initializer.
     package let path: String
     /// Whether the last stop was not orderly. All files are then verified in the background.
     package let isUnclean: Bool

@@ -36,7 +36,7 @@ package struct ImageKey: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The bits by which ``S3FIFO`` recognises an image that is added again after its eviction.
+    /// The bits by which ``S3FIFO`` recognizes an image that is added again after its eviction.
     var fingerprint: UInt32 { UInt32(truncatingIfNeeded: low) }
 
     /// 32 lower-case hexadecimal digits.

@@ -37,7 +37,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
 
     /// The result of ending a running download.
     enum End: Sendable {
-        /// The download was stopped in favour of a more urgent one, and is queued again.
+        /// The download was stopped in favor of a more urgent one, and is queued again.
         case requeued
         case removed(Removed)
         /// The download had already been removed, because its last waiter left.
@@ -51,7 +51,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     private var queue: DownloadQueue<TransferID>
     /// The number of responses per origin. Reset when a download is added to an empty table.
     private var responses: [String: Int] = [:]
-    /// The running download that is being stopped in favour of a more urgent one; nil if there is none.
+    /// The running download that is being stopped in favor of a more urgent one; nil if there is none.
     private var preempted: TransferID?
     private var lastTransfer = 0
     private var lastWaiter = 0

@@ -8,7 +8,7 @@
 /// requested once therefore displaces only a tenth of the space. A hit increments a counter and moves nothing.
 ///
 /// An image is identified by its slot, a small number that is reused after the image was removed. S3FIFO only orders
-/// slots. Each operation takes constant amortised time.
+/// slots. Each operation takes constant amortized time.
 package struct S3FIFO: Sendable {
     private var lists = SlotLists()
     private var small = SlotLists.List(number: 1)
@@ -43,7 +43,7 @@ package struct S3FIFO: Sendable {
     ///
     /// - Parameters:
     ///   - slot: a slot without an image
-    ///   - fingerprint: part of a hash of the image's key, to recognise an image that returns
+    ///   - fingerprint: part of a hash of the image's key, to recognize an image that returns
     ///   - size: the size of the image in bytes
     package mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int) {
         if ghosts.take(fingerprint) {
@@ -223,7 +223,7 @@ struct GhostQueue: Sendable {
             if ghosts[start].size > 0 { _ = take(ghosts[start].fingerprint) }
             start += 1
         }
-        // Compacts the array when more than half of its entries were removed, at constant amortised cost.
+        // Compacts the array when more than half of its entries were removed, at constant amortized cost.
         if ghosts.count > 64, count * 2 < ghosts.count {
             ghosts.removeAll { $0.size == 0 }
             start = 0

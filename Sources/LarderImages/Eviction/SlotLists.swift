@@ -27,7 +27,7 @@ struct SlotLists: Sendable {
     private static let none = UInt32.max
     private(set) var nodes: [Node] = []
 
-    /// Initialises a slot and appends it to a list.
+    /// Initializes a slot and appends it to a list.
     mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int, into list: inout List) {
         while nodes.count <= Int(slot) { nodes.append(Node()) }
         assert(nodes[Int(slot)].list == 0, "the slot holds another image")

@@ -98,15 +98,15 @@ package struct DefaultPaths: Sendable, Equatable {
     /// does not begin with an absolute path.
     private func fromSystemd(_ name: String) -> String? {
         let first = environment[name]?.split(separator: ":", omittingEmptySubsequences: false).first
-        return Self.normalised(first)
+        return Self.normalized(first)
     }
 
     private func absolute(_ name: String) -> String? {
-        Self.normalised(environment[name].map { $0[...] })
+        Self.normalized(environment[name].map { $0[...] })
     }
 
     /// An absolute path without trailing slashes; nil if the path is not absolute.
-    private static func normalised(_ path: Substring?) -> String? {
+    private static func normalized(_ path: Substring?) -> String? {
         guard var path, path.hasPrefix("/") else { return nil }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return String(path)

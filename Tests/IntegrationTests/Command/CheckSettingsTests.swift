@@ -14,7 +14,7 @@ extension Integration {
         func allErrors() throws {
             try AgentHome.with(
                 settings:
-                    "{\n  colour: 1,\n  limits: { connections: 0 },\n  namespaces: { shop: { host: { directory: '@/shop' } } },\n}"
+                    "{\n  color: 1,\n  limits: { connections: 0 },\n  namespaces: { shop: { host: { directory: '@/shop' } } },\n}"
             ) { home in
                 for directory in ["config.d", "shop"] { try home.makeDirectory(directory) }
                 try home.write("config.d/10.json", #"{"search":{"limit": 15}, // comment"#)

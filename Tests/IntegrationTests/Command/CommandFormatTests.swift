@@ -182,8 +182,8 @@ struct CommandFormatTests {
                 == "default  stale for 2 h 5 min\n  snapshot    none published yet")
     }
 
-    @Test("colour is used only on capable terminals and without NO_COLOR")
-    func colour() {
+    @Test("color is used only on capable terminals and without NO_COLOR")
+    func color() {
         #expect(Style(isTerminal: true, noColor: "", terminal: "xterm").state(.failed) == "\u{1B}[31mfailed\u{1B}[0m")
         for style in [
             Style(isTerminal: false, noColor: "", terminal: "xterm"),

@@ -22,15 +22,15 @@ struct DoctorMoreChecksTests {
 
     @Test("doctor reports invalid, missing, unreadable and changed settings files with different findings")
     func settingsFiles() {
-        let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
+        let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: color is not a setting"]) }
         #expect(wrong.map(\.title) == ["/etc/larder/larder.json is invalid"])
-        #expect(wrong.first?.detail == ["/etc/larder/larder.json:1:2: colour is not a setting"])
+        #expect(wrong.first?.detail == ["/etc/larder/larder.json:1:2: color is not a setting"])
         #expect(wrong.first?.advice.first?.hasSuffix("keeps the settings in force, also after a restart") == true)
         #expect(wrong.first?.advice.last == "sudo systemctl reload larder.service")
         var unsaved = AgentFacts.healthy
         unsaved.info.problems = [AgentInfo.Problem(name: "settingsCopy", message: "cannot write /x")]
         var file = Examination.healthy.settings
-        file?.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"])
+        file?.state = .wrong(["/etc/larder/larder.json:1:2: color is not a setting"])
         let advice = SettingsCheck.findings(file, unsaved, .absent).first?.advice.first
         #expect(advice?.hasSuffix("keeps the settings in force, but not after a restart") == true)
         let deleted = settings { $0.state = .missing }

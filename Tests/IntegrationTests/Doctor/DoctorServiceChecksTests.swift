@@ -226,7 +226,7 @@ struct DoctorServiceChecksTests {
 
     @Test("the log excerpt omits systemd's generic failure lines if there are other lines")
     func logs() {
-        let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
+        let own = "2026-01-31 host larderd[7]: 1:2: color is not a setting"
         let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"
         let phrase = "2026-01-31 host systemd[1]: larder.service: Failed with result 'exit-code'."
         #expect(ServiceFacts.informative([phrase, own, cause, phrase, phrase], 5) == [own, cause])

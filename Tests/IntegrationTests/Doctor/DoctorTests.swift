@@ -111,13 +111,13 @@ struct DoctorTests {
     @Test("invalid settings are a problem with and without an agent, and the text output names the line")
     func wrongSettings() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
-            try home.write(settings: "{\n  colour: 1,\n}")
+            try home.write(settings: "{\n  color: 1,\n}")
             let (status, findings) = try examine(home)
             #expect(status == 1)
             #expect(findings["settings"]?.map(\.title) == ["\(home.settings) is invalid"])
             let text = try home.larder("doctor")
             #expect(text.status == 1)
-            #expect(text.text.contains("larder.json:2:3: colour is not a setting"))
+            #expect(text.text.contains("larder.json:2:3: color is not a setting"))
         }
         try AgentHome.with { home in
             try home.write(settings: "{ sockets: {} }")

@@ -210,7 +210,7 @@ extension Integration.RenderTests {
     @Test(
         "if a signal ends larder before the check or command has succeeded, larder restores the previous file",
         arguments: ["exec", "check"])
-    func signalledInPlace(step: String) throws {
+    func signaledInPlace(step: String) throws {
         try RenderFixture.with(previous: "old") { fixture in
             let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
             let larder = try fixture.startRender(

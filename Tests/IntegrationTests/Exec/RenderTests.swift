@@ -149,7 +149,7 @@ extension Integration {
         @Test(
             "a signal during the check ends the check and larder, and leaves no new file",
             arguments: [SIGTERM, SIGINT, SIGHUP])
-        func signalled(number: CInt) throws {
+        func signaled(number: CInt) throws {
             try AgentHome.with { home in
                 _ = try home.start()
                 _ = try larder(home, ["set", "a", "1"])

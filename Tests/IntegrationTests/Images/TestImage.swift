@@ -1,7 +1,7 @@
 import LarderDigest
 import TestSupport
 
-/// A valid image of an exact size in bytes, different for every seed. It consists of a small grey picture and of random
+/// A valid image of an exact size in bytes, different for every seed. It consists of a small gray picture and of random
 /// bytes in a private chunk or a comment, which decoders ignore.
 struct TestImage: Sendable {
     enum Format: String, CaseIterable, Sendable {
@@ -52,7 +52,7 @@ struct TestImage: Sendable {
         return start + chunk("laRr", filler.bytes(room)) + picture + end
     }
 
-    /// The signature and the header: 8 bits of grey, no interlacing.
+    /// The signature and the header: 8 bits of gray, no interlacing.
     static func pngStart(width: Int, height: Int) -> [UInt8] {
         [0x89] + Array("PNG\r\n\u{1A}\n".utf8) + chunk("IHDR", big(width, 4) + big(height, 4) + [8, 0, 0, 0, 0])
     }

@@ -176,9 +176,9 @@ extension Integration {
                 #expect(first?["level"] == "problem")
 
                 // The error changes with the file.
-                try home.write(settings: "{ colour: 1 }")
-                try agent.waitForLog("colour")
-                #expect(try agent.connect().refusal("agent.ping").detail.contains("colour"))
+                try home.write(settings: "{ color: 1 }")
+                try agent.waitForLog("color")
+                #expect(try agent.connect().refusal("agent.ping").detail.contains("color"))
 
                 try home.write(settings: "{ namespaces: { mine: {} } }")
                 try agent.waitForLog("the settings are valid now")

@@ -87,7 +87,7 @@ struct EtcdFollowerTests {
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
     }
 
-    @Test("failed reads are retried after a pause, and a failure that repeats is signalled only once")
+    @Test("failed reads are retried after a pause, and a failure that repeats is signaled only once")
     mutating func downAtStart() {
         _ = begin()
         for number in 0..<5 {
@@ -162,7 +162,7 @@ struct EtcdFollowerTests {
         guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
         #expect(follower.step.task == .read)
-        // No key has changed, but the read is signalled, because the source works again.
+        // No key has changed, but the read is signaled, because the source works again.
         #expect(read(Self.keyspace(9)) == [.signal, .newStep])
         #expect(follower.failure == nil)
         #expect(follower.known?.changedAt == 5)
@@ -187,7 +187,7 @@ struct EtcdFollowerTests {
         #expect(try receive(Self.message(6)) == [])
     }
 
-    @Test("the begin of the first watch is signalled")
+    @Test("the begin of the first watch is signaled")
     mutating func firstWatch() throws {
         _ = begin()
         _ = read(Self.keyspace(5))

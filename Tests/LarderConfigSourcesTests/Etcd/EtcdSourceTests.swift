@@ -45,7 +45,7 @@ struct EtcdSourceTests {
             // The next read opens another watch, to which the origin does not respond yet.
             watch.withLock { $0 = .hang }
             _ = try await source.fetch(ifChangedFrom: nil, on: .asked)
-            _ = try await source.fetch(ifChangedFrom: nil, on: .signalled)
+            _ = try await source.fetch(ifChangedFrom: nil, on: .signaled)
             #expect(source.following.failure?.message.contains("503") == true)
             watch.withLock { $0 = [.send("HTTP/1.1 200 OK\r\n\r\n{\"result\":{\(header),\"created\":true}}\n")] }
             // Setting the answer to any path makes the origin respond to the requests that wait.

@@ -64,12 +64,12 @@ struct StreamStartTests {
         return document.value
     }
 
-    /// Sends a patch over the stream, and waits until the source has signalled it.
+    /// Sends a patch over the stream, and waits until the source has signaled it.
     private func expectSignal(
         _ changes: AsyncStream<Void>, _ source: SSESource, _ origin: RawOrigin
     ) async throws {
         origin.send("event: patch\ndata: {\"v\":2}\n\n")
-        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, on: .signalled)) == ["v": 2] {
+        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, on: .signaled)) == ["v": 2] {
             return
         }
     }

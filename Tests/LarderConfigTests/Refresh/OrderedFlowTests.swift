@@ -114,7 +114,7 @@ struct OrderedFlowTests {
             _ = try await first.value
             let later = await source.nextRequest()
             #expect(request.occasion == .asked)
-            #expect(later.occasion == .signalled)
+            #expect(later.occasion == .signaled)
             later.answer(["v": 2])
             _ = try await second.value
             #expect(store.value == ["v": 2])
@@ -151,14 +151,14 @@ struct OrderedFlowTests {
     @Test("a client's refresh does not share the request of a queued change signal, but sends a separate one")
     func refreshBehindSignal() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
-            let signalled = Task { try await refresher.refreshAfterChange() }
+            let signaled = Task { try await refresher.refreshAfterChange() }
             let request = await source.nextRequest()
             let next = Task.immediate { try await refresher.refreshAfterChange() }
             await refresher.waitForEarlierCalls()
             let refresh = Task.immediate { try await refresher.refreshIfNeeded() }
             await refresher.waitForEarlierCalls()
             request.answer(["v": 1])
-            _ = try await signalled.value
+            _ = try await signaled.value
             await source.nextRequest().answer(["v": 2])
             _ = try await next.value
             let polled = await source.nextRequest()

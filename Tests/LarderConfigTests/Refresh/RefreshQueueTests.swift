@@ -58,7 +58,7 @@ struct RefreshQueueTests {
             [
                 (.add(.forceRefresh, 1), "queued"), (.add(push, 2), "queued"), (.add(.refreshAfterChange, 3), "queued"),
                 (.next(), "run forced"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
-                (.next(), "run signalled"), (.end(), "answer [3]"), (.next(), "idle"),
+                (.next(), "run signaled"), (.end(), "answer [3]"), (.next(), "idle"),
             ]),
         EventSequence(
             "refreshes share a refresh that waits or runs",
@@ -90,10 +90,10 @@ struct RefreshQueueTests {
         EventSequence(
             "a refresh after a change shares only a waiting refresh after a change",
             [
-                (.add(.refreshAfterChange, 1), "queued"), (.next(), "run signalled"),
+                (.add(.refreshAfterChange, 1), "queued"), (.next(), "run signaled"),
                 (.add(.refreshAfterChange, 2), "queued"), (.add(.refreshAfterChange, 3), "shared"),
                 (.add(.refresh, 4), "queued"), (.add(.refreshAfterChange, 5), "queued"), (.end(), "answer [1]"),
-                (.next(), "run signalled"), (.end(), "answer [2, 3]"),
+                (.next(), "run signaled"), (.end(), "answer [2, 3]"),
             ]),
         EventSequence(
             "forced refreshes, pushes and long polls are never shared",
@@ -288,7 +288,7 @@ private struct RefreshQueueWalk {
         callers[lastCaller] = Caller(occasion: command.occasion, arrivedAt: now, earliest: earliest)
         switch queue.add(command, for: lastCaller, sharingSince: earliest) {
         case .shared:
-            expect(command.occasion == .asked || command.occasion == .signalled, "a \(command) is shared")
+            expect(command.occasion == .asked || command.occasion == .signaled, "a \(command) is shared")
             expect(!isLongPollRunning || callers.count > 2, "a long poll is shared")
         case .queued: expect(!isLongPollRunning, "a long poll does not give way")
         case .interrupts: expect(isLongPollRunning, "a command other than a long poll is interrupted")
@@ -348,7 +348,7 @@ private struct RefreshQueueWalk {
             let isRecent = attempt.beganAt >= caller.earliest && attempt.answeredAt ?? now >= caller.arrivedAt
             expect(isOwnFetch || (caller.occasion == .asked && isRecent), "caller \(waiter) got an older fetch")
         }
-        let isShareable = attempt.occasion == .asked || attempt.occasion == .signalled
+        let isShareable = attempt.occasion == .asked || attempt.occasion == .signaled
         expect(waiters.count == 1 || isShareable, "\(waiters) share a command that cannot be shared")
         if waiters.count > 1 { sharedAnswers += 1 }
         finish(waiters)

@@ -37,7 +37,7 @@ struct SchemaExaminationTests {
         #expect(missing.first?.text.hasPrefix(scratch.at("schema.json") + ": ") == true)
         #expect(missing.first?.text.contains("named in") == false, "the place in the settings is not known")
         #expect(try examine("{ bad").first?.text.hasPrefix(scratch.at("schema.json") + ":1:3: ") == true)
-        #expect(try examine(#"{"type": "colour"}"#).map(\.kind) == [.error])
+        #expect(try examine(#"{"type": "color"}"#).map(\.kind) == [.error])
         #expect(try examine(#"{"$ref": "none.json"}"#).first?.text.contains("none.json") == true)
         #expect(try examine("{}") == [])
     }

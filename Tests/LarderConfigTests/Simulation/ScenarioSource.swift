@@ -23,7 +23,7 @@ struct ScenarioSource: ConfigSource {
         let began = ledger.beganFetch(id, validator: serial, isForced: occasion == .forced)
         ledger.count("\(occasion)")
         var upstream = scenario.upstream
-        if occasion != .signalled {
+        if occasion != .signaled {
             do {
                 try await clock.sleep(for: scenario.generator.duration(upTo: occasion == .awaiting ? 20 : 2))
             } catch {

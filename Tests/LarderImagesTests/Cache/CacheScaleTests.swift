@@ -14,7 +14,7 @@ struct CacheScaleTests {
         return (line?.split(separator: " ").compactMap { Int($0) }.first ?? 0) * 1024
     }
 
-    /// Prints time and memory but does not check them, because the build is not optimised. The benchmarks check both.
+    /// Prints time and memory but does not check them, because the build is not optimized. The benchmarks check both.
     @Test("the cache opens with all images and finds them")
     func open() async throws {
         try await withPath { path in
@@ -39,7 +39,7 @@ struct CacheScaleTests {
             let (before, start) = (memory(), ContinuousClock.now)
             let fixture = try await CacheFixture.open(path)
             let (time, used) = (ContinuousClock.now - start, memory() - before)
-            print("100,000 images: opened in \(time), \(used / 1_048_576) MiB (not optimised)")
+            print("100,000 images: opened in \(time), \(used / 1_048_576) MiB (not optimized)")
             #expect(fixture.cache.statistics.entries == count)
             #expect(fixture.cache.statistics.bytes == count * 1000)
             for number in stride(from: 0, to: count, by: 997) {

@@ -49,7 +49,7 @@ struct ContentCodingTests {
         arguments: [
             "aws-chunked", "none", "utf-8", "identity, identity", "gzip", "deflate", "aws-chunked,gzip", "br", "",
         ])
-    func mislabelled(_ coding: String) async throws {
+    func mislabeled(_ coding: String) async throws {
         for image in [picture(1, size: 5000), Self.svg] {
             let bytes = try await body { _, _ in [.ok(image, "Content-Encoding: \(coding)", "Content-Type: image/x")] }
             #expect(bytes == image)

@@ -25,9 +25,9 @@ package enum MadeImages {
         return Int(~value)
     }
 
-    package static func pngStart(_ width: Int, _ height: Int, depth: UInt8 = 8, colour: UInt8 = 6) -> [UInt8] {
+    package static func pngStart(_ width: Int, _ height: Int, depth: UInt8 = 8, color: UInt8 = 6) -> [UInt8] {
         [0x89] + Array("PNG\r\n\u{1a}\n".utf8)
-            + chunk("IHDR", big(width, 4) + big(height, 4) + [depth, colour, 0, 0, 0])
+            + chunk("IHDR", big(width, 4) + big(height, 4) + [depth, color, 0, 0, 0])
     }
 
     package static func png(_ width: Int, _ height: Int, between: [UInt8] = []) -> [UInt8] {
@@ -174,15 +174,15 @@ package enum MadeImages {
     /// Returns the header of a bitmap without the file header.
     /// - Parameters:
     ///   - size: the length of the header, which identifies its version
-    ///   - colours: the number of colours in the palette; 0 if the header does not declare it
+    ///   - colors: the number of colors in the palette; 0 if the header does not declare it
     package static func bitmapHeader(
         _ size: Int, _ width: Int, _ height: Int, bits: Int = 24, planes: Int = 1, compression: Int = 0,
-        dataLength: Int = 0, colours: Int = 0
+        dataLength: Int = 0, colors: Int = 0
     ) -> [UInt8] {
         let sideLength = size == 12 ? 2 : 4
         var header = little(size, 4) + little(width, sideLength) + little(height, sideLength)
         header += little(planes, 2) + little(bits, 2)
-        if size > 16 { header += little(compression, 4) + little(dataLength, 4) + little(0, 8) + little(colours, 4) }
+        if size > 16 { header += little(compression, 4) + little(dataLength, 4) + little(0, 8) + little(colors, 4) }
         return header + [UInt8](repeating: 0, count: size - header.count)
     }
 

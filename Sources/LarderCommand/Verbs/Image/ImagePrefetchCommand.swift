@@ -29,7 +29,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder image prefetch wallpapers.txt
-              jq '[.items[].picture]' catalogue.json | larder image prefetch -
+              jq '[.items[].picture]' catalog.json | larder image prefetch -
               larder image prefetch wallpapers.txt --concurrency 2
               larder image prefetch wallpapers.txt --json | jq -r '.failures[].url' > again.txt
             """)
