@@ -120,7 +120,7 @@ package struct ImageLimits: Sendable, Hashable {
             throw ImageFormatError(
                 .tooManyPixels,
                 "the image is \(header.width) by \(header.height) pixels\(frames), more than \(maximumPixels) pixels "
-                    + "(images.imagePixels); raise the limit or serve a smaller image")
+                    + "(images.maximumImagePixels); raise the limit or serve a smaller image")
         }
     }
 }

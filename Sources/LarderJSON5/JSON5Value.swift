@@ -18,11 +18,19 @@ package struct JSON5Value {
         /// The position of the name in the text, in Unicode scalars.
         package let offset: Int
         package let value: JSON5Value
+
+        package init(name: String, offset: Int, value: JSON5Value) {
+            (self.name, self.offset, self.value) = (name, offset, value)
+        }
     }
 
     package let content: Content
     /// The position of the value in the text, in Unicode scalars.
     package let offset: Int
+
+    package init(content: Content, offset: Int) {
+        (self.content, self.offset) = (content, offset)
+    }
 
     /// The value for an error message. An array, an object or a number of more than 40 characters is shown as the name
     /// of its type. Any other value is shown as text, which is truncated if it is a long string.
@@ -152,6 +160,16 @@ package struct JSON5Path: CustomStringConvertible {
 
     /// The whole document. Its description is "the settings".
     package static let root = JSON5Path(steps: [])
+
+    /// The names of the members on the path; an index as decimal digits.
+    package var names: [String] {
+        steps.map { step in
+            switch step {
+            case .name(let name): name
+            case .index(let index): String(index)
+            }
+        }
+    }
 
     /// The path of a member of the value at this path.
     package func appending(_ name: String) -> JSON5Path {

@@ -24,7 +24,7 @@ struct ImageSettingsTests {
         let images = try images(
             """
             enabled: false, maximumBytes: 1e9, maximumImages: 10, maximumAgeSeconds: 3600, minimumFreeBytes: 0,
-            imageBytes: 1048576, imagePixels: 1000000, excludedTypes: ['svg', 'ico'],
+            maximumImageBytes: 1048576, maximumImagePixels: 1000000, excludedTypes: ['svg', 'ico'],
             allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, concurrencyPerUser: 3,
             minimumBytesPerSecond: 100, minimumBytesPerSecondWhileAwaited: 200, maximumSilenceSeconds: 30,
             failures: {notFoundSeconds: 0, refusedSeconds: 1, serverErrorSeconds: 2, networkSeconds: 3}, leaseSeconds: 60,
@@ -73,7 +73,10 @@ struct ImageSettingsTests {
         arguments: [
             ("maximumByte: 1", ".maximumByte is not a setting; did you mean \"maximumBytes\"?"),
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),
-            ("maximumBytes: 100000, imageBytes: 100001", ".imageBytes is 100001, more than maximumBytes (100000)"),
+            (
+                "maximumBytes: 100000, maximumImageBytes: 100001",
+                ".maximumImageBytes is 100001, more than maximumBytes (100000)"
+            ),
             ("excludedTypes: ['svgz']", ".excludedTypes[0] must be one of \"png\""),
             ("allowNetworks: ['10.0.0.0/33']", ".allowNetworks[0] must be an address or a block of addresses such as"),
             ("allowNetworks: '10.0.0.0/8'", ".allowNetworks must be an array of strings"),

@@ -91,7 +91,7 @@ class Trial:
     def __init__(self, options, origin, disk, part):
         self.origin, self.disk, self.part = origin, disk, part
         self.agent = larder_agent.Agent(options.larderd, settings={
-            "images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0, "maximumBytes": 1 << 26, "imageBytes": 1 << 20}})
+            "images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0, "maximumBytes": 1 << 26, "maximumImageBytes": 1 << 20}})
         setattr(self.agent, part, disk.path / part)
         self.values, self.problems, self.attempts, self.number = {}, [], 0, 0
         self.refused = 0

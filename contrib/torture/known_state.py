@@ -83,7 +83,7 @@ def settings(directory, **more):
     if not feed.exists():
         feed.write_text(json.dumps({"feed": {"from": "file", "number": 7}}))
     result = {
-        "images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0, "maximumBytes": 64 << 20, "imageBytes": 1 << 20},
+        "images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0, "maximumBytes": 64 << 20, "maximumImageBytes": 1 << 20},
         "namespaces": {"default": {}, "pushed": {}, "feed": {"remote": {"file": {"path": str(feed)}}}},
     }
     return {**result, **more}

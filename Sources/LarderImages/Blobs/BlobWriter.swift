@@ -195,7 +195,7 @@ package final class BlobWriter: Sendable {
     private static func tooLarge(_ bytes: Int, limit: Int) -> ImageError {
         ImageError(
             .tooLarge,
-            "the image has at least \(bytes) bytes, more than \(limit) (images.imageBytes); raise the limit or serve a smaller image"
+            "the image has at least \(bytes) bytes, more than \(limit) (images.maximumImageBytes); raise the limit or serve a smaller image"
         )
     }
 

@@ -13,10 +13,10 @@ package struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     package var isEnabled = true
     /// `maximumBytes`: the maximum disk space of all images, 64 KiB to 1 PiB. `maximumImages`: the maximum number of
-    /// images, 1 to 10,000,000. `minimumFreeBytes`: the disk space that must stay free, 0 to 1 PiB. `imageBytes`: the
-    /// maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
+    /// images, 1 to 10,000,000. `minimumFreeBytes`: the disk space that must stay free, 0 to 1 PiB.
+    /// `maximumImageBytes`: the maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
     package var space = SpaceLimits()
-    /// `imagePixels`, the maximum number of pixels of an image in all known frames together, 1 to 2^40; and
+    /// `maximumImagePixels`, the maximum number of pixels of an image in all known frames together, 1 to 2^40; and
     /// `excludedTypes`, the media types that are refused.
     package var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an unused image stays cached, one minute to ten years. Default: no limit.
@@ -46,15 +46,15 @@ extension ImageSettings {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "enabled", "maximumBytes", "maximumImages", "maximumAgeSeconds", "minimumFreeBytes", "imageBytes",
-                "imagePixels", "excludedTypes", "allowNetworks", "concurrency", "concurrencyPerOrigin",
-                "concurrencyPerUser", "minimumBytesPerSecond", "minimumBytesPerSecondWhileAwaited",
-                "maximumSilenceSeconds", "failures", "leaseSeconds", "origins",
+                "enabled", "maximumBytes", "maximumImages", "maximumAgeSeconds", "minimumFreeBytes",
+                "maximumImageBytes", "maximumImagePixels", "excludedTypes", "allowNetworks", "concurrency",
+                "concurrencyPerOrigin", "concurrencyPerUser", "minimumBytesPerSecond",
+                "minimumBytesPerSecondWhileAwaited", "maximumSilenceSeconds", "failures", "leaseSeconds", "origins",
             ])
         isEnabled = try reader.truth("enabled") ?? isEnabled
         space = try Self.space(reader)
         maximumAge = try reader.integer("maximumAgeSeconds", in: 60...315_360_000)
-        limits.maximumPixels = try reader.integer("imagePixels", in: 1...1 << 40) ?? limits.maximumPixels
+        limits.maximumPixels = try reader.integer("maximumImagePixels", in: 1...1 << 40) ?? limits.maximumPixels
         let types = ImageType.allCases.map(\.rawValue)
         let excluded = try reader.strings(
             "excludedTypes", each: "one of \(types.map { "\"\($0)\"" }.joined(separator: ", "))",
@@ -96,10 +96,10 @@ extension ImageSettings {
         let defaults = SpaceLimits()
         let bytes = try reader.integer("maximumBytes", in: 1 << 16...1 << 50) ?? defaults.bytes
         let bytesPerImage =
-            try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(defaults.bytesPerImage, bytes)
+            try reader.integer("maximumImageBytes", in: 1024...Int(UInt32.max)) ?? min(defaults.bytesPerImage, bytes)
         guard bytesPerImage <= bytes else {
             throw reader.failure(
-                "imageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)); lower it")
+                "maximumImageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)); lower it")
         }
         return SpaceLimits(
             bytes: bytes, count: try reader.integer("maximumImages", in: 1...10_000_000) ?? defaults.count,

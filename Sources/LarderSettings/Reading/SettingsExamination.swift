@@ -60,13 +60,15 @@ extension Settings {
 
     /// Reads settings and continues after errors, as if the invalid members were missing.
     ///
+    /// - Parameter areSaved: whether an earlier version may have saved the settings, so that they are migrated
     /// - Returns: the settings, and the errors in the order in which they were found
-    static func examine(_ bytes: [UInt8], maxErrors: Int) -> SettingsExamination {
+    static func examine(_ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false) -> SettingsExamination {
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes)
             do throws(JSON5Error) {
                 let (document, duplicates) = try JSON5Parser.parseAll(scalars)
-                let (settings, errors) = examine(document, maxErrors: maxErrors - duplicates.count)
+                let (settings, errors) = examine(
+                    areSaved ? RenamedSettings.migrated(document) : document, maxErrors: maxErrors - duplicates.count)
                 return SettingsExamination(
                     settings: settings,
                     errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) },

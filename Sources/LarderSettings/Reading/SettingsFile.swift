@@ -39,6 +39,16 @@ extension Settings {
         if let error = examination.errors.first { throw error }
         self = examination.settings ?? Settings()
     }
+
+    /// Parses settings that the agent saved itself. Settings that had another name in an earlier version are read under
+    /// that name.
+    ///
+    /// - Throws: ``SettingsError`` with the line and column of the first problem
+    package init(parsingSaved bytes: [UInt8]) throws(SettingsError) {
+        let examination = Settings.examine(bytes, maxErrors: 1, areSaved: true)
+        if let error = examination.errors.first { throw error }
+        self = examination.settings ?? Settings()
+    }
 }
 
 /// Reads the bytes of a settings file.

@@ -25,10 +25,13 @@ struct SettingsReader {
         }
         if let known, let unknownMember = members.first(where: isUnknown) {
             let member = path.appending(unknownMember.name)
-            throw SettingsError(
-                .unknownMember,
-                "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))",
-                member: member, offset: unknownMember.offset)
+            let problem =
+                if let newName = RenamedSettings.newName(of: unknownMember.name, in: path.names) {
+                    "\(member) is now called \(path.appending(newName)); rename it"
+                } else {
+                    "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))"
+                }
+            throw SettingsError(.unknownMember, problem, member: member, offset: unknownMember.offset)
         }
         // The closure chooses between two members with the same name. It is never called: the names are distinct,
         // because the parser rejects duplicates.

@@ -94,7 +94,7 @@ extension Integration {
             return """
                 { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'write', 'push', 'images'] } },
                   limits: { subscriptionsPerConnection: 1 },
-                  images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0, maximumBytes: 65536, imageBytes: 65536 },
+                  images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0, maximumBytes: 65536, maximumImageBytes: 65536 },
                   namespaces: { default: { \(rules) },
                     invalid: {
                       secrets: ['db.password'], schema: { path: '@/required.json' }, host: { directory: '@/invalid.d' },

@@ -9,7 +9,7 @@ extension Integration {
         private static let kills = 75
         private static let images = (0..<24).map { TestImage(.allCases[$0 % 4], seed: $0, size: 2_000 + 1_602 * $0) }
         /// Limits the cache to a third of the images, so that evictions are frequent.
-        private static let settings = "maximumBytes: 160000, imageBytes: 60000"
+        private static let settings = "maximumBytes: 160000, maximumImageBytes: 60000"
 
         @Test(
             "after kill -9 at 75 random moments, every indexed image is served intact, and unindexed files are deleted",

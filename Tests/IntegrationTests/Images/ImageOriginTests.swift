@@ -78,10 +78,10 @@ extension Integration {
                     fault: "compresses the image without Content-Encoding", answers: whole([0x1F, 0x8B, 8, 0] + bytes),
                     error: "imageRefused", reason: "notAnImage"),
                 Case(
-                    fault: "declares a length above imageBytes", answers: [declaring(200_000, bytes)],
+                    fault: "declares a length above maximumImageBytes", answers: [declaring(200_000, bytes)],
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
-                    fault: "sends more than imageBytes without a declared length",
+                    fault: "sends more than maximumImageBytes without a declared length",
                     answers: [.head("200 OK", [], TestImage(.jpeg, seed: 2, size: 150_000).bytes)],
                     error: "imageRefused", reason: "tooLarge"),
                 Case(
@@ -117,7 +117,7 @@ extension Integration {
         @Test(
             "each fault of an origin is reported with its error and reason, no image is published, and no file is left")
         func faults() throws {
-            try withOrigin("imageBytes: 100000") { home, origin in
+            try withOrigin("maximumImageBytes: 100000") { home, origin in
                 let agent = try home.start()
                 let client = try agent.connect()
                 let cases = Self.cases(origin)

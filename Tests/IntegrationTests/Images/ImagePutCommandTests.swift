@@ -44,7 +44,7 @@ extension Integration {
 
         @Test("a failure is one line on standard error and a documented exit status")
         func failures() throws {
-            try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, _ in
+            try AgentHome.withImages("maximumImageBytes: 100000, maximumBytes: 250000") { home, _ in
                 _ = try home.start()
                 try Data("<html>".utf8).write(to: URL(filePath: home.directory + "/page.png"))
                 try Data(TestImage(seed: 1, size: 100_001).bytes).write(

@@ -21,7 +21,7 @@ extension Integration {
             "a leased image stays readable while the agent downloads images with three times the size of the cache limit"
         )
         func lease() throws {
-            try AgentHome.withImages("maximumBytes: \(Self.limit), imageBytes: 1000000") { home, origin in
+            try AgentHome.withImages("maximumBytes: \(Self.limit), maximumImageBytes: 1000000") { home, origin in
                 let leased = TestImage(.jpeg, seed: 0, size: 300_000)
                 try origin.put(leased, "leased.jpeg")
                 // All sizes differ, and none is a multiple of the block size.
@@ -124,7 +124,7 @@ extension Integration {
                 #expect(directory.bytes == 2_000_000)
                 #expect(try first.stop() == .exit(0))
 
-                try home.write(settings: AgentHome.imageSettings("maximumBytes: 100000, imageBytes: 50000"))
+                try home.write(settings: AgentHome.imageSettings("maximumBytes: 100000, maximumImageBytes: 50000"))
                 let second = try home.start()
                 let client = try second.connect()
                 #expect(try client.call("config.get")["value"] == [:])

@@ -108,7 +108,7 @@ extension Integration {
 
         @Test("every failure has one line on standard error and a documented exit status")
         func failures() throws {
-            try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, origin in
+            try AgentHome.withImages("maximumImageBytes: 100000, maximumBytes: 250000") { home, origin in
                 _ = try home.start()
                 try origin.put(TestImage(seed: 1, size: 90_000), "a.png")
                 try origin.put(TestImage(seed: 2, size: 90_000), "b.png")

@@ -1,0 +1,43 @@
+import LarderSettings
+import Testing
+
+@Suite("Renamed settings")
+struct RenamedSettingsTests {
+    @Test(
+        "the old name of a setting is an error that names the new one",
+        arguments: [
+            (
+                "{images: {imageBytes: 65536}}",
+                "1:11: images.imageBytes is now called images.maximumImageBytes; rename it"
+            ),
+            (
+                "{images: {imagePixels: 100}}",
+                "1:11: images.imagePixels is now called images.maximumImagePixels; rename it"
+            ),
+        ])
+    func oldNames(text: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try settings(text) }
+        #expect(error?.code == .unknownMember)
+        #expect(error?.description == message)
+    }
+
+    @Test(
+        "settings that an earlier version saved are read with the present names",
+        arguments: [
+            ("{images: {imageBytes: 65536}}", "{images: {maximumImageBytes: 65536}}"),
+            ("{'images': {\"image\\u0050ixels\": 100}}", "{images: {maximumImagePixels: 100}}"),
+        ])
+    func saved(old: String, new: String) throws {
+        let migrated = try Settings(parsingSaved: Array(old.utf8))
+        #expect(try migrated == settings(new))
+        #expect(migrated != Settings())
+    }
+
+    @Test("an old name in another section is an unknown setting, also in saved settings")
+    func otherSection() {
+        let error = #expect(throws: SettingsError.self) {
+            try Settings(parsingSaved: Array("{limits: {imageBytes: 65536}}".utf8))
+        }
+        #expect(error?.description.hasPrefix("1:11: limits.imageBytes is not a setting; ") == true)
+    }
+}
