@@ -7,6 +7,10 @@ struct RenamedSettingsTests {
         "the old name of a setting is an error that names the new one",
         arguments: [
             (
+                "{limits: {stallSeconds: 3}}",
+                "1:11: limits.stallSeconds is now called limits.sendTimeoutSeconds; rename it"
+            ),
+            (
                 "{images: {imageBytes: 65536}}",
                 "1:11: images.imageBytes is now called images.maximumImageBytes; rename it"
             ),
@@ -24,6 +28,7 @@ struct RenamedSettingsTests {
     @Test(
         "settings that an earlier version saved are read with the present names",
         arguments: [
+            ("{limits: {stallSeconds: 3}}", "{limits: {sendTimeoutSeconds: 3}}"),
             ("{images: {imageBytes: 65536}}", "{images: {maximumImageBytes: 65536}}"),
             ("{'images': {\"image\\u0050ixels\": 100}}", "{images: {maximumImagePixels: 100}}"),
         ])

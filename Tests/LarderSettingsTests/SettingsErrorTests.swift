@@ -14,10 +14,11 @@ struct SettingsErrorTests {
             ("{state: {dir: '/x'}}", "1:10: state.dir is not a setting; did you mean \"directory\"?"),
             ("{log: {levle: 'info'}}", "1:8: log.levle is not a setting; did you mean \"level\"?"),
             (
-                "{limits: {stallMilliseconds: 1}}",
-                "1:11: limits.stallMilliseconds is not a setting; known here: stallSeconds, connections, lineBytes, "
-                    + "leasesPerUser, subscriptionsPerUser, documentBytes, connectionsPerUser, queuedBytesPerUser, "
-                    + "subscriptionsPerConnection, requestsInFlightPerUser, requestsInFlightPerConnection"
+                "{limits: {timeoutMilliseconds: 1}}",
+                "1:11: limits.timeoutMilliseconds is not a setting; known here: sendTimeoutSeconds, connections, "
+                    + "lineBytes, connectionsPerUser, leasesPerUser, queuedBytesPerUser, documentBytes, "
+                    + "subscriptionsPerUser, requestsInFlightPerUser, subscriptionsPerConnection, "
+                    + "requestsInFlightPerConnection"
             ),
             (
                 "{namespaces: {'web.v1': {hosts: {}}}}",
@@ -79,8 +80,8 @@ struct SettingsErrorTests {
                 "1:24: limits.connections must be a whole number from 1 to 1000000, not \"10\""
             ),
             (
-                "{limits: {stallSeconds: true}}",
-                "1:25: limits.stallSeconds must be a number of seconds from 1 to 3600, not true"
+                "{limits: {sendTimeoutSeconds: true}}",
+                "1:31: limits.sendTimeoutSeconds must be a number of seconds from 1 to 3600, not true"
             ),
             (
                 "{socket: {mode: 660}}",
@@ -112,7 +113,7 @@ struct SettingsErrorTests {
             ("limits: {requestsInFlightPerConnection: 65537}", "limits.requestsInFlightPerConnection"),
             ("limits: {lineBytes: 100}", "limits.lineBytes"),
             ("limits: {documentBytes: 1e12}", "limits.documentBytes"),
-            ("limits: {stallSeconds: 0}", "limits.stallSeconds"),
+            ("limits: {sendTimeoutSeconds: 0}", "limits.sendTimeoutSeconds"),
             ("socket: {path: 'larder.sock'}", "socket.path"), ("socket: {path: ''}", "socket.path"),
             ("socket: {path: '/\(String(repeating: "x", count: 107))'}", "socket.path"),
             ("socket: {mode: '0668'}", "socket.mode"), ("socket: {mode: 'rw'}", "socket.mode"),

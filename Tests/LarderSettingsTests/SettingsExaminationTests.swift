@@ -16,7 +16,7 @@ struct SettingsExaminationTests {
                 """
                 {
                   color: 1,
-                  limits: { connections: 0, stallSecond: 3, lineBytes: "x" },
+                  limits: { connections: 0, sendTimeoutSecond: 3, lineBytes: "x" },
                   log: { level: "loud" },
                   log: {},
                   namespaces: {
@@ -26,7 +26,7 @@ struct SettingsExaminationTests {
                 }
                 """
             ).map { $0.prefix { $0 != " " } })
-        #expect(found == ["2:3:", "3:26:", "3:29:", "3:56:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
+        #expect(found == ["2:3:", "3:26:", "3:29:", "3:62:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
     }
 
     @Test("an invalid required setting is not also reported as missing")

@@ -135,7 +135,7 @@ struct SettingsJSON5Tests {
         let original = Array(
             """
             { // comment
-              socket: {path: '/a\\u0062', mode: "0600"}, limits: {connections: 16, stallSeconds: 1.5e+1},
+              socket: {path: '/a\\u0062', mode: "0600"}, limits: {connections: 16, sendTimeoutSeconds: 1.5e+1},
               namespaces: {'a.b': {remote: {http: {url: "https://[::1]:80/", headers: {a: "b"}}}}, c: {}, /* d */},
             }
             """.utf8)

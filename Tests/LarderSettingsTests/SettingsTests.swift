@@ -39,7 +39,7 @@ struct SettingsTests {
         #expect(defaults.limits.queuedBytesPerUser == 268_435_456)
         #expect(defaults.limits.lineBytes == 1_048_576)
         #expect(defaults.documentBytes == 16_777_216)
-        #expect(defaults.limits.stall == .seconds(30))
+        #expect(defaults.limits.sendTimeout == .seconds(30))
         let expected = NamespaceConfiguration(name: "default", maximumDeletion: 90, isHostDirectoryNamed: false)
         #expect(defaults.namespaces == ["default": expected])
         #expect(defaults.namespaces["default"]?.durability == .full)
@@ -62,7 +62,7 @@ struct SettingsTests {
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 connectionsPerUser: 5, subscriptionsPerUser: 40, requestsInFlightPerUser: 50, queuedBytesPerUser: 2e6,
-                leasesPerUser: 60, lineBytes: 65536, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
+                leasesPerUser: 60, lineBytes: 65536, documentBytes: 1e6, sendTimeoutSeconds: 2.5, /* generous */
               },
               namespaces: {
                 "web.v1": {
@@ -99,7 +99,7 @@ struct SettingsTests {
         #expect(all.limits.queuedBytesPerUser == 2_000_000)
         #expect(all.limits.lineBytes == 65536)
         #expect(all.documentBytes == 1_000_000)
-        #expect(all.limits.stall == .milliseconds(2500))
+        #expect(all.limits.sendTimeout == .milliseconds(2500))
         #expect(all.namespaces.keys.sorted() == ["bare", "default", "mirror", "named", "web.v1"])
         let web = try #require(all.namespaces["web.v1"])
         #expect(web.durability == .relaxed)

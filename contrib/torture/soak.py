@@ -38,7 +38,7 @@ def settings(version):
         namespaces[f"sometimes{version % 6}"] = {}
     return {
         "namespaces": namespaces,
-        "limits": {"stallSeconds": 20 + version % 3, "connections": 5000},
+        "limits": {"sendTimeoutSeconds": 20 + version % 3, "connections": 5000},
         "images": {
             "allowNetworks": ["127.0.0.0/8"], "maximumBytes": MAX_CACHED * 70_000, "minimumFreeBytes": 0,
             "maximumImages": 1000 + version % 2,

@@ -116,7 +116,7 @@ enum InfoReport {
     private static func limits(_ limits: AgentInfo.Limits) -> String {
         "\(limits.connections) connections; per connection \(limits.subscriptionsPerConnection) subscriptions, "
             + "\(limits.requestsInFlightPerConnection) requests in flight, lines of \(Human.bytes(limits.lineBytes)), "
-            + "\(Human.span(milliseconds: limits.stallMilliseconds)) of stalled output; "
+            + "\(Human.span(milliseconds: limits.sendTimeoutMilliseconds)) of stalled output; "
             + "per user \(limits.connectionsPerUser) connections, \(limits.subscriptionsPerUser) subscriptions, "
             + "\(limits.requestsInFlightPerUser) requests in flight, \(limits.leasesPerUser) image leases, "
             + "\(Human.bytes(limits.queuedBytesPerUser)) queued"

@@ -317,8 +317,9 @@ package struct ConnectionLimits: Sendable, Equatable {
     package var queuedBytesPerUser = 256 << 20
     /// `lineBytes`: the maximum length of a request in bytes, 1 KiB to 64 MiB. Default: 1 MiB.
     package var lineBytes = 1 << 20
-    /// `stallSeconds`: how long a client may accept no output before it is disconnected, 1 s to 1 hour. Default: 30 s.
-    package var stall = Duration.seconds(30)
+    /// `sendTimeoutSeconds`: how long a client may accept no output before it is disconnected, 1 s to 1 hour. Default:
+    /// 30 s.
+    package var sendTimeout = Duration.seconds(30)
 
     package init() {}
 
@@ -329,9 +330,9 @@ package struct ConnectionLimits: Sendable, Equatable {
     /// The maximum number of connections of one user.
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
 
-    /// ``stall`` as the type that event loops use.
-    var stallTime: TimeAmount {
-        let (seconds, attoseconds) = stall.components
+    /// ``sendTimeout`` as the type that event loops use.
+    var sendTimeoutAmount: TimeAmount {
+        let (seconds, attoseconds) = sendTimeout.components
         return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
 }

@@ -6,7 +6,7 @@ import NIOCore
 /// the sweep is divided into time slices.
 final class StallMonitor {
     /// If more bytes are buffered for a user than `limits.queuedBytesPerUser`, a connection of that user is closed
-    /// after this time without progress of its output, or after ``ConnectionLimits/stall`` if that is shorter.
+    /// after this time without progress of its output, or after ``ConnectionLimits/sendTimeout`` if that is shorter.
     private static let maxStallOverLimit = TimeAmount.seconds(2)
 
     /// The monitored connections: those with pending output, and those whose output has drained since the last sweep.
@@ -20,7 +20,7 @@ final class StallMonitor {
         connections.append(connection)
         if isSweeping { return }
         isSweeping = true
-        let limit = connection.state.usage.limits.stallTime
+        let limit = connection.state.usage.limits.sendTimeoutAmount
         let interval = min(TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500))
         scheduleSweep(every: interval, on: connection.loop)
     }
@@ -74,12 +74,12 @@ final class StallMonitor {
         guard usage.user.exceedsQueuedBytes(usage.limits, without: usage.user.reservedBytes),
             let stalled = stalledTime(of: connection, at: now)
         else { return false }
-        return stalled >= min(maxStallOverLimit, usage.limits.stallTime)
+        return stalled >= min(maxStallOverLimit, usage.limits.sendTimeoutAmount)
     }
 
     private func closeIfStalled(_ connection: Connection, at now: NIODeadline) {
         guard let stalled = Self.stalledTime(of: connection, at: now),
-            stalled >= connection.state.usage.limits.stallTime
+            stalled >= connection.state.usage.limits.sendTimeoutAmount
         else { return }
         connection.loop.traffic.connectionsStalled += 1
         connection.loop.server.logger.warning(

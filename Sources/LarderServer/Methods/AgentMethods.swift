@@ -80,7 +80,7 @@ extension RequestContext {
         limits.connections = settings.connections
         limits.subscriptionsPerConnection = settings.subscriptionsPerConnection
         limits.requestsInFlightPerConnection = settings.requestsInFlightPerConnection
-        limits.stallMilliseconds = Int(settings.stallTime.nanoseconds / 1_000_000)
+        limits.sendTimeoutMilliseconds = Int(settings.sendTimeoutAmount.nanoseconds / 1_000_000)
         limits.connectionsPerUser = settings.effectiveConnectionsPerUser
         limits.subscriptionsPerUser = settings.subscriptionsPerUser
         limits.requestsInFlightPerUser = settings.requestsInFlightPerUser

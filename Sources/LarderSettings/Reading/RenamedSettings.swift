@@ -8,6 +8,7 @@ internal import LarderJSON5
 enum RenamedSettings {
     /// In a section, `*` stands for any name.
     private static let names: [(section: [String], old: String, new: String)] = [
+        (["limits"], "stallSeconds", "sendTimeoutSeconds"),
         (["images"], "imageBytes", "maximumImageBytes"),
         (["images"], "imagePixels", "maximumImagePixels"),
     ]

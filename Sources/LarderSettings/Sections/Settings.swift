@@ -134,7 +134,7 @@ extension Settings {
             knowing: [
                 "connections", "connectionsPerUser", "subscriptionsPerConnection", "subscriptionsPerUser",
                 "requestsInFlightPerConnection", "requestsInFlightPerUser", "leasesPerUser", "queuedBytesPerUser",
-                "lineBytes", "documentBytes", "stallSeconds",
+                "lineBytes", "documentBytes", "sendTimeoutSeconds",
             ])
         documentBytes = try reader.integer("documentBytes", in: 1024...1 << 30) ?? documentBytes
         limits.connections = try reader.integer("connections", in: 1...1_000_000) ?? limits.connections
@@ -151,6 +151,6 @@ extension Settings {
         limits.queuedBytesPerUser =
             try reader.integer("queuedBytesPerUser", in: 1 << 20...1 << 40) ?? limits.queuedBytesPerUser
         limits.lineBytes = try reader.integer("lineBytes", in: 1024...64 << 20) ?? limits.lineBytes
-        limits.stall = try reader.seconds("stallSeconds", in: 1...3600) ?? limits.stall
+        limits.sendTimeout = try reader.seconds("sendTimeoutSeconds", in: 1...3600) ?? limits.sendTimeout
     }
 }

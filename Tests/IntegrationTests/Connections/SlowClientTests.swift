@@ -7,7 +7,7 @@ extension Integration {
     @Suite("Clients that do not read")
     struct SlowClientTests {
         private static let shortStallLimit =
-            "{ limits: { stallSeconds: 1 }, namespaces: { default: { durability: 'relaxed' } } }"
+            "{ limits: { sendTimeoutSeconds: 1 }, namespaces: { default: { durability: 'relaxed' } } }"
 
         /// A value that is larger than a socket buffer.
         private static let large = JSONValue.string(String(repeating: "x", count: 900_000))
@@ -56,13 +56,13 @@ extension Integration {
 
         @Test("a client that reads slowly is not disconnected")
         func slow() throws {
-            // `stallSeconds` must be longer than any delay of the reads of this test on a busy machine.
-            try AgentHome.with(settings: "{ limits: { stallSeconds: 3 } }") { home in
+            // `sendTimeoutSeconds` must be longer than any delay of the reads of this test on a busy machine.
+            try AgentHome.with(settings: "{ limits: { sendTimeoutSeconds: 3 } }") { home in
                 let agent = try home.start()
                 let slow = try LineClient(path: home.socket)
                 try agent.call("config.set", ["path": "large", "value": Self.large])
                 for _ in 0..<2 { _ = try slow.request("config.get", ["large"]) }
-                // Reads for longer than stallSeconds in total, with pauses shorter than stallSeconds.
+                // Reads for longer than sendTimeoutSeconds in total, with pauses shorter than sendTimeoutSeconds.
                 let end = Deadline.after(.seconds(5))
                 while !end.hasPassed {
                     _ = slow.readChunk(6_000)

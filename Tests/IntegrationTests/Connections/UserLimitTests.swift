@@ -122,7 +122,8 @@ extension Integration {
         @Test(
             "if a user exceeds queuedBytesPerUser, large replies fail, and clients that do not read are disconnected")
         func queuedBytes() throws {
-            try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
+            try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, sendTimeoutSeconds: 600 } }") {
+                home in
                 let agent = try home.start()
                 let client = try agent.connect()
                 let large = JSONValue.string(String(repeating: "x", count: 900_000))
@@ -162,7 +163,7 @@ extension Integration {
         func largeReplies(method: String) throws {
             let (limit, length) = (16 << 20, 4 << 20)
             let settings = """
-                { limits: { queuedBytesPerUser: \(limit), lineBytes: 8388608, stallSeconds: 600 } }
+                { limits: { queuedBytesPerUser: \(limit), lineBytes: 8388608, sendTimeoutSeconds: 600 } }
                 """
             try AgentHome.with(settings: settings) { home in
                 let agent = try home.start()
@@ -203,7 +204,7 @@ extension Integration {
             }
         }
 
-        private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
+        private static let small = "{ limits: { queuedBytesPerUser: 1048576, sendTimeoutSeconds: 600 } }"
 
         @Test(
             "incomplete lines count towards queuedBytesPerUser; a line above it is rejected, and its connection stays open"

@@ -49,6 +49,29 @@ extension Integration {
             }
         }
 
+        @Test("settings that an earlier version saved are used under the present names, until the file has them, too")
+        func renamedSettings() throws {
+            try AgentHome.with(settings: "{ limits: { sendTimeoutSeconds: 7 } }") { home in
+                #expect(try home.start().stop() == .exit(0))
+                // The earlier version read and saved this text.
+                let saved = try #require(savedFiles(home.state).first)
+                let text = try String(contentsOfFile: saved, encoding: .utf8)
+                try text.replacing("sendTimeoutSeconds", with: "stallSeconds")
+                    .write(toFile: saved, atomically: false, encoding: .utf8)
+                try home.write(settings: "{ limits: { stallSeconds: 7 } }")
+                let agent = try home.start()
+                let info = try agent.call("agent.info")
+                #expect(info["limits"]?["sendTimeoutMilliseconds"] == 7000)
+                let advice = "limits.stallSeconds is now called limits.sendTimeoutSeconds; rename it"
+                #expect(info["settingsProblem"]?.string?.hasSuffix(advice) == true, "\(info)")
+                try home.write(settings: "{ limits: { sendTimeoutSeconds: 8 } }")
+                try agent.reload()
+                let reloaded = try agent.call("agent.info")
+                #expect(reloaded["limits"]?["sendTimeoutMilliseconds"] == 8000)
+                #expect(reloaded["settingsProblem"] == nil)
+            }
+        }
+
         @Test("if settings cannot be saved, the agent reports which ones a restart with an invalid file uses")
         func unsaved() throws {
             try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in

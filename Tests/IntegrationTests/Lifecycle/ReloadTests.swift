@@ -132,17 +132,17 @@ extension Integration {
 
         @Test("with invalid settings, a start and --check-settings fail with status 78 and print the same line")
         func wrongSettingsAtStart() throws {
-            try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in
+            try AgentHome.with(settings: "{ limits: { sendTimeoutSecond: 3 } }") { home in
                 let start = try home.runUntilExit()
                 #expect(start.end == .exit(78))
                 #expect(start.log.split(separator: "\n").count == 1, "\(start.log)")
-                #expect(start.log.contains("stallSeconds"), "\(start.log)")
+                #expect(start.log.contains("sendTimeoutSeconds"), "\(start.log)")
                 #expect(!home.exists(home.socket))
                 let check = try Command.run(
                     Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
                 #expect(check.end == .exit(78))
                 #expect(check.log == start.log)
-                try home.write(settings: "{ limits: { stallSeconds: 3 } }")
+                try home.write(settings: "{ limits: { sendTimeoutSeconds: 3 } }")
                 let corrected = try Command.run(
                     Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
                 #expect(corrected.end == .exit(0))

@@ -46,7 +46,7 @@ struct SharedIterationTests {
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")
         var limits = ConnectionLimits()
-        limits.stall = .milliseconds(1)
+        limits.sendTimeout = .milliseconds(1)
         let (count, stalled) = (150, limits)
         let group = try await loop.submit {
             let group = try ConnectionGroup(count + 1, on: loop, context, limits: stalled)

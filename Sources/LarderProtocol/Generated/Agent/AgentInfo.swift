@@ -84,7 +84,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         /// Maximum number of unanswered requests of one connection.
         public var requestsInFlightPerConnection = 0
         /// How long a client may accept no byte of pending output.
-        public var stallMilliseconds = 0
+        public var sendTimeoutMilliseconds = 0
         /// Maximum number of connections of one user.
         public var connectionsPerUser = 0
         /// Maximum number of subscriptions of all connections of one user.
@@ -105,7 +105,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             connections = try reader.requiredInt("connections")
             subscriptionsPerConnection = try reader.requiredInt("subscriptionsPerConnection")
             requestsInFlightPerConnection = try reader.requiredInt("requestsInFlightPerConnection")
-            stallMilliseconds = try reader.requiredInt("stallMilliseconds")
+            sendTimeoutMilliseconds = try reader.requiredInt("sendTimeoutMilliseconds")
             connectionsPerUser = try reader.requiredInt("connectionsPerUser")
             subscriptionsPerUser = try reader.requiredInt("subscriptionsPerUser")
             requestsInFlightPerUser = try reader.requiredInt("requestsInFlightPerUser")
@@ -121,7 +121,7 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
             writer.member("connections", connections)
             writer.member("subscriptionsPerConnection", subscriptionsPerConnection)
             writer.member("requestsInFlightPerConnection", requestsInFlightPerConnection)
-            writer.member("stallMilliseconds", stallMilliseconds)
+            writer.member("sendTimeoutMilliseconds", sendTimeoutMilliseconds)
             writer.member("connectionsPerUser", connectionsPerUser)
             writer.member("subscriptionsPerUser", subscriptionsPerUser)
             writer.member("requestsInFlightPerUser", requestsInFlightPerUser)
