@@ -8,7 +8,7 @@ struct DocumentReader: Sendable {
     /// The URL of the origin, for messages.
     var location: String
     /// The path of the document in the response; nil if the response is the document.
-    var answerPath: JSONPath?
+    var responsePath: JSONPath?
     /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
     /// Whether a member `errors` of the response is read as GraphQL errors. Such errors show that the response is
@@ -25,7 +25,7 @@ struct DocumentReader: Sendable {
     func document(in body: [UInt8], validator: Validator?) async throws(ConfigError) -> SourceDocument {
         let answer = try await parse(body)
         let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
-        let value = answerPath.map { answer.value(at: $0) } ?? answer
+        let value = responsePath.map { answer.value(at: $0) } ?? answer
         if let errors, partialData == .refuse || value?.kind != .object {
             let isPartial = partialData == .refuse && value?.kind == .object
             throw ConfigError(
@@ -33,12 +33,12 @@ struct DocumentReader: Sendable {
                 "\(location) returned \(errors.text(without: secrets))"
                     + (isPartial ? "; set partialData to \"accept\" to use the data of responses with errors" : ""))
         }
-        guard let answerPath else { return try document(answer, "returned", validator) }
+        guard let responsePath else { return try document(answer, "returned", validator) }
         guard let value else {
             throw ConfigError(
-                .rejected, "the response of \(location) has no value at \"\(answerPath)\"; correct answerPath")
+                .rejected, "the response of \(location) has no value at \"\(responsePath)\"; correct responsePath")
         }
-        return try document(value, "has at \"\(answerPath)\"", validator)
+        return try document(value, "has at \"\(responsePath)\"", validator)
     }
 
     /// Parses a body outside any actor.

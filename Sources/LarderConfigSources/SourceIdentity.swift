@@ -52,7 +52,7 @@ extension HTTPSourceSettings {
         // A request with a body is a POST, and one without is a GET.
         identity.add(body)
         identity.add(access.headers)
-        identity.add(answerPath)
+        identity.add(responsePath)
         identity.add(versionPath)
         return identity.text
     }

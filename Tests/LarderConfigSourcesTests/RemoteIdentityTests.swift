@@ -18,7 +18,7 @@ struct RemoteIdentityTests {
         let path = try JSONPath("/data/config")
         let identities = [
             identity { _ in }, identity { $0.url = "https://h/a?env=staging" }, identity { $0.url = "https://h/a" },
-            identity { $0.answerPath = path }, identity { $0.versionPath = path }, identity { $0.body = [] },
+            identity { $0.responsePath = path }, identity { $0.versionPath = path }, identity { $0.body = [] },
             identity { $0.body = Array("{}".utf8) }, identity { $0.access.headers["X-Site"] = "b" },
             identity { $0.access.headers["X-Site"] = nil },
             RemoteSourceSettings.sse(SSESourceSettings(url: Self.url, access: Self.http.access)).identity,

@@ -21,7 +21,7 @@ struct RemoteSettingsTests {
     func http() throws {
         var expected = HTTPSourceSettings(url: "https://h/graphql", versionPath: JSONPath(["version"]))
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
-        expected.answerPath = JSONPath(["data", "config"])
+        expected.responsePath = JSONPath(["data", "config"])
         expected.partialData = .accept
         expected.firstFetchWindow = .zero
         expected.longPoll = .init(waitSeconds: 30, queryMember: "wait")
@@ -32,7 +32,7 @@ struct RemoteSettingsTests {
         let http = try remote(
             """
             {http: {
-              url: "https://h/graphql", method: "POST", body: { query: "{ config }" }, answerPath: "/data/config",
+              url: "https://h/graphql", method: "POST", body: { query: "{ config }" }, responsePath: "/data/config",
               partialData: "accept",
               firstFetchSplaySeconds: 0,
               longPoll: { waitSeconds: 30, queryMember: "wait" }, staleIfErrorSeconds: 3600,

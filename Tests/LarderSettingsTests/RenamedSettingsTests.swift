@@ -18,6 +18,11 @@ struct RenamedSettingsTests {
                 "{images: {imagePixels: 100}}",
                 "1:11: images.imagePixels is now called images.maximumImagePixels; rename it"
             ),
+            (
+                "{namespaces: {'web.v1': {remote: {http: {url: 'https://h', answerPath: '/a'}}}}}",
+                "1:60: namespaces[\"web.v1\"].remote.http.answerPath is now called "
+                    + "namespaces[\"web.v1\"].remote.http.responsePath; rename it"
+            ),
         ])
     func oldNames(text: String, message: String) {
         let error = #expect(throws: SettingsError.self) { try settings(text) }
@@ -31,6 +36,10 @@ struct RenamedSettingsTests {
             ("{limits: {stallSeconds: 3}}", "{limits: {sendTimeoutSeconds: 3}}"),
             ("{images: {imageBytes: 65536}}", "{images: {maximumImageBytes: 65536}}"),
             ("{'images': {\"image\\u0050ixels\": 100}}", "{images: {maximumImagePixels: 100}}"),
+            (
+                "{namespaces: {a: {remote: {http: {url: 'https://h', answerPath: '/a'}}}}}",
+                "{namespaces: {a: {remote: {http: {url: 'https://h', responsePath: '/a'}}}}}"
+            ),
         ])
     func saved(old: String, new: String) throws {
         let migrated = try Settings(parsingSaved: Array(old.utf8))

@@ -45,8 +45,8 @@ struct SettingsErrorTests {
                 "1:28: namespaces.a.remote.ssee is not a setting; did you mean \"sse\"?"
             ),
             (
-                "{namespaces: {a: {remote: {http: {url: 'http://h', answerpath: '/a'}}}}}",
-                "1:52: namespaces.a.remote.http.answerpath is not a setting; did you mean \"answerPath\"?"
+                "{namespaces: {a: {remote: {http: {url: 'http://h', responsepath: '/a'}}}}}",
+                "1:52: namespaces.a.remote.http.responsepath is not a setting; did you mean \"responsePath\"?"
             ),
             (
                 "{namespaces: {a: {remote: {http: {url: 'http://h', longPoll: {waitSecond: 5}}}}}}",
@@ -157,16 +157,16 @@ struct SettingsErrorTests {
                 "namespaces.a.remote.http.body"
             ),
             (
-                "namespaces: {a: {remote: {http: {url: 'https://h', answerPath: ''}}}}",
-                "namespaces.a.remote.http.answerPath"
+                "namespaces: {a: {remote: {http: {url: 'https://h', responsePath: ''}}}}",
+                "namespaces.a.remote.http.responsePath"
             ),
             (
                 "namespaces: {a: {remote: {http: {url: 'https://h', partialData: 'drop'}}}}",
                 "namespaces.a.remote.http.partialData"
             ),
             (
-                "namespaces: {a: {remote: {http: {url: 'https://h', answerPath: '/~2'}}}}",
-                "namespaces.a.remote.http.answerPath"
+                "namespaces: {a: {remote: {http: {url: 'https://h', responsePath: '/~2'}}}}",
+                "namespaces.a.remote.http.responsePath"
             ),
             (
                 "namespaces: {a: {remote: {http: {url: 'https://h', longPoll: {}}}}}",

@@ -28,8 +28,8 @@ struct HTTPSource: ConfigSource {
         try await configuration.access.open(&request, blocking)
         let isGraphQL = GraphQL.isRequest(url: configuration.url, body: configuration.body)
         let reader = DocumentReader(
-            location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
-            hasErrorsMember: configuration.answerPath != nil || isGraphQL, partialData: configuration.partialData,
+            location: location, responsePath: configuration.responsePath, versionPath: configuration.versionPath,
+            hasErrorsMember: configuration.responsePath != nil || isGraphQL, partialData: configuration.partialData,
             versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
         if isGraphQL {
             request.readsProblems = true
@@ -143,7 +143,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     /// The body of a POST; nil for a GET.
     package var body: [UInt8]?
     /// The path of the document in the response; nil if the response is the document.
-    package var answerPath: JSONPath?
+    package var responsePath: JSONPath?
     /// Whether the data of a GraphQL response is used if the response also has errors.
     package var partialData = PartialData.refuse
     /// The time between two requests. Each host polls at its own offset within this time.
@@ -174,7 +174,8 @@ extension HTTPSourceSettings {
 extension HTTPSourceSettings: CustomStringConvertible, CustomDebugStringConvertible {
     /// The settings without the body and the header values, which may be secrets.
     package var description: String {
-        "HTTP(url: \(url), method: \(body == nil ? "GET" : "POST"), answerPath: \(answerPath?.description ?? "none"), "
+        "HTTP(url: \(url), method: \(body == nil ? "GET" : "POST"), "
+            + "responsePath: \(responsePath?.description ?? "none"), "
             + "interval: \(interval), timeout: \(timeout), longPoll: \(longPoll.map { "\($0.waitSeconds) s" } ?? "no"), "
             + "versionPath: \(versionPath?.description ?? "none"), access: \(access))"
     }

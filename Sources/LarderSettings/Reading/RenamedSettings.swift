@@ -11,6 +11,7 @@ enum RenamedSettings {
         (["limits"], "stallSeconds", "sendTimeoutSeconds"),
         (["images"], "imageBytes", "maximumImageBytes"),
         (["images"], "imagePixels", "maximumImagePixels"),
+        (["namespaces", "*", "remote", "http"], "answerPath", "responsePath"),
     ]
 
     /// Returns the present name of a setting; nil if no setting of the section had the given name.

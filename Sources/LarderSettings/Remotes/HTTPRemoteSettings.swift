@@ -9,7 +9,7 @@ extension HTTPSourceSettings {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "url", "method", "body", "answerPath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
+                "url", "method", "body", "responsePath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
                 "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath", "versionRequired",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
@@ -17,7 +17,7 @@ extension HTTPSourceSettings {
         }
         self.init(url: url)
         body = try Self.body(reader)
-        answerPath = try reader.documentPath("answerPath", such: "\"/data/config\"")
+        responsePath = try reader.documentPath("responsePath", such: "\"/data/config\"")
         let handling = try reader.choice("partialData", PartialData.allCases.map(\.rawValue))
         partialData = handling.flatMap { PartialData(rawValue: $0) } ?? partialData
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval

@@ -153,7 +153,7 @@ extension Integration {
             let settings = """
                 { namespaces: {
                   default: { remote: { http: { url: "\(origin.documentURL)?hidden-query", method: "POST", \
-                    body: { hidden: "hidden-body" }, answerPath: "/data", \(access) } } },
+                    body: { hidden: "hidden-body" }, responsePath: "/data", \(access) } } },
                   stream: { remote: { sse: { url: "\(origin.streamURL)?hidden-query", \
                     pollUrl: "\(origin.documentURL)?hidden-query&poll", \(access) } } },
                 } }

@@ -67,7 +67,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"data":{"config":{"version":"1","v":1}}}"#))
             defer { origin.stop() }
             let more = """
-                method: "POST", body: { query: "{ config { v } }" }, answerPath: "/data/config"
+                method: "POST", body: { query: "{ config { v } }" }, responsePath: "/data/config"
                 """
             try AgentHome.with(settings: Self.settings(origin, more)) { home in
                 let agent = try home.start()

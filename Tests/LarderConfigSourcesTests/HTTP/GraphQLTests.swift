@@ -61,10 +61,10 @@ struct GraphQLSourceTests {
             (#""errors":{}"#, "an error without a message"), (#""errors":[null]"#, "an error without a message"),
         ])
     func partialData(errors: String, text: String) async throws {
-        for (answerPath, body) in [
+        for (responsePath, body) in [
             (JSONPath(["data", "prices"]), Self.query), (JSONPath(["data", "prices"]), nil), (nil, Self.query),
         ] {
-            let (result, _) = try await fetch({ $0.answerPath = answerPath }, body: body) { _, _ in
+            let (result, _) = try await fetch({ $0.responsePath = responsePath }, body: body) { _, _ in
                 Self.response("{\"data\":{\"prices\":{\"list\":3}},\(errors)}")
             }
             let error = try failure(result)
@@ -75,7 +75,7 @@ struct GraphQLSourceTests {
 
     @Test("a response whose errors are null or empty is accepted", arguments: ["null", "[]"])
     func noErrors(_ errors: String) async throws {
-        let (result, _) = try await fetch({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+        let (result, _) = try await fetch({ $0.responsePath = JSONPath(["data"]) }) { _, _ in
             Self.response("{\"data\":{\"v\":1},\"errors\":\(errors)}")
         }
         #expect(try document(result) == ["v": 1])
@@ -85,7 +85,7 @@ struct GraphQLSourceTests {
     func acceptedPartialData() async throws {
         for (data, expected) in [(#"{"prices":{"list":3}}"#, ["list": 3] as JSONValue?), ("null", nil)] {
             let (result, _) = try await fetch({
-                $0.answerPath = JSONPath(["data", "prices"])
+                $0.responsePath = JSONPath(["data", "prices"])
                 $0.partialData = .accept
             }) { _, _ in Self.response("{\"data\":\(data),\"errors\":[{\"message\":\"no stock\"}]}") }
             if let expected {
@@ -96,7 +96,7 @@ struct GraphQLSourceTests {
         }
     }
 
-    @Test("without a query and answerPath, a member named errors is part of the configuration")
+    @Test("without a query and responsePath, a member named errors is part of the configuration")
     func plainDocument() async throws {
         for body in [nil, #"{"query":{"match":"all"}}"#, "[]"] {
             let (result, requests) = try await fetch(body: body) { _, _ in Self.response(#"{"errors":["retry"]}"#) }
@@ -142,7 +142,7 @@ struct GraphQLSourceTests {
     @Test("data of any 2xx response is used if it has the media type of GraphQL responses")
     func successStatus() async throws {
         for (type, isAccepted) in [("application/graphql-response+json", true), ("application/json", false)] {
-            let (result, _) = try await fetch({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+            let (result, _) = try await fetch({ $0.responsePath = JSONPath(["data"]) }) { _, _ in
                 Self.response(#"{"data":{"v":1}}"#, "207 Partial", type: type)
             }
             if isAccepted { #expect(try document(result) == ["v": 1]) } else { _ = try failure(result) }
