@@ -55,7 +55,7 @@ package final class BlobWriter: Sendable {
     /// Writes the next bytes: all of them or none.
     ///
     /// - Throws: ``ImageError/Code/noRoom``: call again with the same bytes after images have been evicted. All other
-    ///   errors are final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthDisagrees``, the errors of
+    ///   errors are final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthMismatch``, the errors of
     ///   ``ImageHeaderReader`` and ``ImageLimits``, ``ImageError/Code/storageFailed``
     package func append(_ bytes: [UInt8]) throws(ImageError) {
         try state.withLock { state throws(ImageError) in
@@ -64,7 +64,7 @@ package final class BlobWriter: Sendable {
             let total = state.written + bytes.count
             if let declaredLength, total > declaredLength {
                 throw ImageError(
-                    .lengthDisagrees, "the body is longer than the declared \(declaredLength) bytes")
+                    .lengthMismatch, "the body is longer than the declared \(declaredLength) bytes")
             }
             let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
             guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
@@ -152,7 +152,7 @@ package final class BlobWriter: Sendable {
     private func check(_ state: inout State, _ expected: BlobDigest?) throws(ImageError) -> PublishedBlob {
         if let declaredLength, declaredLength != state.written {
             throw ImageError(
-                .lengthDisagrees, "the body has \(state.written) of the declared \(declaredLength) bytes")
+                .lengthMismatch, "the body has \(state.written) of the declared \(declaredLength) bytes")
         }
         let header: ImageHeader
         switch state.reader.finish() {
@@ -166,7 +166,7 @@ package final class BlobWriter: Sendable {
         guard state.end.isComplete else { throw ImageError(.cutOff(header.type, after: state.written)) }
         guard let digest = BlobDigest(state.hash.finalize()) else { throw Self.ended }
         guard expected == nil || expected == digest else {
-            throw ImageError(.digestDisagrees, "the SHA-256 of the body is \(digest), not the expected digest")
+            throw ImageError(.digestMismatch, "the SHA-256 of the body is \(digest), not the expected digest")
         }
         return PublishedBlob(digest: digest, size: state.written, header: header)
     }

@@ -340,7 +340,7 @@ final class ImageDownloads {
         if let expected = waiter.request.expectedDigest, expected != row.digest {
             guard waiter.request.url.utf8.elementsEqual(download.url.utf8) else { return .retry }
             let error = ImageError(
-                .digestDisagrees, "the SHA-256 of the image is \(row.digest), not the expected digest",
+                .digestMismatch, "the SHA-256 of the image is \(row.digest), not the expected digest",
                 lifetime: ResponseFreshness.explicitLifetime(of: row.response))
             remember(error, expectedDigest: expected, of: download)
             return .failed(error)

@@ -77,7 +77,7 @@ struct ImageDownloader: ImageOriginClient {
         guard let part = partial.part else { throw Self.cancelled }
         if let total = part.total, total != part.writer.written {
             throw ImageError(
-                .lengthDisagrees, "the body has \(part.writer.written) of the declared \(total) bytes")
+                .lengthMismatch, "the body has \(part.writer.written) of the declared \(total) bytes")
         }
         guard !Task.isCancelled else { throw Self.cancelled }
         let blob = try await blocking.run { () throws(ImageError) in

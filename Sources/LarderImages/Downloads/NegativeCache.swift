@@ -72,7 +72,7 @@ struct NegativeCache: Sendable {
     ///
     /// - Parameters:
     ///   - image: the key of the complete URL, because one signature may fail while another is valid
-    ///   - expectedDigest: the digest that the request expects. A failure with ``ImageError/Code/digestDisagrees``
+    ///   - expectedDigest: the digest that the request expects. A failure with ``ImageError/Code/digestMismatch``
     ///     concerns only requests that expect the same one
     ///   - isReachable: whether the origin has sent anything since the request began, to this or another request. If
     ///     so, the failure concerns only this image. Otherwise it may be recorded as an outage of the origin
@@ -89,7 +89,7 @@ struct NegativeCache: Sendable {
             let delay = outages[origin].map { min($0.delay * 2, Self.maxOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
         } else if let seconds = seconds(error), seconds > 0 {
-            let subject = Subject(image: image, digest: error.code == .digestDisagrees ? expectedDigest : nil)
+            let subject = Subject(image: image, digest: error.code == .digestMismatch ? expectedDigest : nil)
             if images[subject] == nil { evict(from: &images, now) { $0.until } }
             images[subject] = Failure(error: error, until: now + seconds)
         }
@@ -134,7 +134,7 @@ struct NegativeCache: Sendable {
             guard let cause = error.cause else { return lifetimes.network }
             return seconds(cause, error.lifetime)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
-            .lengthDisagrees, .digestDisagrees, .forbiddenAddress:
+            .lengthMismatch, .digestMismatch, .forbiddenAddress:
             return error.lifetime == 0 ? nil : lifetimes.refused
         default:
             return nil
@@ -177,7 +177,7 @@ extension CacheRequest {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(stored, now: now)
         // The page of a proxy or a captive portal is an invalid response. A gateway would report it with status 502.
-        case .notAnImage, .damagedImage, .truncatedImage, .lengthDisagrees: mayBeStale(stored, now: now)
+        case .notAnImage, .damagedImage, .truncatedImage, .lengthMismatch: mayBeStale(stored, now: now)
         default: error.cause.map { answersStale(after: $0, stored, now: now) } ?? false
         }
     }

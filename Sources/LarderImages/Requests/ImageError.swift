@@ -20,9 +20,9 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The image has more bytes than the limit for one image.
         case tooLarge
         /// The body is shorter or longer than its declared length.
-        case lengthDisagrees
+        case lengthMismatch
         /// The SHA-256 of the body differs from the expected one.
-        case digestDisagrees
+        case digestMismatch
         /// The client's file changed while it was read.
         case fileChanged
         /// The client's file is not in memory or cannot be read.

@@ -59,7 +59,7 @@ extension WireError {
         case .offline: self.init(.offline, error.message)
         case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
-            .lengthDisagrees, .digestDisagrees, .fileChanged:
+            .lengthMismatch, .digestMismatch, .fileChanged:
             self.init(.imageRefused, error.message, reason: error.code.rawValue)
         case .noRoom: self.init(.noRoom, error.message)
         case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.rawValue)

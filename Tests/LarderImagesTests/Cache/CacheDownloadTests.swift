@@ -165,7 +165,7 @@ struct CacheDownloadTests {
             await fixture.waitForWaiters(2, for: url(1))
             fixture.origin.resume()
             #expect(await plain.value == nil)
-            #expect(await joined.value == .digestDisagrees)
+            #expect(await joined.value == .digestMismatch)
             #expect(fixture.origin.requests.count == 1)
             // The cached image has another digest, so it is neither served nor revalidated.
             #expect(fixture.cache.hit(wrong, now: fixture.clock.now) == nil)

@@ -177,7 +177,7 @@ struct CacheNetworkTests {
                     let request = ImageRequest(url: server.url, expectedDigest: BlobDigest(sha256: expected))
                     for _ in 0..<3 {
                         let error = await #expect(throws: ImageError.self) { try await cache.image(request) }
-                        #expect(error?.code == .digestDisagrees)
+                        #expect(error?.code == .digestMismatch)
                     }
                 }
                 #expect(server.requests.count == 2)

@@ -65,7 +65,7 @@ struct ImagePutTests {
             #expect(await code(Array(picture(1).dropLast())) == .truncatedImage)
             #expect(await code(EncodedImages.opaqueJPEGXL) == .excludedType)
             #expect(await code(picture(1, size: 5001)) == .tooLarge)
-            #expect(await code(picture(1), digest: BlobDigest(sha256: [])) == .digestDisagrees)
+            #expect(await code(picture(1), digest: BlobDigest(sha256: [])) == .digestMismatch)
             #expect(await code(picture(1), url: "file:///1.png") == .invalidURL)
             #expect(fixture.cache.statistics.entries == 0 && fixture.blobs.isEmpty)
             #expect(fixture.cache.statistics.reservedBytes == 0)

@@ -161,7 +161,7 @@ struct ImageDownloaderTests {
                 let digest = BlobDigest(hex: String(repeating: "a", count: 64))
                 let download = fixture.download(server.url, expectedDigest: digest)
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
-                #expect(error?.code == .digestDisagrees)
+                #expect(error?.code == .digestMismatch)
                 #expect(fixture.isEmpty)
             }
         }
@@ -255,7 +255,7 @@ struct ImageDownloaderTests {
                 guard case .published(let blob, _, _) = whole else { return }
                 let download = fixture.download(server.url, expectedDigest: blob.digest)
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
-                #expect(error?.code == .digestDisagrees)
+                #expect(error?.code == .digestMismatch)
                 #expect(fixture.temporaryFiles.isEmpty)
             }
         }

@@ -27,7 +27,7 @@ struct NegativeCacheTests {
         #expect(seconds(.unreachable, isReachable: false) == 2)
         #expect(seconds(.unreachable) == 5)
         #expect(seconds(.silent, isReachable: false) == 5)
-        for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthDisagrees] {
+        for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthMismatch] {
             #expect(seconds(ImageError(code, "")) == 60, "\(code)")
         }
         for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown] {
@@ -48,7 +48,7 @@ struct NegativeCacheTests {
         #expect(seconds(.status(403).with(lifetime: 0)) == 0)
         #expect(seconds(.status(503, retryAfter: .seconds(40)).with(lifetime: 0)) == 40)
         #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 0)) == 0)
-        for code: ImageError.Code in [.notAnImage, .truncatedImage, .lengthDisagrees, .digestDisagrees] {
+        for code: ImageError.Code in [.notAnImage, .truncatedImage, .lengthMismatch, .digestMismatch] {
             #expect(seconds(ImageError(code, "").with(lifetime: 86_400)) == 60, "\(code)")
         }
         #expect(seconds(ImageError(UpstreamError(.empty, "", status: 200)).with(lifetime: 86_400)) == 60)
@@ -61,7 +61,7 @@ struct NegativeCacheTests {
         let digest = try #require(BlobDigest(sha256: [1]))
         var cache = NegativeCache()
         cache.remember(
-            ImageError(.digestDisagrees, ""), image: key, expectedDigest: digest, origin: "o", isReachable: true,
+            ImageError(.digestMismatch, ""), image: key, expectedDigest: digest, origin: "o", isReachable: true,
             now: 1000)
         func until(_ image: ImageKey, _ digest: BlobDigest?) -> Int? {
             cache.failure(of: image, expectedDigest: digest, origin: "o", url: "u", now: 1000)?.until

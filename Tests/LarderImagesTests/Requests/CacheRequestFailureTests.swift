@@ -37,11 +37,11 @@ struct CacheRequestFailureTests {
             let stored = StoredCandidate(freshness: ResponseFreshness(response([("Cache-Control", "max-age=60")])))
             return CacheRequest(policy: policy).answersStale(after: ImageError(code, ""), stored, now: now + 61)
         }
-        for code: ImageError.Code in [.notAnImage, .truncatedImage, .damagedImage, .lengthDisagrees] {
+        for code: ImageError.Code in [.notAnImage, .truncatedImage, .damagedImage, .lengthMismatch] {
             #expect(answers(.networkFirst, code))
             #expect(!answers(.default, code))
         }
-        for code: ImageError.Code in [.excludedType, .tooLarge, .tooManyPixels, .digestDisagrees] {
+        for code: ImageError.Code in [.excludedType, .tooLarge, .tooManyPixels, .digestMismatch] {
             #expect(!answers(.networkFirst, code))
         }
     }
