@@ -112,7 +112,7 @@ enum ExitStatus: Int32, CaseIterable {
     case unavailable = 8
     case offline = 9
     case imageRefused = 10
-    case noRoom = 11
+    case cacheFull = 11
     case warnings = 12
     case conflict = 13
     case schemaViolation = 14
@@ -134,7 +134,7 @@ enum ExitStatus: Int32, CaseIterable {
             "not available yet: no document from the source, or no valid settings; image: the cache is disabled or unusable"
         case .offline: "image: the origin is unreachable, and no usable copy is cached"
         case .imageRefused: "image: the file is not an acceptable image"
-        case .noRoom:
+        case .cacheFull:
             "image: no space within the limits of the cache or on the disk; prefetch: images were evicted for others"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
@@ -167,7 +167,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .unavailable: self = .unavailable
         case .offline: self = .offline
         case .imageRefused: self = .imageRefused
-        case .noRoom: self = .noRoom
+        case .cacheFull: self = .cacheFull
         case .conflict: self = .conflict
         case .schemaViolation: self = .schemaViolation
         case .shuttingDown: self = .unreachable

@@ -16,7 +16,7 @@ import larder_agent
 from known_state import Origin, image_problem
 
 # Names of the errors that a failing disk may cause.
-EXPECTED_ERRORS = {"storageFailed", "noRoom", "unavailable"}
+EXPECTED_ERRORS = {"storageFailed", "cacheFull", "unavailable"}
 
 
 class Disk:

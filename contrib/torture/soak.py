@@ -221,7 +221,7 @@ def image_getter(path, address, seed):
                 if "error" in reply:
                     name = reply["error"]["data"]["name"]
                     errors[name] = errors.get(name, 0) + 1
-                    if name not in ("noRoom", "offline"):
+                    if name not in ("cacheFull", "offline"):
                         wrong.append(str(reply["error"]))
                     continue
                 result = reply["result"]

@@ -40,7 +40,7 @@ SYSTEM_CALLS = {
     "unlink": "unlink,unlinkat", "link": "link,linkat",
 }
 # Names of errors that a failing disk may cause, including failures during a refresh or a download.
-EXPECTED_ERRORS = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
+EXPECTED_ERRORS = {"storageFailed", "cacheFull", "cancelled", "upstreamFailed", "rejected"}
 
 # A fault: of all calls of a kind, the one with this number fails with an error.
 Fault = collections.namedtuple("Fault", "kind number error")

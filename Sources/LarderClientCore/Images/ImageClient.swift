@@ -114,7 +114,7 @@ public struct ImageClient: Sendable {
     ///   - url: an absolute `http` or `https` URL.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     /// - Returns: the properties of the image.
-    /// - Throws: `remote` with `noRoom` if the pinned images would take more than three quarters of the cache; also the
+    /// - Throws: `remote` with `cacheFull` if the pinned images would take more than three quarters of the cache; also the
     ///   errors of ``get(_:onProgress:)``.
     @discardableResult
     public func pin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
@@ -135,7 +135,7 @@ public struct ImageClient: Sendable {
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
-    /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `noRoom`.
+    /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `cacheFull`.
     @discardableResult
     public func put(
         _ bytes: [UInt8], at url: String, cacheKey: String? = nil, lifetime: Duration? = nil

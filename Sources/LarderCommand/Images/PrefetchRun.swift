@@ -172,18 +172,18 @@ struct PrefetchReport {
             )
         }
         guard evicted > 0 else {
-            return Failure(isOnlyRoomMissing ? .noRoom : .failure, "\(result.failed) of \(total) failed")
+            return Failure(isOnlyRoomMissing ? .cacheFull : .failure, "\(result.failed) of \(total) failed")
         }
         let failed = result.failed > 0 ? "\(result.failed) of \(total) failed, and " : ""
         return Failure(
-            isOnlyRoomMissing ? .noRoom : .failure,
+            isOnlyRoomMissing ? .cacheFull : .failure,
             "\(failed)\(evicted) of \(total) were evicted again, because the cache has no room for all; raise images.maximumBytes and images.maximumImages in the settings, free disk space, or shorten the list"
         )
     }
 
     /// Whether no image failed for any reason other than missing space.
     private var isOnlyRoomMissing: Bool {
-        refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .noRoom }
+        refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .cacheFull }
     }
 
     /// One line of JSON: the result as in the protocol, the numbers of evicted images as `evicted` and of others that are
@@ -232,7 +232,7 @@ struct PrefetchReport {
         var places: [[UInt8]: Int] = [:]
         for failure in result.failures {
             // The numbers of bytes in the details of missing space differ between images.
-            let isRoomMissing = failure.error.code == .noRoom
+            let isRoomMissing = failure.error.code == .cacheFull
             let key = Array((isRoomMissing ? failure.error.code.name : Self.reason(failure.error)).utf8)
             if let place = places[key] {
                 groups[place].append(failure)

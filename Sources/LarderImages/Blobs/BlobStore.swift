@@ -198,7 +198,7 @@ package final class BlobStore: Sendable {
     ///
     /// - Parameter declaredLength: the length of the body in bytes; nil if the origin does not declare it or a content
     ///   coding changes it
-    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a ``SpaceShortage``, if the declared
+    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/cacheFull``, without a ``SpaceShortage``, if the declared
     ///   length does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
     package func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
         try BlobWriter(blobs, declaredLength: declaredLength)

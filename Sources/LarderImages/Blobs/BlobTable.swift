@@ -142,13 +142,13 @@ struct BlobTable: Sendable {
     ///   - bytes: the disk space for the declared length of the image; 0 if no length is declared
     ///   - free: the free bytes on the disk
     /// - Returns: the number of the writer
-    /// - Throws: ``ImageError/Code/noRoom`` if the image would not fit even after all evictable images have been
+    /// - Throws: ``ImageError/Code/cacheFull`` if the image would not fit even after all evictable images have been
     ///   evicted
     mutating func addWriter(_ bytes: Int, free: Int) throws(ImageError) -> Int {
         // Leased blobs without a row do not count as retained: most of them have just been published, and can be
         // evicted once they have a row.
         guard ledger.canEverFit(bytes, retained: retainedBytes - leftoverBytes, free: free) else {
-            throw noRoom(for: bytes)
+            throw cacheFull(for: bytes)
         }
         writers += 1
         return writers
@@ -156,12 +156,12 @@ struct BlobTable: Sendable {
 
     /// Reserves disk space for bytes that a writer received; see ``SpaceLedger/reserve(_:isNew:free:)``.
     mutating func reserve(_ bytes: Int, isNew: Bool, free: Int) throws(ImageError) {
-        if let shortage = ledger.reserve(bytes, isNew: isNew, free: free) { throw noRoom(for: bytes, shortage) }
+        if let shortage = ledger.reserve(bytes, isNew: isNew, free: free) { throw cacheFull(for: bytes, shortage) }
     }
 
-    private func noRoom(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
+    private func cacheFull(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
         ImageError(
-            .noRoom,
+            .cacheFull,
             "the cache has no room for another \(bytes) bytes of disk space: \(retainedBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
             shortage: shortage)
     }

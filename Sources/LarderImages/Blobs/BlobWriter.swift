@@ -54,7 +54,7 @@ package final class BlobWriter: Sendable {
 
     /// Writes the next bytes: all of them or none.
     ///
-    /// - Throws: ``ImageError/Code/noRoom``: call again with the same bytes after images have been evicted. All other
+    /// - Throws: ``ImageError/Code/cacheFull``: call again with the same bytes after images have been evicted. All other
     ///   errors are final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthMismatch``, the errors of
     ///   ``ImageHeaderReader`` and ``ImageLimits``, ``ImageError/Code/storageFailed``
     package func append(_ bytes: [UInt8]) throws(ImageError) {

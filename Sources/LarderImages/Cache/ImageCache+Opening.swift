@@ -9,7 +9,7 @@ extension ImageCache {
     /// ``problem``. ``run()`` does all other work.
     ///
     /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
-    ///   ``ImageError/Code/noRoom``; not for a damaged or unreadable index
+    ///   ``ImageError/Code/cacheFull``; not for a damaged or unreadable index
     package static func start(
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger

@@ -269,7 +269,7 @@ package actor ImageCache {
     ///   - request: the URL, the cache key and the expected digest
     ///   - content: the bytes of the image
     ///   - lifetime: the number of seconds for which the image is fresh
-    /// - Throws: ``ImageError/Code/invalidURL``; the errors of ``BlobWriter``; ``ImageError/Code/noRoom``;
+    /// - Throws: ``ImageError/Code/invalidURL``; the errors of ``BlobWriter``; ``ImageError/Code/cacheFull``;
     ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` for a file
     package func put(
         _ request: ImageRequest, _ content: PutContent, lifetime: Int
@@ -298,7 +298,7 @@ package actor ImageCache {
         guard rows.keep(row, on: self) else {
             release(blob.digest)
             throw ImageError(
-                .noRoom,
+                .cacheFull,
                 "the cache has \(blobs.limits.count) images, the maximum, and none can be evicted; release or unpin some"
             )
         }
@@ -312,7 +312,7 @@ package actor ImageCache {
     /// Removes an image, pinned or not. Its file stays on disk as long as it has references.
     ///
     /// - Returns: false if the image was not cached
-    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the
     ///   index cannot be written, in which case the image stays
     package func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
         try await opened()
@@ -323,7 +323,7 @@ package actor ImageCache {
     ///
     /// - Parameter isTrial: whether to count the images without removing them
     /// - Returns: the number of images, and the total bytes of the files that no other image uses
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
+    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
     ///   that have not been removed by then stay
     package func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
         try await opened()
@@ -336,7 +336,7 @@ package actor ImageCache {
     ///   origin
     /// - Returns: the number of removed images, and the total bytes of the files that no image uses any longer.
     ///   References may keep some of these files for a while
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
+    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written. Images
     ///   that have not been removed by then stay
     package func clear(
         includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
@@ -348,8 +348,8 @@ package actor ImageCache {
     /// Pins or unpins an image. If this method throws, the image is unchanged.
     ///
     /// - Returns: false if the image is not cached
-    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too many bytes would be pinned;
-    ///   ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/cacheFull`` if too many bytes would be pinned;
+    ///   ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written
     package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         try await opened()
         return try await rows.pin(catalog.keys.location(of: request).key, pinned)

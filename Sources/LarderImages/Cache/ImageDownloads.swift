@@ -257,7 +257,7 @@ final class ImageDownloads {
             do throws(ImageError) {
                 return try await origin.download(order, download.progress, for: cache)
             } catch {
-                guard error.code == .noRoom, await reclaimer.restart(id, on: cache) else { throw error }
+                guard error.code == .cacheFull, await reclaimer.restart(id, on: cache) else { throw error }
             }
         }
     }
@@ -314,7 +314,7 @@ final class ImageDownloads {
     /// Whether an error shows that the origin responded.
     private static func isResponse(_ error: ImageError) -> Bool {
         switch error.code {
-        case .offline, .cancelled, .forbiddenAddress, .invalidURL, .shuttingDown, .storageFailed, .noRoom: false
+        case .offline, .cancelled, .forbiddenAddress, .invalidURL, .shuttingDown, .storageFailed, .cacheFull: false
         case .upstreamFailed: error.cause?.status != nil
         default: true
         }
@@ -362,7 +362,7 @@ final class ImageDownloads {
             // affect all waiters.
             let isShared =
                 waiter.request.url == removed.download.url || error.cause?.originFailure != nil
-                || error.code == .noRoom || error.code == .storageFailed || error.code == .shuttingDown
+                || error.code == .cacheFull || error.code == .storageFailed || error.code == .shuttingDown
             waiter.continuation.resume(returning: isShared ? .failed(error) : .retry)
         }
     }

@@ -131,7 +131,7 @@ final class ImageRows {
     /// key.
     ///
     /// - Returns: the removed files, and the error if one could not be removed
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be deleted. The
+    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the rows could not be deleted. The
     ///   images are then back in the catalog, unless they have been replaced
     @discardableResult
     func drop(_ entries: [ImageEntry], isEviction: Bool = false) async throws(ImageError) -> RemovedFiles {
@@ -287,7 +287,7 @@ final class ImageRows {
         guard let entry = catalog.entry(key) else { return false }
         if isPinned, !entry.isPinned, !mayPin(entry) {
             throw ImageError(
-                .noRoom,
+                .cacheFull,
                 "with this image more than \(maxPinnedBytes) bytes, three quarters of the cache, would be pinned; unpin others or raise images.maximumBytes"
             )
         }

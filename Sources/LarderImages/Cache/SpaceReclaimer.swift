@@ -27,7 +27,7 @@ final class SpaceReclaimer {
     /// evicting every evictable image would not be enough, for example because other programs have filled the disk.
     ///
     /// - Returns: whether there may be room now
-    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
+    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
     ///   that nothing can be evicted
     func reclaim(
         _ shortage: SpaceShortage, for id: TransferID, on cache: isolated ImageCache

@@ -85,7 +85,7 @@ struct CacheFileError: ImageErrorConvertible, Sendable, Hashable {
         let reason = Errno(number: errno).description
         if isFullDisk {
             return ImageError(
-                .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some space")
+                .cacheFull, "the disk of the cache is full (\(operation) \(name): \(reason)); free some space")
         }
         // A systemd unit with ProtectSystem=strict can write only to the paths in its ReadWritePaths=
         // (systemd.exec(5)). Other paths are read-only for it.

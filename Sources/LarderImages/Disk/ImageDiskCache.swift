@@ -276,7 +276,7 @@ struct SpaceRetry: Sendable {
 
     /// Runs a step of the writer on a thread of ``BlockingWork``.
     ///
-    /// - Throws: the errors of the step, including ``ImageError/Code/noRoom`` after all retries, and those of
+    /// - Throws: the errors of the step, including ``ImageError/Code/cacheFull`` after all retries, and those of
     ///   ``DownloadOwner/reclaim(_:for:)``
     func run<Value: Sendable>(
         _ step: @escaping @Sendable () throws(ImageError) -> Value

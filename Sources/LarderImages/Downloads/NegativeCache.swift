@@ -175,7 +175,7 @@ extension CacheRequest {
     /// response permit stale images.
     func answersStale(after error: ImageError, _ stored: StoredCandidate, now: Int) -> Bool {
         switch error.code {
-        case .noRoom, .storageFailed: mayBeStale(stored, now: now)
+        case .cacheFull, .storageFailed: mayBeStale(stored, now: now)
         // The page of a proxy or a captive portal is an invalid response. A gateway would report it with status 502.
         case .notAnImage, .damagedImage, .truncatedImage, .lengthMismatch: mayBeStale(stored, now: now)
         default: error.cause.map { answersStale(after: $0, stored, now: now) } ?? false

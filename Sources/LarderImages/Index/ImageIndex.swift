@@ -71,7 +71,7 @@ package final class ImageIndex: Sendable {
     /// - Parameters:
     ///   - store: the store, which has locked the directory
     ///   - now: the time in seconds since 1970 from which restored rows count as stale
-    /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
+    /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/cacheFull``
     package static func open(in store: BlobStore, now: Int = ImageClock.system.now) throws(ImageError) -> Opened {
         try createFile(store)
         var (version, reason) = (0, String?.none)

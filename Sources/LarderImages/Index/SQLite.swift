@@ -22,7 +22,7 @@ struct SQLiteError: ImageErrorConvertible, Sendable, Hashable, CustomStringConve
     /// The error as an ``ImageError``, whose message is written for users of the cache.
     var asImageError: ImageError {
         if code == SQLITE_FULL {
-            return ImageError(.noRoom, "the disk of the cache is full (index: \(message)); free some space")
+            return ImageError(.cacheFull, "the disk of the cache is full (index: \(message)); free some space")
         }
         if isDamage {
             return ImageError(

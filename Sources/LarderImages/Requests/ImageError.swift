@@ -28,7 +28,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The client's file is not in memory or cannot be read.
         case unusableFile
         /// The limits of the cache or the disk leave no room. Cached images are not affected.
-        case noRoom
+        case cacheFull
         /// The file of a cached image was missing or damaged. A damaged file was removed.
         case damagedBlob
         /// The cache directory could not be read or written.
@@ -61,7 +61,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     package let code: Code
     /// One line that says what happened and what to do. It contains no secrets.
     package let message: String
-    /// For ``Code/noRoom``: the minimum disk space and number of images to evict. Nil if no eviction would help.
+    /// For ``Code/cacheFull``: the minimum disk space and number of images to evict. Nil if no eviction would help.
     package let shortage: SpaceShortage?
     /// The failure of the request to the origin, if that failure caused this error.
     package let cause: UpstreamError?

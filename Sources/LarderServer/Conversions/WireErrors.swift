@@ -61,7 +61,7 @@ extension WireError {
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
             .lengthMismatch, .digestMismatch, .fileChanged:
             self.init(.imageRefused, error.message, reason: error.code.rawValue)
-        case .noRoom: self.init(.noRoom, error.message)
+        case .cacheFull: self.init(.cacheFull, error.message)
         case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.rawValue)
         case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)
         case .denied: self.init(.denied, error.message)

@@ -177,7 +177,7 @@ extension Integration {
                 let url = JSONValue.string("http://image.example/?\(Self.secret)")
                 let data = Data(TestImage(seed: 1, size: 50_000).bytes).base64EncodedString()
                 try administrator.call("image.put", ["url": url, "data": .string(data)])
-                try expect("noRoom", "image.pin", ["url": url], [administrator])
+                try expect("cacheFull", "image.pin", ["url": url], [administrator])
                 try expect("imageRefused", "image.put", ["url": url, "data": "aHVudGVyMg=="], both)
 
                 for name in (0..<Self.responses.count).map({ "s\($0)" }) + ["default", "invalid", "files"] {

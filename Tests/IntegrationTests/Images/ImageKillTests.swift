@@ -144,7 +144,7 @@ extension Integration {
         private static func isServedWhole(_ message: JSONValue) throws -> Bool {
             guard let result = message["result"], result["path"] != nil else {
                 let name = message["error"]?["data"]?["name"]?.string
-                guard name == nil || name == "noRoom" || name == "notFound" || name == "offline" else {
+                guard name == nil || name == "cacheFull" || name == "notFound" || name == "offline" else {
                     throw HarnessError("unexpected error: \(message)")
                 }
                 return false

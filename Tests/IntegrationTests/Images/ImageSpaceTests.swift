@@ -159,7 +159,7 @@ extension Integration {
                     }
                 }
                 #expect(pinned.count > 5)
-                #expect(refusal.map { ["noRoom", "storageFailed"].contains($0.name) } == true, "\(refusal as Any)")
+                #expect(refusal.map { ["cacheFull", "storageFailed"].contains($0.name) } == true, "\(refusal as Any)")
                 for number in pinned {
                     let served = try ServedImage(try client.image(origin.url("fresh", "\(number).webp")))
                     #expect(served.source == "hit")
@@ -171,7 +171,7 @@ extension Integration {
                     let more = try ServedImage(try client.image(origin.url("fresh", "39.webp")))
                     #expect(try more.isWhole(images[39]))
                 } catch let error as LineClient.Refusal {
-                    #expect(["noRoom", "storageFailed"].contains(error.name), "\(error)")
+                    #expect(["cacheFull", "storageFailed"].contains(error.name), "\(error)")
                 }
                 // Images can be unpinned and removed even if not a single block is free.
                 let filler = try disk.fill()

@@ -78,7 +78,7 @@ struct BlobFaultTests {
                     let store = try BlobStore(path: path, files: files)
                     files.arm(.init(call: call, errno: number, isLast: false))
                     do throws(ImageError) { try work(store, rows) } catch {
-                        #expect(error.code == (number == EIO ? .storageFailed : .noRoom))
+                        #expect(error.code == (number == EIO ? .storageFailed : .cacheFull))
                         #expect(error.shortage == nil)
                     }
                     isDone = files.calls <= call
@@ -115,7 +115,7 @@ struct BlobFaultTests {
                             #expect(try store.contents(blob.digest) == picture(number))
                             try store.drop(blob.digest)
                         } catch {
-                            #expect(error.code == .noRoom, "\(error)")
+                            #expect(error.code == .cacheFull, "\(error)")
                         }
                         if number == 0 { _ = try? store.sweeper.sweep(step: 0) }
                         #expect(store.usage.bytes + store.usage.reservedBytes <= limit)

@@ -165,7 +165,7 @@ struct BlobStoreTests {
                     _ = try store.begin(declaredLength: 500)
                 } else {
                     let error = #expect(throws: ImageError.self) { try store.begin(declaredLength: 500) }
-                    #expect(error?.code == .noRoom)
+                    #expect(error?.code == .cacheFull)
                 }
             }
         }
@@ -182,7 +182,7 @@ struct BlobStoreTests {
             store.addRowReference(first.digest)
             store.countPin(first.digest, 1)
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
-            #expect(big?.code == .noRoom)
+            #expect(big?.code == .cacheFull)
             #expect(big?.shortage == nil)
             store.countPin(first.digest, -1)
 
@@ -190,7 +190,7 @@ struct BlobStoreTests {
             let writer = try store.begin()
             let bytes = picture(3, size: 1500)
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
-            #expect(error?.code == .noRoom)
+            #expect(error?.code == .cacheFull)
             #expect(writer.written == 0)
             // The shortage is only the space that this append lacks, not the space for the rest of the image.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
@@ -219,7 +219,7 @@ struct BlobStoreTests {
             try writer.append(picture(1, size: 1500))
             files.setFree(10_500)
             let error = #expect(throws: ImageError.self) { try other.append(picture(2, size: 600)) }
-            #expect(error?.code == .noRoom)
+            #expect(error?.code == .cacheFull)
             #expect(error?.shortage?.bytes == 100 && error?.shortage?.count == 0)
             files.setFree(10_600)
             try other.append(picture(2, size: 600))

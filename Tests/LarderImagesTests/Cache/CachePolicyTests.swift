@@ -195,12 +195,12 @@ struct CachePolicyTests {
     }
 
     @Test("without space for the response, a stale image is served as in an outage")
-    func noRoom() async throws {
+    func cacheFull() async throws {
         try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer(picture(2))
             fixture.files.setFree(-5000)
             #expect(try await fixture.get(url(1)).freshness == .stale)
-            #expect(await fixture.code(url(2)) == .noRoom)
+            #expect(await fixture.code(url(2)) == .cacheFull)
             fixture.files.setFree(nil)
             // Cached images are intact, and the failure is not cached.
             #expect(try await fixture.get(url(2)).source == .miss)

@@ -35,7 +35,7 @@ struct CacheRoomTests {
                     for number in 5...9 {
                         group.addTask {
                             let code = await fixture.code(url(number))
-                            #expect(code == .storageFailed || code == .noRoom)
+                            #expect(code == .storageFailed || code == .cacheFull)
                         }
                     }
                 }
@@ -158,7 +158,7 @@ struct CacheRoomTests {
             let lease = try await fixture.cache.image(fixture.request(url(1)))
             #expect(fixture.cache.disk.blobs.retained == (6000, 2))
             fixture.cache.release(lease.digest)
-            #expect(await fixture.code(url(5)) == .noRoom)
+            #expect(await fixture.code(url(5)) == .cacheFull)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
             // Two rows pin the same file. The file counts as pinned until neither of the rows pins it.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
@@ -228,7 +228,7 @@ struct CacheRoomTests {
             // No transfer is left waiting, and an image that can never fit fails at once.
             #expect(await fixture.cache.spaceWaiters == 0)
             serveMany(fixture, size: 800_000)
-            #expect(await fixture.code(url(99)) == .noRoom)
+            #expect(await fixture.code(url(99)) == .cacheFull)
         }
     }
 }

@@ -26,7 +26,7 @@ struct CacheStorageTests {
                     group.addTask {
                         // If other writers have reserved all space, a download may find none.
                         let code = await fixture.code(url(number))
-                        #expect(code == nil || code == .noRoom)
+                        #expect(code == nil || code == .cacheFull)
                     }
                 }
             }
@@ -54,7 +54,7 @@ struct CacheStorageTests {
             #expect(try await fixture.cache.pin(fixture.request(url(1)), true))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true) == false)
             let leases = try await [2, 3].asyncMap { try await fixture.cache.image(fixture.request(url($0))) }
-            #expect(await fixture.code(url(4)) == .noRoom)
+            #expect(await fixture.code(url(4)) == .cacheFull)
             #expect(fixture.blobs.count == 3)
             for lease in leases { fixture.cache.release(lease.digest) }
             #expect(await fixture.code(url(4)) == nil)
@@ -188,7 +188,7 @@ struct CacheStorageTests {
             for number in 1...6 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
             let request = fixture.request(url(7))
             let error = await #expect(throws: ImageError.self) { try await fixture.cache.pin(request, true) }
-            #expect(error?.code == .noRoom && error?.message.contains("three quarters") == true)
+            #expect(error?.code == .cacheFull && error?.message.contains("three quarters") == true)
             // A pinned image may be pinned again, and so may another image with the same file.
             #expect(try await fixture.cache.pin(fixture.request(url(6)), true))
             fixture.origin.answer(picture(6))

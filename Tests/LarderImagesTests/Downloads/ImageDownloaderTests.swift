@@ -304,7 +304,7 @@ struct ImageDownloaderTests {
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }
-                    #expect(error?.code == .noRoom)
+                    #expect(error?.code == .cacheFull)
                     let usage = fixture.store.usage
                     #expect(usage.bytes == 4000 && usage.count == 1 && usage.reservedBytes == 0)
                     #expect(fixture.temporaryFiles.isEmpty)
@@ -326,13 +326,13 @@ struct ImageDownloaderTests {
     }
 
     @Test("a download fails if space is reclaimed repeatedly but never suffices")
-    func noRoom() async throws {
+    func cacheFull() async throws {
         let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
             try await DownloadFixture.run(limits: limits) { fixture in
                 let download = fixture.download(server.url, reclaim: { _ in true })
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
-                #expect(error?.code == .noRoom)
+                #expect(error?.code == .cacheFull)
                 #expect(fixture.isEmpty)
             }
         }

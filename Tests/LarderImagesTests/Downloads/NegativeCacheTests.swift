@@ -30,7 +30,7 @@ struct NegativeCacheTests {
         for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthMismatch] {
             #expect(seconds(ImageError(code, "")) == 60, "\(code)")
         }
-        for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown] {
+        for code: ImageError.Code in [.cancelled, .cacheFull, .storageFailed, .shuttingDown] {
             #expect(seconds(ImageError(code, "")) == 0, "\(code)")
         }
     }

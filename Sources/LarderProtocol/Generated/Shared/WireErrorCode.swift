@@ -46,7 +46,7 @@ extension WireError.Code {
     /// The bytes are not an image that the agent accepts; `reason` says why.
     public static let imageRefused = Self(14, "imageRefused", "Image refused")
     /// The limits of the cache, or the disk, leave no room. The cached images stay.
-    public static let noRoom = Self(15, "noRoom", "No room", retryable: true)
+    public static let cacheFull = Self(15, "cacheFull", "Cache full", retryable: true)
     /// A comparison that the request asked for failed, or the result of an increment would be outside its bounds.
     /// Nothing was changed.
     public static let conflict = Self(16, "conflict", "Conflict")
@@ -57,6 +57,6 @@ extension WireError.Code {
     public static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
-        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom, conflict, schemaViolation,
+        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, cacheFull, conflict, schemaViolation,
     ]
 }

@@ -33,7 +33,7 @@ struct PrefetchReportTests {
         #expect(whole.failure == nil)
         #expect(try JSONValue(parsing: whole.json)["evicted"] == 0)
         let evicted = try report(list, held: 1, uncached: 2)
-        #expect(evicted.failure?.status == .noRoom)
+        #expect(evicted.failure?.status == .cacheFull)
         #expect(evicted.failure?.message.hasPrefix("2 of 3 images were evicted again, ") == true)
         #expect(evicted.text(milliseconds: 10).hasSuffix(", 1 already cached, 0 failed, 2 evicted again"))
         #expect(try JSONValue(parsing: evicted.json)["evicted"] == 2)
@@ -56,13 +56,13 @@ struct PrefetchReportTests {
     )
     func failures() throws {
         let gone = failure("https://a/1", .upstreamFailed, "https://a/1 returned status 404")
-        let full = failure("https://a/1", .noRoom, "the cache has no room for another 7 bytes")
+        let full = failure("https://a/1", .cacheFull, "the cache has no room for another 7 bytes")
         #expect(try report(list, failures: [gone], uncached: 1).failure == Failure(.failure, "1 of 3 images failed"))
-        #expect(try report(list, failures: [full], uncached: 1).failure == Failure(.noRoom, "1 of 3 images failed"))
+        #expect(try report(list, failures: [full], uncached: 1).failure == Failure(.cacheFull, "1 of 3 images failed"))
         let both = try report(list, failures: [gone], uncached: 3).failure
         #expect(both?.status == .failure)
         #expect(both?.message.hasPrefix("1 of 3 images failed, and 2 of 3 images were evicted again, ") == true)
-        #expect(try report(list, failures: [full], uncached: 3).failure?.status == .noRoom)
+        #expect(try report(list, failures: [full], uncached: 3).failure?.status == .cacheFull)
         let refused = try report("https://a/1\nno\n", uncached: 1)
         #expect(refused.failure?.status == .failure)
         #expect(refused.failure?.message.hasPrefix("1 of 2 images failed, and 1 of 2 images were evicted") == true)
@@ -74,15 +74,16 @@ struct PrefetchReportTests {
             (1...6).map { "https://a/\($0)" }.joined(separator: "\n"),
             failures: [
                 failure("https://a/1?s", .upstreamFailed, "https://a/1 returned status 404 (check the address)"),
-                failure("https://a/2", .noRoom, "the cache has no room for another 7 bytes"),
+                failure("https://a/2", .cacheFull, "the cache has no room for another 7 bytes"),
                 failure("https://a/3", .upstreamFailed, "https://a/3 returned status 404 (check the address)"),
                 failure("https://a/4", .upstreamFailed, "https://a/4 returned status 500"),
-                failure("https://a/5", .noRoom, "the cache has no room for another 8 bytes"),
+                failure("https://a/5", .cacheFull, "the cache has no room for another 8 bytes"),
             ], uncached: 5)
         #expect(
             report.text(milliseconds: 10).split(separator: "\n").dropFirst() == [
                 "  2 images: Upstream failed: returned status 404 (check the address)", "    https://a/1?s",
-                "    https://a/3", "  2 images: No room: the cache has no room for another 7 bytes", "    https://a/2",
+                "    https://a/3", "  2 images: Cache full: the cache has no room for another 7 bytes",
+                "    https://a/2",
                 "    https://a/5", "  https://a/4  Upstream failed: https://a/4 returned status 500",
             ])
     }
