@@ -69,10 +69,10 @@ struct ImageCallTests {
     @Test("`peek`, `pin`, `unpin`, `remove`, `clear` and `list` send their parameters and return their results")
     func others() async throws {
         let missing = try await call(
-            "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]
+            "image.peek", answer: ["cached": false, "decision": "notCached", "revalidates": false]
         ) { try await $0.peek(ImageRequest("u", cacheKey: "k", policy: .cacheOnly), explain: true) }
         #expect(missing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
-        #expect(missing.result == .init(held: nil, decision: .notHeld, revalidates: false))
+        #expect(missing.result == .init(cached: nil, decision: .notCached, revalidates: false))
 
         let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.imageFields)) {
             try await $0.pin(at: "u", cacheKey: "k")

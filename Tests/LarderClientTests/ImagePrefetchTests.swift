@@ -6,7 +6,7 @@ import Testing
 @Suite("Image prefetches", .timeLimit(.minutes(15)))
 struct ImagePrefetchTests {
     private let summary: JSONValue = [
-        "total": 4, "fetched": 2, "held": 1, "failed": 1, "bytes": 9,
+        "total": 4, "fetched": 2, "cached": 1, "failed": 1, "bytes": 9,
         "failures": [["url": "b", "name": "offline", "detail": "no route"]],
     ]
 

@@ -25,7 +25,7 @@ struct CacheRulesTests {
 
     @Test("an image that is not cached is fetched, unless the policy is cacheOnly", arguments: CachePolicy.allCases)
     func notCached(_ policy: CachePolicy) {
-        #expect(decide(policy, nil) == (policy == .cacheOnly ? .notHeld : .fetch))
+        #expect(decide(policy, nil) == (policy == .cacheOnly ? .notCached : .fetch))
     }
 
     @Test("an image from the future is revalidated, and is too old for any maximum age")
@@ -33,7 +33,7 @@ struct CacheRulesTests {
         #expect(decide(.default, Self.tagged, after: -1) == .revalidate)
         #expect(decide(.cacheFirst, Self.tagged, after: -1) == .stale(revalidateInBackground: false))
         #expect(decide(.cacheFirst, Self.tagged, after: -1, maximumAge: 100) == .revalidate)
-        #expect(decide(.cacheOnly, Self.tagged, after: -1, maximumAge: 100) == .notHeld)
+        #expect(decide(.cacheOnly, Self.tagged, after: -1, maximumAge: 100) == .notCached)
         #expect(decide(.default, control("max-age=60, immutable"), after: -7200) == .revalidate)
     }
 
@@ -102,7 +102,7 @@ struct CacheRulesTests {
         #expect(decide(.default, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
         #expect(decide(.cacheFirst, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
         #expect(decide(.cacheFirst, Self.tagged, after: 100, maximumAge: 100) == .stale(revalidateInBackground: false))
-        #expect(decide(.cacheOnly, Self.tagged, after: 11, maximumAge: 10) == .notHeld)
+        #expect(decide(.cacheOnly, Self.tagged, after: 11, maximumAge: 10) == .notCached)
         #expect(decide(.staleWhileRevalidate, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
         #expect(decide(.networkFirst, control("max-age=60, immutable"), after: 11, maximumAge: 10) == .revalidate)
         #expect(decide(.default, Self.tagged, after: 61, maximumAge: 1_000) == .revalidate)
@@ -113,7 +113,7 @@ struct CacheRulesTests {
     func variants() {
         #expect(decide(.default, Self.tagged, matchesVariant: false) == .revalidate)
         #expect(decide(.cacheFirst, [("Last-Modified", date(-9))], matchesVariant: false) == .fetch)
-        #expect(decide(.cacheOnly, Self.tagged, matchesVariant: false) == .notHeld)
+        #expect(decide(.cacheOnly, Self.tagged, matchesVariant: false) == .notCached)
         #expect(decide(.networkOnly, Self.tagged, matchesVariant: false) == .fetch)
     }
 
@@ -176,6 +176,6 @@ struct CacheRulesTests {
         let (_, explanation) = CacheRequest().explain(stored, now: now)
         #expect(explanation.rules.contains { $0.text.hasPrefix("100 s by heuristic: a tenth of the 1000 s") })
         let (_, absent) = CacheRequest().explain(nil, now: now)
-        #expect(absent.rules.map(\.name) == ["policy", "held"])
+        #expect(absent.rules.map(\.name) == ["policy", "cached"])
     }
 }

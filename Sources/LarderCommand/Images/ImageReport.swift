@@ -7,8 +7,8 @@ struct ImageReport {
     let now: Timestamp
 
     /// The cached state of an image, without a final line end.
-    func text(_ reference: ImageReference, _ held: ImagePeek.Held) -> String {
-        ([heading(reference, style.freshness(held.freshness))] + facts(held)).joined(separator: "\n")
+    func text(_ reference: ImageReference, _ cached: ImagePeek.Cached) -> String {
+        ([heading(reference, style.freshness(cached.freshness))] + facts(cached)).joined(separator: "\n")
     }
 
     /// The decision for a request, the rules that led to it, and the cached state.
@@ -17,8 +17,8 @@ struct ImageReport {
         let rules = result.rules ?? []
         let width = max(Self.labelWidth, (rules.map { $0.name.printable.count }.max() ?? 0) + 2)
         lines += rules.map { "  \($0.name.printable.padded(to: width))\($0.text.printable)" }
-        if let held = result.held {
-            lines += [""] + facts(held, width)
+        if let cached = result.cached {
+            lines += [""] + facts(cached, width)
         }
         return lines.joined(separator: "\n")
     }
@@ -37,31 +37,31 @@ struct ImageReport {
         if result.decision == .fetch || result.decision == .revalidate, policy != .networkOnly,
             result.rules?.contains(where: { $0.name == "failure" }) == true
         {
-            let held = result.decision == .fetch ? "miss" : "cached"
-            return style.problem("\(held): the origin failed recently and is not contacted again yet")
+            let cached = result.decision == .fetch ? "miss" : "cached"
+            return style.problem("\(cached): the origin failed recently and is not contacted again yet")
         }
         return switch result.decision {
         case .fresh: style.good("hit: fresh") + behind
         case .stale: style.warning("hit: stale, but allowed") + behind
         case .revalidate: style.warning("cached: revalidated with the origin before use")
         case .fetch: style.warning("miss: downloaded from the origin")
-        case .notHeld: style.problem("miss: not cached")
+        case .notCached: style.problem("miss: not cached")
         default: result.decision.rawValue.printable
         }
     }
 
-    private func facts(_ held: ImagePeek.Held, _ width: Int = labelWidth) -> [String] {
-        let left = held.expiresAt.map { $0.milliseconds - now.milliseconds }
+    private func facts(_ cached: ImagePeek.Cached, _ width: Int = labelWidth) -> [String] {
+        let left = cached.expiresAt.map { $0.milliseconds - now.milliseconds }
         let end = left.map { $0 > 0 ? Human.ahead(milliseconds: $0) : Human.ago(milliseconds: -$0) }
         let rows: [(String, String?)] = [
-            ("image", ImageText.properties(held.image)),
-            ("digest", held.image.digest.description),
-            ("file", held.path.printable),
-            ("stored", ago(held.storedAt)),
-            ("used", ago(held.lastUsedAt)),
+            ("image", ImageText.properties(cached.image)),
+            ("digest", cached.image.digest.description),
+            ("file", cached.path.printable),
+            ("stored", ago(cached.storedAt)),
+            ("used", ago(cached.lastUsedAt)),
             (left.map { $0 > 0 } ?? true ? "expires" : "expired", end ?? "immediately: each use requires revalidation"),
-            ("age", Human.span(milliseconds: held.ageSeconds * 1000)),
-            ("pinned", held.isPinned ? "yes" : nil),
+            ("age", Human.span(milliseconds: cached.ageSeconds * 1000)),
+            ("pinned", cached.isPinned ? "yes" : nil),
         ]
         return rows.compactMap { label, text in text.map { "  \(label.padded(to: width))\($0)" } }
     }

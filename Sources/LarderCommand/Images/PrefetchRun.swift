@@ -62,7 +62,7 @@ actor PrefetchRun {
                 else { throw error }
                 let failure = ImagePrefetch.Failure(url: item.image.url, error: remote)
                 await add(
-                    ImagePrefetch.Result(total: 1, fetched: 0, held: 0, failed: 1, bytes: 0, failures: [failure]))
+                    ImagePrefetch.Result(total: 1, fetched: 0, cached: 0, failed: 1, bytes: 0, failures: [failure]))
             }
         }
         let uncached = try await uncached(over: client)
@@ -89,7 +89,8 @@ actor PrefetchRun {
 
     private static func isCached(_ item: ImagePrefetch.Item, over client: LarderClient) async throws -> Bool {
         do throws(LarderClientError) {
-            return try await client.images.peek(ImageRequest(item.image.url, cacheKey: item.image.cacheKey)).held != nil
+            return try await client.images.peek(ImageRequest(item.image.url, cacheKey: item.image.cacheKey)).cached
+                != nil
         } catch {
             // The agent has refused this image before, for example because its URL is too long.
             guard let remote = error.remoteError, !remote.code.isRetryable else { throw error }
@@ -103,7 +104,7 @@ actor PrefetchRun {
             switch step {
             case .progress(let now):
                 await show(
-                    done: before.fetched + before.held + now.done, failed: before.failed + now.failed,
+                    done: before.fetched + before.cached + now.done, failed: before.failed + now.failed,
                     bytes: before.bytes + now.bytes)
             case .finished(let result): await add(result)
             }
@@ -113,7 +114,7 @@ actor PrefetchRun {
     private func add(_ result: ImagePrefetch.Result) async {
         report.add(result)
         let sum = report.result
-        await show(done: sum.fetched + sum.held, failed: sum.failed, bytes: sum.bytes)
+        await show(done: sum.fetched + sum.cached, failed: sum.failed, bytes: sum.bytes)
     }
 
     private func show(done: Int, failed: Int, bytes: Int) async {
@@ -138,14 +139,14 @@ struct PrefetchReport {
         unit = list.unit
         refusals = list.refusals
         let count = refusals.count
-        result = ImagePrefetch.Result(total: count, fetched: 0, held: 0, failed: count, bytes: 0, failures: [])
+        result = ImagePrefetch.Result(total: count, fetched: 0, cached: 0, failed: count, bytes: 0, failures: [])
     }
 
     /// Adds the result of one request, which contained a portion of the images.
     mutating func add(_ portion: ImagePrefetch.Result) {
         result.total += portion.total
         result.fetched += portion.fetched
-        result.held += portion.held
+        result.cached += portion.cached
         result.failed += portion.failed
         result.bytes += portion.bytes
         result.failures += portion.failures
@@ -206,7 +207,7 @@ struct PrefetchReport {
             failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
         }
         var parts = [
-            "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.held) already cached", failed,
+            "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.cached) already cached", failed,
         ]
         if evicted > 0 { parts.append("\(evicted) evicted again") }
         if unkept > 0 { parts.append("\(unkept) not kept") }

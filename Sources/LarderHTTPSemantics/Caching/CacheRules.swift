@@ -14,11 +14,11 @@ extension CacheRequest {
     /// Decides how to answer the request, without recording the reasons.
     ///
     /// - Parameters:
-    ///   - held: the cached response, if any
+    ///   - cached: the cached response, if any
     ///   - now: the time in seconds since 1970
-    package func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
+    package func decide(_ cached: StoredCandidate?, now: Int) -> CacheDecision {
         var noTrace: CacheTrace?
-        return decide(held, now: now, explaining: &noTrace)
+        return decide(cached, now: now, explaining: &noTrace)
     }
 
     /// Decides how to answer the request, and records the rules that led to the decision.
@@ -31,18 +31,18 @@ extension CacheRequest {
         _ response: StoredResponse?, matchesVariant: Bool = true, now: Int
     ) -> (CacheDecision, CacheTrace) {
         var explanation: CacheTrace? = CacheTrace()
-        let held = response.map {
+        let cached = response.map {
             StoredCandidate(
                 freshness: ResponseFreshness($0, explaining: &explanation), matchesVariant: matchesVariant)
         }
-        let decision = decide(held, now: now, explaining: &explanation)
+        let decision = decide(cached, now: now, explaining: &explanation)
         return (decision, explanation ?? CacheTrace())
     }
 
     /// Whether the cached response may answer the request after a request to the origin failed.
-    package func mayBeStale(_ held: StoredCandidate, now: Int) -> Bool {
-        let freshness = held.freshness
-        guard policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
+    package func mayBeStale(_ cached: StoredCandidate, now: Int) -> Bool {
+        let freshness = cached.freshness
+        guard policy != .networkOnly, cached.matchesVariant, isYoungEnough(freshness, now),
             !freshness.requiresValidation
         else { return false }
         let remaining = freshness.remaining(at: now)
@@ -62,22 +62,23 @@ extension CacheRequest {
         maximumAge.map { freshness.age(at: now) <= $0 && !freshness.isFromFuture(at: now) } ?? true
     }
 
-    private func decide(_ held: StoredCandidate?, now: Int, explaining explanation: inout CacheTrace?) -> CacheDecision
+    private func decide(_ cached: StoredCandidate?, now: Int, explaining explanation: inout CacheTrace?)
+        -> CacheDecision
     {
         explanation.note("policy", policy.rawValue)
-        guard let held else {
-            explanation.note("held", "nothing")
-            return policy == .cacheOnly ? .notHeld : .fetch
+        guard let cached else {
+            explanation.note("cached", "nothing")
+            return policy == .cacheOnly ? .notCached : .fetch
         }
         guard policy != .networkOnly else {
             explanation.note("networkOnly", "the cached image is ignored")
             return .fetch
         }
-        let freshness = held.freshness
-        guard held.matchesVariant else {
+        let freshness = cached.freshness
+        guard cached.matchesVariant else {
             explanation.note(
                 "vary", "the cached image is for a request with different values of the fields that Vary names")
-            if policy == .cacheOnly { return .notHeld }
+            if policy == .cacheOnly { return .notCached }
             // The origin may confirm (304) that this variant, named by its entity tag, answers the request (RFC 9111,
             // section 4.3.1).
             return freshness.hasTag ? .revalidate : .fetch
@@ -101,7 +102,7 @@ extension CacheRequest {
                 "\(age) s of age, \(maximumAge) s allowed: \(age <= maximumAge ? "young enough" : "too old")")
         }
         let toOrigin: CacheDecision = freshness.hasValidator ? .revalidate : .fetch
-        guard isYoungEnough(freshness, now) else { return policy == .cacheOnly ? .notHeld : toOrigin }
+        guard isYoungEnough(freshness, now) else { return policy == .cacheOnly ? .notCached : toOrigin }
         let isUsable = remaining > 0 && !freshness.requiresValidation
         switch policy {
         case .cacheOnly, .cacheFirst:
@@ -203,5 +204,5 @@ package enum CacheDecision: Sendable, Hashable {
     /// Fetch the response from the origin.
     case fetch
     /// Answer that no usable response is cached. The policy forbids contacting the origin.
-    case notHeld
+    case notCached
 }

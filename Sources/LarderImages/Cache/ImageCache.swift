@@ -217,7 +217,7 @@ package actor ImageCache {
                 uptime: clock.uptime)
             {
             case .cached(let isRevalidated):
-                guard let entry else { throw Self.notHeld }
+                guard let entry else { throw Self.notCached }
                 if let image = withFile(catalog.take(entry, now: now)) {
                     if isRevalidated { downloads.revalidate(location, for: request, on: self) }
                     if !request.takesReference { release(image.digest) }
@@ -374,8 +374,8 @@ package actor ImageCache {
         return try await rows.list(after: key, limit: limit, prefix: prefix)
     }
 
-    static let notHeld = ImageError(
-        .notHeld, "the image is not cached, and the policy of the request forbids the network; use another policy")
+    static let notCached = ImageError(
+        .notCached, "the image is not cached, and the policy of the request forbids the network; use another policy")
     static let missing = ImageError(
         .storageFailed,
         "another program removes the files of the cache as soon as they are written; stop it, then retry")

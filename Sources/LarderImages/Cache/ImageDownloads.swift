@@ -285,7 +285,7 @@ final class ImageDownloads {
             if !isKept { cache.release(blob.digest) }
         case .success(.notModified(let response)):
             // Only a conditional request can have the result `notModified`, so `cached` is not nil.
-            guard let cached else { return fail(removed, ImageCache.notHeld) }
+            guard let cached else { return fail(removed, ImageCache.notCached) }
             originResponded(download)
             catalog.count { $0.revalidations += 1 }
             var row = cached
@@ -411,7 +411,7 @@ enum RequestAnswer {
         switch decision {
         case .fresh: self = .cached(isRevalidated: false)
         case .stale(let isRevalidated): self = .cached(isRevalidated: isRevalidated)
-        case .notHeld: self = .error(ImageCache.notHeld)
+        case .notCached: self = .error(ImageCache.notCached)
         case .revalidate, .fetch:
             var failure = failure
             if failure == nil, request.cache.policy != .networkOnly, let recent {

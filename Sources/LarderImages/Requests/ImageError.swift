@@ -49,7 +49,7 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The origin was reached but sent no usable response. See ``ImageError/cause``.
         case upstreamFailed
         /// The request forbids the network, and no usable image is cached.
-        case notHeld
+        case notCached
         /// The client is not permitted to have the image, or lost the permission during the request.
         case denied
         /// The deadline of the request has passed. The download may continue for other requests.

@@ -1,4 +1,4 @@
-/// The result of a prefetch so far. During a prefetch, and if it was cancelled, ``fetched``, ``held`` and the number of
+/// The result of a prefetch so far. During a prefetch, and if it was cancelled, ``fetched``, ``cached`` and the number of
 /// ``failures`` add up to less than ``total``.
 package struct PrefetchSummary: Sendable, Hashable {
     /// An image that could not be downloaded, or that the client may not have.
@@ -13,7 +13,7 @@ package struct PrefetchSummary: Sendable, Hashable {
     /// The number of images that were downloaded, for this prefetch or for a concurrent request.
     package var fetched = 0
     /// The number of images that were already cached.
-    package var held = 0
+    package var cached = 0
     /// The total bytes of the images that were downloaded for this prefetch.
     package var bytes = 0
     /// The failures; after the prefetch in the order of the requests.
@@ -59,7 +59,7 @@ extension ImageCache {
             while let (index, result) = await group.next() {
                 switch result {
                 case .success(let image):
-                    if image.source == .hit { summary.held += 1 } else { summary.fetched += 1 }
+                    if image.source == .hit { summary.cached += 1 } else { summary.fetched += 1 }
                     if image.source == .miss { summary.bytes += image.bytes }
                 case .failure(let error):
                     // A request that ended because the prefetch was cancelled is not a failure.

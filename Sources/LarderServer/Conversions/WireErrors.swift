@@ -55,7 +55,7 @@ extension WireError {
     /// Converts an error of the image cache.
     init(_ error: ImageError) {
         switch error.code {
-        case .notHeld: self.init(.notFound, error.message)
+        case .notCached: self.init(.notFound, error.message)
         case .offline: self.init(.offline, error.message)
         case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,

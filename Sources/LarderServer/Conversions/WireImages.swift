@@ -120,8 +120,8 @@ extension ImagePeek.Result {
     init(
         _ explanation: ImageExplanation, _ images: ImageService, explains: Bool, for rights: PeerRights, now: Int
     ) {
-        let held = explanation.row.map { row in
-            ImagePeek.Held(
+        let cached = explanation.row.map { row in
+            ImagePeek.Cached(
                 path: images.cache.path(of: row.digest), image: WireImage(row), freshness: row.wireFreshness(at: now),
                 ageSeconds: ResponseFreshness(row.response).age(at: now), isPinned: row.isPinned,
                 storedAt: Timestamp(seconds: row.storedAt), lastUsedAt: Timestamp(seconds: row.lastUse),
@@ -133,11 +133,11 @@ extension ImagePeek.Result {
             case .stale(let revalidates): (.stale, revalidates)
             case .revalidate: (.revalidate, false)
             case .fetch: (.fetch, false)
-            case .notHeld: (.notHeld, false)
+            case .notCached: (.notCached, false)
             }
         let rules = explanation.rules.rules.map { ImagePeek.Rule(name: $0.name, text: $0.text) }
         self.init(
-            held: held, decision: decision, revalidates: revalidates,
+            cached: cached, decision: decision, revalidates: revalidates,
             download: explanation.download.map { ImageDownloads.Download($0, images, for: rights) },
             rules: explains ? rules + Self.flight(explanation) : nil)
     }

@@ -47,7 +47,7 @@ struct PrefetchJob: Sendable {
                 }
             },
             progress: { now in
-                progress(now.fetched + now.held, now.failures.count + refusedCount, now.bytes, total)
+                progress(now.fetched + now.cached, now.failures.count + refusedCount, now.bytes, total)
             })
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let accepted = accepted[failure.index]
@@ -57,7 +57,7 @@ struct PrefetchJob: Sendable {
         let listed = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.maxFailures)
         let count = refusedCount + failed.count
         return ImagePrefetch.Result(
-            total: total, fetched: summary.fetched, held: summary.held, failed: count, bytes: summary.bytes,
+            total: total, fetched: summary.fetched, cached: summary.cached, failed: count, bytes: summary.bytes,
             failures: listed.map(\.failure), failuresOmitted: count - listed.count)
     }
 }

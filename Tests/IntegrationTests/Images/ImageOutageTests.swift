@@ -100,7 +100,7 @@ extension Integration {
                     #expect(try served.isWhole(image))
                 }
                 let again = try client.call("image.prefetch", ["urls": .array(urls.map { .string($0) })])
-                #expect(again["held"] == 40)
+                #expect(again["cached"] == 40)
                 #expect(try origin.counts() == before)
             }
         }

@@ -129,7 +129,7 @@ struct CachePolicyTests {
                     #expect(await fixture.code(url(1), policy) == code, "\(control) \(policy)")
                 }
                 #expect(await fixture.code(url(2)) == .offline)
-                #expect(await fixture.code(url(2), .cacheOnly) == .notHeld)
+                #expect(await fixture.code(url(2), .cacheOnly) == .notCached)
             }
         }
     }

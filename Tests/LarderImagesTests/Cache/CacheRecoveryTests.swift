@@ -124,7 +124,7 @@ struct CacheRecoveryTests {
                 fixture.cache.release(hit.digest)
             }
             try FileManager.default.removeItem(atPath: fixture.cache.path(of: try await fixture.get(url(1)).digest))
-            #expect(await fixture.code(url(1), .cacheOnly) == .notHeld)
+            #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
         }
     }
 

@@ -107,7 +107,7 @@ struct CacheStorageTests {
             #expect(try await fixture.cache.pin(fixture.request(url(22)), true))
             fixture.clock.advance(101)
             #expect(fixture.cache.hit(fixture.request(url(1), .cacheFirst), now: fixture.clock.now) == nil)
-            #expect(await fixture.code(url(1), .cacheOnly) == .notHeld)
+            #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
             #expect(await fixture.code(url(22), .cacheOnly) == nil)
             await fixture.cache.expire()
             #expect(fixture.blobs.count == 1)

@@ -18,7 +18,7 @@ struct ImagePutTests {
                 let image = try await fixture.cache.image(request)
                 #expect(image.digest == stored.digest && image.source == .hit && image.freshness == .fresh)
                 fixture.cache.release(image.digest)
-                #expect(await fixture.code(url(1), .cacheOnly) == .notHeld)
+                #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path)

@@ -19,14 +19,15 @@ struct PrefetchTests {
             let summary = await fixture.cache.prefetch(requests, concurrency: 2) { progress in
                 seen.withLock { $0.append(progress) }
             }
-            #expect(summary.total == 6 && summary.fetched == 3 && summary.held == 1 && summary.bytes == 3000)
+            #expect(summary.total == 6 && summary.fetched == 3 && summary.cached == 1 && summary.bytes == 3000)
             #expect(summary.failures.map(\.index) == [2, 5])
             #expect(summary.failures.map(\.error.code) == [.upstreamFailed, .invalidURL])
             let progress = seen.withLock { $0 }
             #expect(progress.count == 6)
             let last = try #require(progress.last)
             #expect(
-                last.fetched == 3 && last.held == 1 && last.failures.count == 2 && last.bytes == 3000 && last.total == 6
+                last.fetched == 3 && last.cached == 1 && last.failures.count == 2 && last.bytes == 3000
+                    && last.total == 6
             )
             #expect(fixture.cache.statistics.leasedBytes == 0)
             try await fixture.settle()
@@ -44,7 +45,7 @@ struct PrefetchTests {
             await fixture.until { fixture.origin.requests.count > 2 }
             task.cancel()
             let summary = await task.value
-            #expect(summary.held == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
+            #expect(summary.cached == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
             await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 0 }
             #expect(fixture.origin.requests.count < 20)
             #expect(fixture.blobs.count == 1)

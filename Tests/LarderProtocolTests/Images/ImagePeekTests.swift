@@ -21,19 +21,19 @@ struct ImagePeekTests {
 
     @Test("a result with and without an image survives a round trip")
     func result() throws {
-        var image = ImagePeek.Held(
+        var image = ImagePeek.Cached(
             path: "/c/b", image: .example, freshness: .stale, ageSeconds: 9, isPinned: true, storedAt: time,
             lastUsedAt: time, expiresAt: time)
         let full = ImagePeek.Result(
-            held: image, decision: .stale, revalidates: true,
+            cached: image, decision: .stale, revalidates: true,
             rules: [ImagePeek.Rule(name: "policy", text: "default"), ImagePeek.Rule(name: "age", text: "9 s")])
         #expect(try full.roundTripped() == full)
         image.expiresAt = nil
-        let plain = ImagePeek.Result(held: image, decision: .revalidate, revalidates: false)
+        let plain = ImagePeek.Result(cached: image, decision: .revalidate, revalidates: false)
         #expect(try plain.roundTripped() == plain)
         #expect(plain.text.contains(#""expiresAt":null"#))
-        let absent = ImagePeek.Result(held: nil, decision: .notHeld, revalidates: false, rules: [])
+        let absent = ImagePeek.Result(cached: nil, decision: .notCached, revalidates: false, rules: [])
         #expect(try absent.roundTripped() == absent)
-        #expect(absent.text == #"{"held":false,"decision":"notHeld","revalidates":false,"rules":[]}"#)
+        #expect(absent.text == #"{"cached":false,"decision":"notCached","revalidates":false,"rules":[]}"#)
     }
 }

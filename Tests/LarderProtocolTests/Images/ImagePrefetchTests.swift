@@ -56,14 +56,14 @@ struct ImagePrefetchTests {
             ImagePrefetch.Failure(url: "b", error: WireError(.invalidParams, "no URL")),
         ]
         let full = ImagePrefetch.Result(
-            total: 5, fetched: 1, held: 2, failed: 2, bytes: 7, failures: failures, failuresOmitted: 1)
+            total: 5, fetched: 1, cached: 2, failed: 2, bytes: 7, failures: failures, failuresOmitted: 1)
         #expect(try full.roundTripped() == full)
-        let whole = ImagePrefetch.Result(total: 1, fetched: 1, held: 0, failed: 0, bytes: 7, failures: [])
+        let whole = ImagePrefetch.Result(total: 1, fetched: 1, cached: 0, failed: 0, bytes: 7, failures: [])
         #expect(try whole.roundTripped() == whole)
-        #expect(whole.text == #"{"total":1,"fetched":1,"held":0,"failed":0,"bytes":7,"failures":[]}"#)
+        #expect(whole.text == #"{"total":1,"fetched":1,"cached":0,"failed":0,"bytes":7,"failures":[]}"#)
         let later = try ImagePrefetch.Result(
             from: JSONValue(
-                parsing: #"{"total":1,"fetched":0,"held":0,"failed":1,"bytes":0,"#
+                parsing: #"{"total":1,"fetched":0,"cached":0,"failed":1,"bytes":0,"#
                     + #""failures":[{"url":"a","name":"melted","detail":"too warm"}]}"#))
         #expect(later.failures.first?.error.code.name == "melted")
         #expect(later.failures.first?.error.detail == "too warm")

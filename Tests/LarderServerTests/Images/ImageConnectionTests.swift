@@ -193,7 +193,7 @@ struct ImageConnectionTests {
             #expect(last?["request"]?.string == "p" && last?["total"]?.int == 5)
             #expect(last?["done"]?.int == 3 && last?["failed"]?.int == 2)
             let result = lines.last?["result"]
-            #expect(result?["fetched"]?.int == 2 && result?["held"]?.int == 1 && result?["failed"]?.int == 2)
+            #expect(result?["fetched"]?.int == 2 && result?["cached"]?.int == 1 && result?["failed"]?.int == 2)
             #expect(
                 result?["failures"]?.elements.map { $0["name"]?.string } == ["upstreamFailed", "invalidParams"])
         }

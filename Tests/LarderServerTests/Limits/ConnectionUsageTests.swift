@@ -272,7 +272,7 @@ struct ConnectionUsageTests {
             fixture.gate.open()
             for _ in 0..<2 { #expect(try await reply()["result"]?["failed"]?.int == 0) }
             try await prefetch(4, many)
-            #expect(try await reply()["result"]?["held"]?.int == 1000)
+            #expect(try await reply()["result"]?["cached"]?.int == 1000)
         }
     }
 

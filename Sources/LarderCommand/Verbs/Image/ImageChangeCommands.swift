@@ -193,9 +193,9 @@ struct ImageClearCommand: AsyncParsableCommand {
             throw Failure(.usage, "cannot ask for confirmation without a terminal; add --yes to remove the images")
         }
         let stats = try await client.agent.stats().images
-        let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), cached. " }
+        let cached = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), cached. " }
         let which = pinned ? "all images, pinned or not" : "all images that are not pinned"
-        Output.progress("\(held ?? "")Remove \(which)? [y/N] ")
+        Output.progress("\(cached ?? "")Remove \(which)? [y/N] ")
         // The answer is read on a separate thread, because reading blocks until the user answers.
         let answer = await onOwnThread { readLine() ?? "" }
         guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "no image was removed") }

@@ -68,9 +68,9 @@ struct ImagePeekCommand: AsyncParsableCommand {
         let parameters = ImagePeek.Parameters(image.reference)
         try await agent.connection.withClient { client in
             let result = try await agent.printResult(of: ImagePeek.self, parameters, over: client) { result in
-                result.held.map { ImageReport(style: .standardOutput, now: .now).text(image.reference, $0) }
+                result.cached.map { ImageReport(style: .standardOutput, now: .now).text(image.reference, $0) }
             }
-            if result["held"]?.bool != true {
+            if result["cached"]?.bool != true {
                 let key = image.cacheKey.map { " --cache-key \($0.shellWord)" } ?? ""
                 let fetch = agent.connection.hints.command("larder image get \(image.url.shellWord)\(key)")
                 throw Failure(.notFound, "the image is not cached; download it with: \(fetch)")

@@ -64,13 +64,13 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         /// Fetch the image.
         public static let fetch = Self(rawValue: "fetch")
         /// Answer that the image is not cached.
-        public static let notHeld = Self(rawValue: "notHeld")
+        public static let notCached = Self(rawValue: "notCached")
 
         public var description: String { rawValue }
     }
 
     /// A cached image.
-    public struct Held: Sendable, Hashable {
+    public struct Cached: Sendable, Hashable {
         /// The absolute path of the file. It may be removed at any time, because there is no lease on it.
         public var path: String
         public var image: WireImage
@@ -153,7 +153,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
     /// The result of `image.peek`.
     public struct Result: WireResult, Hashable {
         /// The cached image; nil if the image is not cached.
-        public var held: Held?
+        public var cached: Cached?
         /// The answer that image.get would give, or the request that it would make first.
         public var decision: Decision
         /// Whether image.get would validate the image in the background after its reply.
@@ -164,10 +164,10 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         public var rules: [Rule]?
 
         public init(
-            held: Held?, decision: Decision, revalidates: Bool, download: ImageDownloads.Download? = nil,
+            cached: Cached?, decision: Decision, revalidates: Bool, download: ImageDownloads.Download? = nil,
             rules: [Rule]? = nil
         ) {
-            self.held = held
+            self.cached = cached
             self.decision = decision
             self.revalidates = revalidates
             self.download = download
@@ -176,7 +176,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
 
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
-            held = try reader.requiredBool("held") ? Held(from: reader) : nil
+            cached = try reader.requiredBool("cached") ? Cached(from: reader) : nil
             decision = Decision(rawValue: try reader.requiredString("decision"))
             revalidates = try reader.requiredBool("revalidates")
             download = try reader.object("download").map(ImageDownloads.Download.init(from:))
@@ -189,8 +189,8 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
 
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
-            writer.member("held", held != nil)
-            held?.writeMembers(to: &writer)
+            writer.member("cached", cached != nil)
+            cached?.writeMembers(to: &writer)
             writer.member("decision", decision.rawValue)
             writer.member("revalidates", revalidates)
             if let download {

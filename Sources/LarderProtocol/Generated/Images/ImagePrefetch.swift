@@ -83,7 +83,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
         /// Images that were fetched or validated.
         public var fetched: Int
         /// Images that were cached and usable.
-        public var held: Int
+        public var cached: Int
         /// Images that failed.
         public var failed: Int
         /// Bytes fetched.
@@ -94,11 +94,12 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
         public var failuresOmitted: Int
 
         public init(
-            total: Int, fetched: Int, held: Int, failed: Int, bytes: Int, failures: [Failure], failuresOmitted: Int = 0
+            total: Int, fetched: Int, cached: Int, failed: Int, bytes: Int, failures: [Failure],
+            failuresOmitted: Int = 0
         ) {
             self.total = total
             self.fetched = fetched
-            self.held = held
+            self.cached = cached
             self.failed = failed
             self.bytes = bytes
             self.failures = failures
@@ -109,7 +110,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
             let reader = try MemberReader(object: value)
             total = try reader.requiredInt("total")
             fetched = try reader.requiredInt("fetched")
-            held = try reader.requiredInt("held")
+            cached = try reader.requiredInt("cached")
             failed = try reader.requiredInt("failed")
             bytes = try reader.requiredInt("bytes")
             failures = []
@@ -123,7 +124,7 @@ public enum ImagePrefetch: WireMethod, AuthorizedMethod {
             writer.beginObject()
             writer.member("total", total)
             writer.member("fetched", fetched)
-            writer.member("held", held)
+            writer.member("cached", cached)
             writer.member("failed", failed)
             writer.member("bytes", bytes)
             writer.name("failures")

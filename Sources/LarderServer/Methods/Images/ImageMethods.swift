@@ -134,7 +134,7 @@ extension ImageService {
     }
 
     private static let notKept = ImageError(
-        .notHeld,
+        .notCached,
         "the image was downloaded but cannot be pinned, because it is not in the cache: its origin forbids caching it "
             + "(Cache-Control: no-store, or Vary: *), or it was removed again; allow caching at the origin, or get "
             + "the image for each use")
@@ -220,7 +220,7 @@ extension ImagePrefetch: Method {
 }
 
 extension ImagePrefetch.Result {
-    fileprivate var done: Int { fetched + held }
+    fileprivate var done: Int { fetched + cached }
     /// Whether all images were processed; false if the job was cancelled before that.
     fileprivate var isWhole: Bool { done + failed == total }
 }

@@ -37,7 +37,7 @@ extension Integration {
                 let second = try larder(home, ["prefetch", "-", "--json"], input: good.joined(separator: "\n"))
                 #expect(second.end == .exit(0) && second.log.isEmpty)
                 let result = try JSONValue(parsing: second.output.joined())
-                #expect(result["held"] == 20 && result["fetched"] == 0 && result["total"] == 20)
+                #expect(result["cached"] == 20 && result["fetched"] == 0 && result["total"] == 20)
             }
         }
 
@@ -118,7 +118,7 @@ extension Integration {
                 #expect(notes.hasPrefix("\(note)\n"), "\(notes)")
                 let (elements, _) = try result(#"["\#(good)", {"url": "\#(good)", "expectedDigest": "1"}]"#)
                 #expect(elements["refused"]?[0]?["element"] == 2, "\(elements)")
-                #expect(elements["total"] == 2 && elements["held"] == 1 && elements["failed"] == 1, "\(elements)")
+                #expect(elements["total"] == 2 && elements["cached"] == 1 && elements["failed"] == 1, "\(elements)")
             }
         }
 

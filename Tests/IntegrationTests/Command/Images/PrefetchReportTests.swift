@@ -9,13 +9,13 @@ import Testing
 @Suite("Report of a prefetch")
 struct PrefetchReportTests {
     private func report(
-        _ list: String, held: Int = 0, failures: [ImagePrefetch.Failure] = [], uncached: Int
+        _ list: String, cached: Int = 0, failures: [ImagePrefetch.Failure] = [], uncached: Int
     ) throws -> PrefetchReport {
         let list = try PrefetchList.parse(Array(list.utf8), name: "list")
         var report = PrefetchReport(list)
         report.add(
             ImagePrefetch.Result(
-                total: list.items.count, fetched: list.items.count - held - failures.count, held: held,
+                total: list.items.count, fetched: list.items.count - cached - failures.count, cached: cached,
                 failed: failures.count, bytes: 0, failures: failures))
         report.add(uncached: uncached)
         return report
@@ -29,10 +29,10 @@ struct PrefetchReportTests {
 
     @Test("a prefetch succeeds only if all images are cached at its end")
     func success() throws {
-        let whole = try report(list, held: 1, uncached: 0)
+        let whole = try report(list, cached: 1, uncached: 0)
         #expect(whole.failure == nil)
         #expect(try JSONValue(parsing: whole.json)["evicted"] == 0)
-        let evicted = try report(list, held: 1, uncached: 2)
+        let evicted = try report(list, cached: 1, uncached: 2)
         #expect(evicted.failure?.status == .cacheFull)
         #expect(evicted.failure?.message.hasPrefix("2 of 3 images were evicted again, ") == true)
         #expect(evicted.text(milliseconds: 10).hasSuffix(", 1 already cached, 0 failed, 2 evicted again"))
@@ -41,7 +41,7 @@ struct PrefetchReportTests {
 
     @Test("if nothing was evicted, images that are not cached are not blamed on missing space")
     func uncacheable() throws {
-        var report = try report(list, held: 1, uncached: 0)
+        var report = try report(list, cached: 1, uncached: 0)
         report.add(uncached: 2, hasEvictions: false)
         #expect(report.failure?.status == .failure)
         #expect(report.failure?.message.hasPrefix("2 of 3 images were not kept, because their origins forbid") == true)
