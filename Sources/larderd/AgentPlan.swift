@@ -150,7 +150,7 @@ struct AgentPlan: Sendable {
         // Each download of an image needs a socket and a file. Files whose descriptors are passed to clients are open
         // too. If descriptors are scarce, connections take precedence, because an image can be requested again.
         let images =
-            imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
+            imageDirectory == nil ? 0 : min(256 + 2 * settings.images.downloadLimits.total, Process.descriptorLimit / 4)
         let possible = max(1, Process.descriptorLimit - descriptorsOfNamespaces - images)
         limits.isBoundByDescriptors = possible < limits.connections
         limits.connections = min(limits.connections, possible)

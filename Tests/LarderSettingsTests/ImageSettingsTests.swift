@@ -34,9 +34,9 @@ struct ImageSettingsTests {
         #expect(images.maximumAge == 3600 && images.space.freeBytes == 0 && images.space.bytesPerImage == 1 << 20)
         #expect(images.limits.maximumPixels == 1_000_000 && images.limits.excludedTypes == [.svg, .ico])
         #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
-        let flights = DownloadLimits(
+        let downloadLimits = DownloadLimits(
             total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200, maxSilenceSeconds: 30)
-        #expect(images.flights == flights && images.leaseSeconds == 60)
+        #expect(images.downloadLimits == downloadLimits && images.leaseSeconds == 60)
         #expect(images.failures == FailureLifetimes(notFound: 0, refused: 1, serverError: 2, network: 3))
         #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
@@ -44,9 +44,9 @@ struct ImageSettingsTests {
 
     @Test("by default, one user may have half of the concurrent downloads, rounded up")
     func userShare() throws {
-        #expect(try images("").flights.perUser == 8)
-        #expect(try images("concurrency: 5").flights.perUser == 3)
-        #expect(try images("concurrency: 4, concurrencyPerUser: 200").flights.perUser == 4)
+        #expect(try images("").downloadLimits.perUser == 8)
+        #expect(try images("concurrency: 5").downloadLimits.perUser == 3)
+        #expect(try images("concurrency: 4, concurrencyPerUser: 200").downloadLimits.perUser == 4)
     }
 
     @Test("an origin is read with its credential and the users and groups that may get its images")

@@ -133,7 +133,7 @@ enum ImageStatsReport {
             ("revalidated", Human.count(images.revalidations, "image", "images")),
             ("downloaded", Human.bytes(images.downloadedBytes)),
             ("evicted", Human.count(images.evictions, "image", "images")),
-            ("downloads", "\(images.flights) running, \(images.queued) queued"),
+            ("downloads", "\(images.activeDownloads) running, \(images.queued) queued"),
         ]
         return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
     }

@@ -25,13 +25,13 @@ final class ImageDownloads {
     ) {
         (self.catalog, self.disk, self.rows, self.reclaimer) = (catalog, disk, rows, reclaimer)
         (self.origin, self.clock, self.log) = (origin, clock, log)
-        table = Table(limits: settings.flights, received: catalog.receivedBytes)
+        table = Table(limits: settings.downloadLimits, received: catalog.receivedBytes)
         failures = NegativeCache(lifetimes: settings.failures)
     }
 
     /// Applies new settings. Clears recorded failures, because the previous settings may have caused them.
     func update(_ settings: ImageCacheSettings, on cache: isolated ImageCache) {
-        table.limits = settings.flights
+        table.limits = settings.downloadLimits
         failures.lifetimes = settings.failures
         failures.forgetAll()
         origin.update(allowedNetworks: settings.allowedNetworks)
@@ -186,7 +186,7 @@ final class ImageDownloads {
         table.preempt(at: now)?.cancel()
         table.updateDemand()
         let counts = table.counts
-        catalog.count { ($0.flights, $0.queued) = counts }
+        catalog.count { ($0.activeDownloads, $0.queued) = counts }
     }
 
     private func run(_ id: TransferID, on cache: isolated ImageCache) async {

@@ -30,7 +30,7 @@ package struct ImageStatistics: Sendable, Hashable {
     /// Bytes of leased files that have no row.
     package var leftoverBytes = 0
     /// Running downloads.
-    package var flights = 0
+    package var activeDownloads = 0
     /// Queued downloads.
     package var queued = 0
     package var limits = SpaceLimits()

@@ -54,7 +54,7 @@ package struct ImageCacheSettings: Sendable {
     /// The maximum time in seconds to keep an image after its origin sent or last confirmed it. Nil for no limit.
     /// Pinned images are exempt.
     package var maximumAge: Int?
-    package var flights = DownloadLimits()
+    package var downloadLimits = DownloadLimits()
     package var failures = FailureLifetimes()
     /// Private addresses from which images may be downloaded.
     package var allowedNetworks: [AddressRange] = []

@@ -139,14 +139,16 @@ extension ImagePeek.Result {
         self.init(
             cached: cached, decision: decision, revalidates: revalidates,
             download: explanation.download.map { ImageDownloads.Download($0, images, for: rights) },
-            rules: explains ? rules + Self.flight(explanation) : nil)
+            rules: explains ? rules + Self.download(explanation) : nil)
     }
 
     /// Returns a rule that describes the queued or running download of the image; empty if there is no such download.
-    private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
-        guard let flight = explanation.download else { return [] }
-        let state = flight.isQueued ? "queued" : "in progress, with \(flight.receivedBytes) bytes received"
-        return [ImagePeek.Rule(name: "flight", text: "a download is \(state); \(flight.waiters) requests wait for it")]
+    private static func download(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
+        guard let download = explanation.download else { return [] }
+        let state = download.isQueued ? "queued" : "in progress, with \(download.receivedBytes) bytes received"
+        return [
+            ImagePeek.Rule(name: "download", text: "a download is \(state); \(download.waiters) requests wait for it")
+        ]
     }
 }
 
@@ -190,7 +192,7 @@ extension AgentStats.Images {
         indexBytes = statistics.indexBytes
         reservedBytes = statistics.reservedBytes
         leasedBytes = statistics.leftoverBytes
-        flights = statistics.flights
+        activeDownloads = statistics.activeDownloads
         queued = statistics.queued
         maximumBytes = statistics.limits.bytes
         maximumImages = statistics.limits.count

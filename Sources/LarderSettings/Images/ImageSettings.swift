@@ -29,7 +29,7 @@ package struct ImageSettings: Sendable, Equatable {
     /// `minimumBytesPerSecondWhileAwaited`: the minimum rate of a download in bytes per second, at any time and while
     /// another user waits for the slot of this download, each from 1 to 1,000,000,000. `maximumSilenceSeconds`: how long
     /// the origin of a download may send nothing, 1 s to ten minutes.
-    package var flights = DownloadLimits()
+    package var downloadLimits = DownloadLimits()
     /// `failures`: how long the cache remembers that a download failed, by kind of failure, 0 s (not at all) to a day.
     package var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a lease lasts if the client does not specify it, 1 s to a day. Default: 300.
@@ -64,16 +64,17 @@ extension ImageSettings {
             "allowNetworks", each: "an address or a block of addresses such as \"10.0.0.0/8\" or \"fd00::/8\"",
             where: { AddressRange($0) != nil })
         allowedNetworks = (networks ?? []).compactMap(AddressRange.init)
-        let total = try reader.integer("concurrency", in: 1...256) ?? flights.total
-        let perOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? flights.perOrigin
+        let total = try reader.integer("concurrency", in: 1...256) ?? downloadLimits.total
+        let perOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? downloadLimits.perOrigin
         let perUser = try reader.integer("concurrencyPerUser", in: 1...256)
         let rates = 1...1_000_000_000
-        flights = DownloadLimits(
+        downloadLimits = DownloadLimits(
             total: total, perOrigin: min(total, perOrigin), perUser: perUser.map { min(total, $0) },
-            minimumRate: try reader.integer("minimumBytesPerSecond", in: rates) ?? flights.minimumRate,
+            minimumRate: try reader.integer("minimumBytesPerSecond", in: rates) ?? downloadLimits.minimumRate,
             minimumRateWhileAwaited: try reader.integer("minimumBytesPerSecondWhileAwaited", in: rates)
-                ?? flights.minimumRateWhileAwaited,
-            maxSilenceSeconds: try reader.integer("maximumSilenceSeconds", in: 1...600) ?? flights.maxSilenceSeconds)
+                ?? downloadLimits.minimumRateWhileAwaited,
+            maxSilenceSeconds: try reader.integer("maximumSilenceSeconds", in: 1...600)
+                ?? downloadLimits.maxSilenceSeconds)
         failures = try reader.section("failures", Self.failures) ?? failures
         leaseSeconds = try reader.integer("leaseSeconds", in: 1...86400) ?? leaseSeconds
         origins = try reader.section("origins", ImageOriginSettings.all) ?? origins
@@ -129,7 +130,7 @@ extension ImageSettings {
         var settings = ImageCacheSettings(directory: directory, space: space)
         settings.images = limits
         settings.maximumAge = maximumAge
-        settings.flights = flights
+        settings.downloadLimits = downloadLimits
         settings.failures = failures
         settings.allowedNetworks = allowedNetworks
         settings.origins = origins

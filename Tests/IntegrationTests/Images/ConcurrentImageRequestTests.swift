@@ -121,7 +121,7 @@ extension Integration {
                 }
                 try directory.wait("an empty cache") { directory.bytes == 0 }
                 let client = try agent.connect()
-                try client.waitForImages("flights", toBe: 0)
+                try client.waitForImages("activeDownloads", toBe: 0)
                 #expect(try client.imageStatistics()["reservedBytes"] == 0)
                 #expect(try client.images().isEmpty)
                 #expect(try origin.counts() == ["/gate/one.png": 1])

@@ -96,7 +96,7 @@ struct CacheDownloadTests {
                 return .image(picture(1), [("Cache-Control", "max-age=60")])
             }
             _ = try? await task.value
-            await fixture.until { fixture.cache.statistics.flights == 0 }
+            await fixture.until { fixture.cache.statistics.activeDownloads == 0 }
             try await fixture.settle()
             let isCached = fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil
             #expect(fixture.blobs.count == (isCached ? 1 : 0))
@@ -175,7 +175,7 @@ struct CacheDownloadTests {
 
     @Test("the highest priority of the waiting requests decides when a download starts")
     func priorities() async throws {
-        try await withCache({ $0.flights = DownloadLimits(total: 1, perOrigin: 1) }) { fixture in
+        try await withCache({ $0.downloadLimits = DownloadLimits(total: 1, perOrigin: 1) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.pause()
             func start(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
@@ -213,11 +213,11 @@ struct CacheDownloadTests {
             let slow = (0..<64).map { number in
                 Task { try await get("https://slow\(number % 16).example/\(number).png", 1, fixture) }
             }
-            await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 64 }
-            #expect(fixture.cache.statistics.flights == 8)
+            await fixture.until { fixture.cache.statistics.activeDownloads + fixture.cache.statistics.queued == 64 }
+            #expect(fixture.cache.statistics.activeDownloads == 8)
             let other = Task { try await get(url(1), 2, fixture) }
             await fixture.until { fixture.origin.requests.last?.url == url(1) }
-            #expect(fixture.cache.statistics.flights == 9)
+            #expect(fixture.cache.statistics.activeDownloads == 9)
             // A queued download that another user requests starts within that user's share.
             let joined = Task { try await get("https://slow15.example/63.png", 2, fixture) }
             await fixture.until { fixture.origin.requests.last?.url == "https://slow15.example/63.png" }
@@ -228,7 +228,7 @@ struct CacheDownloadTests {
 
     @Test("a queued download of priority high preempts the slowest one, which restarts later")
     func preemption() async throws {
-        try await withCache({ $0.flights = DownloadLimits(total: 2, perOrigin: 2) }) { fixture in
+        try await withCache({ $0.downloadLimits = DownloadLimits(total: 2, perOrigin: 2) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.pause()
             let slow = Task { try await fixture.get(url(1)) }

@@ -56,7 +56,7 @@ struct CacheNetworkTests {
                 for task in tasks { task.cancel() }
                 for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
                 for await event in server.events where event == .disconnected { break }
-                while cache.statistics.flights > 0 { await Task.yield() }
+                while cache.statistics.activeDownloads > 0 { await Task.yield() }
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(filesBelow(path + "/blobs").isEmpty)
                 #expect(cache.statistics.reservedBytes == 0)
@@ -77,7 +77,7 @@ struct CacheNetworkTests {
             try await withRealCache { cache, path in
                 var settings = ImageCacheSettings(directory: path)
                 settings.space = SpaceLimits(bytes: 64 << 20, freeBytes: 0)
-                settings.flights = DownloadLimits(total: 16, perOrigin: 16)
+                settings.downloadLimits = DownloadLimits(total: 16, perOrigin: 16)
                 settings.allowedNetworks = [try #require(AddressRange("127.0.0.1/32"))]
                 await cache.update(settings)
                 for number in 1...10 {

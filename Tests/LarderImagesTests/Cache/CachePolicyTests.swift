@@ -102,7 +102,7 @@ struct CachePolicyTests {
             }
             await fixture.until { fixture.origin.requests.count == 2 }
             fixture.origin.resume()
-            await fixture.until { fixture.cache.statistics.flights == 0 }
+            await fixture.until { fixture.cache.statistics.activeDownloads == 0 }
             #expect(fixture.origin.requests.count == 2)
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .fresh && image.width == 3)
@@ -172,7 +172,7 @@ struct CachePolicyTests {
             #expect(try await fixture.get(url(1)).freshness == .stale)
             let strict = Task { try await fixture.get(url(1), maximumAge: 10) }
             await fixture.waitForWaiters(1, for: url(1))
-            #expect(fixture.cache.statistics.flights == 1)
+            #expect(fixture.cache.statistics.activeDownloads == 1)
             fixture.origin.answer(picture(2))
             fixture.origin.resume()
             #expect(try await strict.value.freshness == .fresh)

@@ -46,7 +46,7 @@ struct PrefetchTests {
             task.cancel()
             let summary = await task.value
             #expect(summary.cached == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
-            await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 0 }
+            await fixture.until { fixture.cache.statistics.activeDownloads + fixture.cache.statistics.queued == 0 }
             #expect(fixture.origin.requests.count < 20)
             #expect(fixture.blobs.count == 1)
         }
@@ -54,13 +54,13 @@ struct PrefetchTests {
 
     @Test("a prefetch leaves download slots for other requests")
     func slots() async throws {
-        try await withCache({ $0.flights = DownloadLimits(total: 6, perOrigin: 6) }) { fixture in
+        try await withCache({ $0.downloadLimits = DownloadLimits(total: 6, perOrigin: 6) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.pause()
             let requests = (1...50).map { fixture.request(url($0)) }
             let task = Task { await fixture.cache.prefetch(requests, concurrency: 50) { _ in } }
             await fixture.until { fixture.cache.statistics.queued == 48 }
-            #expect(fixture.cache.statistics.flights == 2)
+            #expect(fixture.cache.statistics.activeDownloads == 2)
             let urgent = Task { await fixture.code(url(99)) }
             await fixture.until { fixture.origin.requests.last?.url == url(99) }
             fixture.origin.resume()

@@ -146,7 +146,7 @@ struct CachedImageTests {
         images.indexBytes = 17
         images.reservedBytes = 11
         images.leasedBytes = 12
-        images.flights = 13
+        images.activeDownloads = 13
         images.queued = 14
         images.maximumBytes = 15
         images.maximumImages = 16

@@ -233,7 +233,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
         /// Bytes of files that only a lease keeps now.
         public var leasedBytes = 0
         /// Downloads running now.
-        public var flights = 0
+        public var activeDownloads = 0
         /// Downloads queued now.
         public var queued = 0
         /// The limit on disk space in bytes.
@@ -257,7 +257,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
             indexBytes = try reader.requiredInt("indexBytes")
             reservedBytes = try reader.requiredInt("reservedBytes")
             leasedBytes = try reader.requiredInt("leasedBytes")
-            flights = try reader.requiredInt("flights")
+            activeDownloads = try reader.requiredInt("activeDownloads")
             queued = try reader.requiredInt("queued")
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             maximumBytes = try limits.requiredInt("bytes")
@@ -279,7 +279,7 @@ public enum AgentStats: WireMethod, AuthorizedMethod {
             writer.member("indexBytes", indexBytes)
             writer.member("reservedBytes", reservedBytes)
             writer.member("leasedBytes", leasedBytes)
-            writer.member("flights", flights)
+            writer.member("activeDownloads", activeDownloads)
             writer.member("queued", queued)
             writer.name("limits")
             writer.beginObject()

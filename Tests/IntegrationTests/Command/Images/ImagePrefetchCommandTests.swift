@@ -176,14 +176,14 @@ extension Integration {
                 prefetch.closeInput()
                 let client = try agent.connect()
                 try client.waitForImages("entries", atLeast: 1)
-                try client.waitForImages("flights", atLeast: 1)
+                try client.waitForImages("activeDownloads", atLeast: 1)
                 // larder installs its signal handler before it sends the list. The agent is downloading images of the
                 // list, so the handler is installed now.
                 prefetch.signal(SIGINT)
                 #expect(try prefetch.waitForEnd() == .signal(SIGINT))
                 #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
                 #expect(prefetch.logText.contains(" of 2 images cached"))
-                try client.waitForImages("flights", toBe: 0)
+                try client.waitForImages("activeDownloads", toBe: 0)
                 #expect(try client.images().count == 1)
             }
         }
