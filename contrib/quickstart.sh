@@ -4,7 +4,7 @@
 # - sets, reads, explains and watches a value, and waits for one
 # - renders a file from the configuration, and runs a program with it
 # - follows a value in a Python program
-# - refreshes a namespace from nginx, and refuses a document that violates its schema
+# - refreshes a namespace from nginx, and rejects a document that violates its schema
 # - downloads an image once for ten processes, and serves it while nginx is down
 #
 #   contrib/quickstart.sh          show everything, then stop all programs
@@ -237,7 +237,7 @@ show "larder refresh --namespace shop"
 show "larder get --namespace shop checkout.enabled"
 expect "the value in the changed response" "$(larder get --namespace shop checkout.enabled)" true
 
-say "A document that violates the schema is refused, and the last good one stays"
+say "A document that violates the schema is rejected, and the last good one stays"
 show "cat $dir/shop.schema.json"
 printf '{"version": 3, "checkout": {"enabled": "yes"}}\n' >"$dir/origin/www/shop.json"
 printf '%s$ larder refresh --namespace shop%s\n' "$bold" "$plain"

@@ -111,7 +111,7 @@ enum ExitStatus: Int32, CaseIterable {
     case upstream = 7
     case unavailable = 8
     case offline = 9
-    case imageRefused = 10
+    case imageRejected = 10
     case cacheFull = 11
     case warnings = 12
     case conflict = 13
@@ -133,7 +133,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .unavailable:
             "not available yet: no document from the source, or no valid settings; image: the cache is disabled or unusable"
         case .offline: "image: the origin is unreachable, and no usable copy is cached"
-        case .imageRefused: "image: the file is not an acceptable image"
+        case .imageRejected: "image: the file is not an acceptable image"
         case .cacheFull:
             "image: no space within the limits of the cache or on the disk; prefetch: images were evicted for others"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
@@ -166,7 +166,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .upstreamFailed, .rejected: self = .upstream
         case .unavailable: self = .unavailable
         case .offline: self = .offline
-        case .imageRefused: self = .imageRefused
+        case .imageRejected: self = .imageRejected
         case .cacheFull: self = .cacheFull
         case .conflict: self = .conflict
         case .schemaViolation: self = .schemaViolation

@@ -14,7 +14,7 @@ struct DocumentReader: Sendable {
     /// Whether a member `errors` of the response is read as GraphQL errors. Such errors show that the response is
     /// incomplete.
     var hasErrorsMember = false
-    var partialData = HTTPSourceSettings.PartialData.refuse
+    var partialData = HTTPSourceSettings.PartialData.reject
     /// The condition under which a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
     /// The secrets of the request. They are removed from error messages of the origin, which may quote them.
@@ -26,8 +26,8 @@ struct DocumentReader: Sendable {
         let answer = try await parse(body)
         let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
         let value = responsePath.map { answer.value(at: $0) } ?? answer
-        if let errors, partialData == .refuse || value?.kind != .object {
-            let isPartial = partialData == .refuse && value?.kind == .object
+        if let errors, partialData == .reject || value?.kind != .object {
+            let isPartial = partialData == .reject && value?.kind == .object
             throw ConfigError(
                 .upstreamFailed,
                 "\(location) returned \(errors.text(without: secrets))"

@@ -20,8 +20,8 @@ final class ServiceStatus: Sendable {
         case status(String)
     }
 
-    /// The settings file was refused, so that earlier settings are in effect.
-    struct RefusedSettings: Equatable, Sendable {
+    /// The settings file was rejected, so that earlier settings are in effect.
+    struct RejectedSettings: Equatable, Sendable {
         var problem: String
         /// When the agent read the settings in effect, which are those of the last successful start or reload.
         var readAt: Timestamp
@@ -31,13 +31,13 @@ final class ServiceStatus: Sendable {
     private struct News {
         /// The last state other than `refreshing`, by namespace.
         var settled: [String: Freshness] = [:]
-        var refusedSettings: RefusedSettings?
+        var rejectedSettings: RejectedSettings?
         var isReadyDue = false
         /// Whether the last message could not be sent.
         var isRepeatDue = false
 
         mutating func take() -> News {
-            defer { self = News(refusedSettings: refusedSettings) }
+            defer { self = News(rejectedSettings: rejectedSettings) }
             return self
         }
     }
@@ -108,9 +108,9 @@ final class ServiceStatus: Sendable {
         changes.raise()
     }
 
-    /// Records that the start or the last reload refused the settings file; nil if its settings are in effect.
-    func note(_ refused: RefusedSettings?) {
-        news.withLock { $0.refusedSettings = refused }
+    /// Records that the start or the last reload rejected the settings file; nil if its settings are in effect.
+    func note(_ rejected: RejectedSettings?) {
+        news.withLock { $0.rejectedSettings = rejected }
         changes.raise()
     }
 
@@ -131,9 +131,9 @@ final class ServiceStatus: Sendable {
                 .map { (name: $0.key, record: $0.value.statusRecord) }
             let line = Self.line(
                 state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
-                refusals: records.compactMap { name, record in record.refusal.map { (name, $0) } },
+                rejections: records.compactMap { name, record in record.refusal.map { (name, $0) } },
                 unwritable: records.filter(\.record.isUnwritable).map(\.name),
-                refusedSettings: news.refusedSettings)
+                rejectedSettings: news.rejectedSettings)
             if !state.isReadyDue, line == state.reported { return true }
             let message = state.isReadyDue ? Message.ready(line) : .status(line)
             do {
@@ -158,14 +158,14 @@ final class ServiceStatus: Sendable {
     /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and
     /// problems.
     /// - Parameters:
-    ///   - refusals: the namespaces of which new content was refused, with a short reason: systemd ignores messages of
+    ///   - rejections: the namespaces of which new content was rejected, with a short reason: systemd ignores messages of
     ///     more than 4,096 bytes
     ///   - unwritable: the namespaces whose state cannot be written to disk
     static func line(
         _ namespaces: [(name: String, freshness: Freshness)], clients: Int,
-        refusals: [(name: String, reason: String)] = [],
+        rejections: [(name: String, reason: String)] = [],
         unwritable: [String] = [],
-        refusedSettings: RefusedSettings?
+        rejectedSettings: RejectedSettings?
     ) -> String {
         var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
         let worst = namespaces.max { rank($0.freshness) < rank($1.freshness) }?.freshness ?? .fresh
@@ -176,13 +176,13 @@ final class ServiceStatus: Sendable {
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
         if !unwritable.isEmpty { line += "; cannot write to disk: \(list(unwritable))" }
-        if !refusals.isEmpty {
-            line += "; refused new content: \(list(refusals.map { "\($0.name) (\($0.reason))" }))"
+        if !rejections.isEmpty {
+            line += "; rejected new content: \(list(rejections.map { "\($0.name) (\($0.reason))" }))"
         }
-        if let refusedSettings {
+        if let rejectedSettings {
             line +=
-                "; the settings file is refused, so the settings of the last successful start or reload are in effect"
-            line += " (read at \(refusedSettings.readAt)): \(refusedSettings.problem)"
+                "; the settings file is rejected, so the settings of the last successful start or reload are in effect"
+            line += " (read at \(rejectedSettings.readAt)): \(rejectedSettings.problem)"
         }
         return line
     }

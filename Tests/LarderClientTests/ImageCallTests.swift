@@ -61,7 +61,7 @@ struct ImageCallTests {
         origin.add(Array("<!DOCTYPE html><html><body>Sign in</body></html>".utf8), at: "https://a/1.png")
         let client = try await TestAgent(images: origin).client()
         let failure = await error { try await client.images.get("https://a/1.png") }
-        #expect(failure?.remoteError?.code == .imageRefused)
+        #expect(failure?.remoteError?.code == .imageRejected)
         #expect(failure?.remoteError?.reason == "notAnImage")
         #expect(failure?.isRetryable == false)
     }

@@ -36,7 +36,7 @@ struct StoreFixture {
     var history = HistoryLimits()
     /// The schema as JSON; nil for none.
     var schema: String?
-    var enforcement = SchemaSettings.Enforcement.refuse
+    var enforcement = SchemaSettings.Enforcement.reject
     /// The values that messages about violations of the schema must not show.
     var secrets = SecretPatterns.none
     /// The content of the host layer when a store is opened; nil for the content recorded on disk.

@@ -27,7 +27,7 @@ struct ImageSettingsTests {
             maximumImageBytes: 1048576, maximumImagePixels: 1000000, excludedTypes: ['svg', 'ico'],
             allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, concurrencyPerUser: 3,
             minimumBytesPerSecond: 100, minimumBytesPerSecondWhileAwaited: 200, maximumSilenceSeconds: 30,
-            failures: {notFoundSeconds: 0, refusedSeconds: 1, serverErrorSeconds: 2, networkSeconds: 3}, leaseSeconds: 60,
+            failures: {notFoundSeconds: 0, rejectedSeconds: 1, serverErrorSeconds: 2, networkSeconds: 3}, leaseSeconds: 60,
             origins: {'https://img.example.org': {ignoreQuery: ['sig', 'X-Amz-*']}}
             """)
         #expect(!images.isEnabled && images.space.bytes == 1_000_000_000 && images.space.count == 10)
@@ -37,7 +37,7 @@ struct ImageSettingsTests {
         let downloadLimits = DownloadLimits(
             total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200, maxSilenceSeconds: 30)
         #expect(images.downloadLimits == downloadLimits && images.leaseSeconds == 60)
-        #expect(images.failures == FailureLifetimes(notFound: 0, refused: 1, serverError: 2, network: 3))
+        #expect(images.failures == FailureLifetimes(notFound: 0, rejected: 1, serverError: 2, network: 3))
         #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
     }

@@ -10,10 +10,10 @@ import Testing
 struct ServiceStatusTests {
     private func line(_ states: Freshness..., clients: Int = 2, problem: String? = nil) -> String {
         let namespaces = states.enumerated().map { ("n\($0.offset)", $0.element) }
-        let refused = problem.map {
-            ServiceStatus.RefusedSettings(problem: $0, readAt: Timestamp(milliseconds: 1_700_000_000_000))
+        let rejected = problem.map {
+            ServiceStatus.RejectedSettings(problem: $0, readAt: Timestamp(milliseconds: 1_700_000_000_000))
         }
-        return ServiceStatus.line(namespaces, clients: clients, refusedSettings: refused)
+        return ServiceStatus.line(namespaces, clients: clients, rejectedSettings: rejected)
     }
 
     @Test("the status line counts namespaces and clients, and names the namespaces in the worst state")
@@ -27,24 +27,25 @@ struct ServiceStatusTests {
         #expect(many == "5 namespaces, stale: n0, n1, n2, 2 more; 2 clients")
     }
 
-    @Test("the status line names the namespaces of which content was refused, and those that cannot be written to disk")
-    func refusals() {
+    @Test(
+        "the status line names the namespaces of which content was rejected, and those that cannot be written to disk")
+    func rejections() {
         let line = ServiceStatus.line(
             [("a", .fresh), ("b", .fresh)], clients: 1,
-            refusals: [("b", "layer host: search.limit: expected an integer"), ("c", "too old")],
-            unwritable: ["a", "b"], refusedSettings: nil)
+            rejections: [("b", "layer host: search.limit: expected an integer"), ("c", "too old")],
+            unwritable: ["a", "b"], rejectedSettings: nil)
         #expect(
             line
-                == "2 namespaces, fresh; 1 client; cannot write to disk: a, b; refused new content: "
+                == "2 namespaces, fresh; 1 client; cannot write to disk: a, b; rejected new content: "
                 + "b (layer host: search.limit: expected an integer), c (too old)")
     }
 
-    @Test("the status line says which settings are in effect, and the error, if the settings file was refused")
+    @Test("the status line says which settings are in effect, and the error, if the settings file was rejected")
     func settings() {
-        let refused = line(.fresh, problem: "line 3")
+        let rejected = line(.fresh, problem: "line 3")
         #expect(
-            refused
-                == "1 namespace, fresh; 2 clients; the settings file is refused, so the settings of the last successful "
+            rejected
+                == "1 namespace, fresh; 2 clients; the settings file is rejected, so the settings of the last successful "
                 + "start or reload are in effect (read at 2023-11-14T22:13:20.000Z): line 3"
         )
     }

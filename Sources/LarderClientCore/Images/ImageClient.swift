@@ -10,7 +10,7 @@ public import LarderProtocol
 /// ```
 ///
 /// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
-/// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRefused` or `forbiddenAddress`, with details in
+/// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRejected` or `forbiddenAddress`, with details in
 /// its ``WireError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
 /// use it.
 ///
@@ -135,7 +135,7 @@ public struct ImageClient: Sendable {
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
-    /// - Throws: `remote` with `imageRefused` if the bytes are not an acceptable image, or with `cacheFull`.
+    /// - Throws: `remote` with `imageRejected` if the bytes are not an acceptable image, or with `cacheFull`.
     @discardableResult
     public func put(
         _ bytes: [UInt8], at url: String, cacheKey: String? = nil, lifetime: Duration? = nil
@@ -162,9 +162,9 @@ public struct ImageClient: Sendable {
     ///     first copied to memory from its current position, at most 1 GiB.
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
-    ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is refused.
+    ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is rejected.
     ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
-    /// - Throws: `remote` with `imageRefused` if the file is not an acceptable image or, with the reason `fileChanged`,
+    /// - Throws: `remote` with `imageRejected` if the file is not an acceptable image or, with the reason `fileChanged`,
     ///   if it changed while it was read; `invalidArgument` if the descriptor is not open or the file cannot be copied;
     ///   `remote` with `invalidParams` if a file in memory is not open for reading.
     @discardableResult
@@ -339,7 +339,7 @@ public struct ImageRequest: Sendable, Hashable {
     public var policy: ImagePolicy
     /// The maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the policy.
     public var maximumAge: Duration?
-    /// The SHA-256 that the image must have; an image with another digest is refused. Nil to accept any image.
+    /// The SHA-256 that the image must have; an image with another digest is rejected. Nil to accept any image.
     public var expectedDigest: WireDigest?
     /// The priority of the download among the queued downloads of the same user.
     public var priority: ImageGet.Priority

@@ -20,7 +20,7 @@ struct ExecSupervisor {
         /// Send the processes of the program's group SIGTERM or SIGKILL.
         case sendGroup(CInt)
         /// Report why the change of the variables is not applied yet.
-        case refuse(Failure)
+        case reject(Failure)
         /// Report that the program is killed, because it has not ended within ``Timing/stopTimeout``.
         case reportKill
         /// End this process in the way that the program ended.
@@ -75,7 +75,7 @@ struct ExecSupervisor {
     private var previous: EnvironmentVariables
     private var pending: (variables: EnvironmentVariables, due: Duration)?
     /// The last obstacle to the pending change, and the number of attempts that it has prevented.
-    private var refusal: (failure: Failure, count: Int)?
+    private var rejection: (failure: Failure, count: Int)?
     private var lastAction: Duration
     /// Whether and how long changes are recorded but not handled. They wait after this process has received SIGINT or
     /// SIGTERM, which the program gets as well and may end by.
@@ -131,12 +131,12 @@ struct ExecSupervisor {
             // The change was reverted before the program was stopped or signaled, so there is no reaction. A program
             // that is already being stopped is restarted with the newest variables.
             if case .running = phase { pending = nil } else { pending?.variables = variables }
-            refusal = nil
+            rejection = nil
             return
         }
         // A change that could not be applied waits for a retry, which must not delay a new one.
-        let isRetry = refusal != nil && pending?.variables == variables
-        if !isRetry, refusal.take() != nil { pending = nil }
+        let isRetry = rejection != nil && pending?.variables == variables
+        if !isRetry, rejection.take() != nil { pending = nil }
         let due = pending?.due ?? max(now + timing.splay * fraction(), lastAction + timing.interval)
         pending = (variables, due)
     }
@@ -166,12 +166,12 @@ struct ExecSupervisor {
             guard case .signal(let number) = reaction else {
                 // The running program is better than one that cannot be started.
                 if let failure = obstacle(pending.variables) {
-                    let previous = refusal
-                    refusal = (failure, (previous?.count ?? 0) + 1)
+                    let previous = rejection
+                    rejection = (failure, (previous?.count ?? 0) + 1)
                     self.pending?.due = now + Self.retryDelay(after: previous?.count ?? 0)
-                    return previous?.failure == failure ? [] : [.refuse(failure)]
+                    return previous?.failure == failure ? [] : [.reject(failure)]
                 }
-                refusal = nil
+                rejection = nil
                 phase = .stopping(deadline: now + timing.stopTimeout)
                 return [.send(SIGTERM)]
             }

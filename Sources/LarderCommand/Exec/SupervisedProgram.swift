@@ -89,12 +89,12 @@ final class SupervisedProgram: Sendable {
                             do throws(Failure) {
                                 try run.start(variables)
                             } catch {
-                                refuse(unapplied.take(), error)
+                                reject(unapplied.take(), error)
                                 try run.start(supervisor.couldNotStart())
                             }
                         case .send(let number): run.send(number)
                         case .sendGroup(let number): run.sendGroup(number)
-                        case .refuse(let failure): refuse(unapplied, failure)
+                        case .reject(let failure): reject(unapplied, failure)
                         case .reportKill:
                             Output.note(
                                 "the program did not end within \(TimeSpan(timing.stopTimeout)) after SIGTERM and is "
@@ -112,7 +112,7 @@ final class SupervisedProgram: Sendable {
     }
 
     /// Reports that the program keeps its variables, because it cannot be started with those of a snapshot.
-    private func refuse(_ snapshot: LarderSnapshot?, _ failure: Failure) {
+    private func reject(_ snapshot: LarderSnapshot?, _ failure: Failure) {
         Output.note("\(failure.message); the program keeps its current variables")
         if let snapshot { report(snapshot, failure) }
     }

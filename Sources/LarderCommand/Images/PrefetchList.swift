@@ -3,25 +3,25 @@ import LarderClientCore
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
 ///
-/// An invalid line or element is refused individually. The images of all valid ones are still fetched.
+/// An invalid line or element is rejected individually. The images of all valid ones are still fetched.
 struct PrefetchList {
-    /// The unit that the number of a refusal counts: lines of text, or elements of a JSON array.
+    /// The unit that the number of a rejection counts: lines of text, or elements of a JSON array.
     enum Unit: String {
         case line, element
     }
 
     /// A line or element that is not a valid image.
-    struct Refusal: Equatable {
+    struct Rejection: Equatable {
         /// The number of the line or element, from 1.
         let number: Int
-        /// Why the line or element was refused. This text does not quote the URL, which may contain a signature.
+        /// Why the line or element was rejected. This text does not quote the URL, which may contain a signature.
         let reason: String
     }
 
     let unit: Unit
     /// The images to request, in the order of the file, without duplicates.
     private(set) var items: [ImagePrefetch.Item] = []
-    private(set) var refusals: [Refusal] = []
+    private(set) var rejections: [Rejection] = []
     private var known: Set<ExactText> = []
 
     private init(_ unit: Unit) { self.unit = unit }
@@ -36,7 +36,7 @@ struct PrefetchList {
         let name = Input.displayName(name)
         let first = bytes.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
         let list = try first == UInt8(ascii: "[") ? array(bytes[...], name) : lines(bytes[...])
-        guard !list.items.isEmpty || !list.refusals.isEmpty else {
+        guard !list.items.isEmpty || !list.rejections.isEmpty else {
             throw Failure(.usage, "\(name) contains no image; write one URL per line")
         }
         return list
@@ -83,12 +83,12 @@ struct PrefetchList {
         var list = PrefetchList(.line)
         for (index, bytes) in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             guard let line = String(validating: bytes, as: UTF8.self)?.trimmed else {
-                list.refusals.append(Refusal(number: index + 1, reason: "not UTF-8"))
+                list.rejections.append(Rejection(number: index + 1, reason: "not UTF-8"))
                 continue
             }
             if line.isEmpty || line.hasPrefix("#") { continue }
             if let reason = defect(line) {
-                list.refusals.append(Refusal(number: index + 1, reason: reason))
+                list.rejections.append(Rejection(number: index + 1, reason: reason))
             } else {
                 list.add(ImagePrefetch.Item(ImageReference(url: line)))
             }
@@ -110,7 +110,7 @@ struct PrefetchList {
                 if let reason = url.flatMap(defect) { throw WireError(.invalidParams, reason) }
                 list.add(try ImagePrefetch.Item(element))
             } catch {
-                list.refusals.append(Refusal(number: index + 1, reason: error.detail))
+                list.rejections.append(Rejection(number: index + 1, reason: error.detail))
             }
         }
         return list

@@ -25,7 +25,7 @@ actor PrefetchRun {
         report = PrefetchReport(list)
         self.portions = portions
         self.concurrency = concurrency
-        tally = PrefetchTally(failed: list.refusals.count, total: list.items.count + list.refusals.count)
+        tally = PrefetchTally(failed: list.rejections.count, total: list.items.count + list.rejections.count)
         display = ProgressDisplay(tally, on: screen)
     }
 
@@ -92,7 +92,7 @@ actor PrefetchRun {
             return try await client.images.peek(ImageRequest(item.image.url, cacheKey: item.image.cacheKey)).cached
                 != nil
         } catch {
-            // The agent has refused this image before, for example because its URL is too long.
+            // The agent has rejected this image before, for example because its URL is too long.
             guard let remote = error.remoteError, !remote.code.isRetryable else { throw error }
             return false
         }
@@ -123,9 +123,9 @@ actor PrefetchRun {
     }
 }
 
-/// The result of a prefetch: the sums over all requests, and the refused lines or elements of the list.
+/// The result of a prefetch: the sums over all requests, and the rejected lines or elements of the list.
 struct PrefetchReport {
-    /// The counts of images. `total` and `failed` include the refused lines or elements of the list; `failures`
+    /// The counts of images. `total` and `failed` include the rejected lines or elements of the list; `failures`
     /// contains only failures that the agent reported.
     private(set) var result: ImagePrefetch.Result
     /// The number of images that did not fail and were evicted before the end.
@@ -133,12 +133,12 @@ struct PrefetchReport {
     /// The number of images that did not fail and were not kept, although no image was evicted.
     private(set) var unkept = 0
     private let unit: PrefetchList.Unit
-    private let refusals: [PrefetchList.Refusal]
+    private let rejections: [PrefetchList.Rejection]
 
     init(_ list: PrefetchList) {
         unit = list.unit
-        refusals = list.refusals
-        let count = refusals.count
+        rejections = list.rejections
+        let count = rejections.count
         result = ImagePrefetch.Result(total: count, fetched: 0, cached: 0, failed: count, bytes: 0, failures: [])
     }
 
@@ -156,7 +156,7 @@ struct PrefetchReport {
     /// Adds the number of images that are not cached after the last request, including those that failed.
     /// - Parameter hasEvictions: whether the agent may have evicted images during the prefetch.
     mutating func add(uncached: Int, hasEvictions: Bool = true) {
-        let count = max(0, uncached - (result.failed - refusals.count))
+        let count = max(0, uncached - (result.failed - rejections.count))
         (evicted, unkept) = hasEvictions ? (count, 0) : (0, count)
     }
 
@@ -184,18 +184,18 @@ struct PrefetchReport {
 
     /// Whether no image failed for any reason other than missing space.
     private var isOnlyRoomMissing: Bool {
-        refusals.isEmpty && result.failures.allSatisfy { $0.error.code == .cacheFull }
+        rejections.isEmpty && result.failures.allSatisfy { $0.error.code == .cacheFull }
     }
 
     /// One line of JSON: the result as in the protocol, the numbers of evicted images as `evicted` and of others that are
-    /// not cached as `notKept`, and the refused lines or elements as `refused`.
+    /// not cached as `notKept`, and the rejected lines or elements as `rejected`.
     var json: String {
-        let refused = refusals.map { refusal -> JSONValue in
-            .object([(unit.rawValue, .int(refusal.number)), ("detail", .string(refusal.reason))])
+        let rejected = rejections.map { rejection -> JSONValue in
+            .object([(unit.rawValue, .int(rejection.number)), ("detail", .string(rejection.reason))])
         }
         let members = JSONValue.building { result.write(to: &$0) }.members.map { $0 }
         return JSONValue.object(
-            members + [("evicted", .int(evicted)), ("notKept", .int(unkept)), ("refused", .array(refused))]
+            members + [("evicted", .int(evicted)), ("notKept", .int(unkept)), ("rejected", .array(rejected))]
         ).compactText
     }
 
@@ -203,8 +203,8 @@ struct PrefetchReport {
     /// final line end. Failures with equal reasons are grouped: the lines of their images follow a line with the reason.
     func text(milliseconds: Int) -> String {
         var failed = "\(result.failed) failed"
-        if !refusals.isEmpty {
-            failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
+        if !rejections.isEmpty {
+            failed += " (\(Human.count(rejections.count, unit.rawValue, unit.rawValue + "s")) rejected)"
         }
         var parts = [
             "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.cached) already cached", failed,

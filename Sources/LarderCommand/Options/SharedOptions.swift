@@ -76,7 +76,7 @@ struct AgentOptions: ParsableArguments {
             let read = try readable { () throws(WireError) in try Method.Result(from: result) }
             if let text = try text(read) { try Output.line(text) }
         }
-        // The dry run of a change that the schema would refuse has the exit status of that change.
+        // The dry run of a change that the schema would reject has the exit status of that change.
         if result["dryRun"]?.bool == true, result["errors"] != nil { ExitStatus.schemaViolation.endThisProcess() }
         return result
     }

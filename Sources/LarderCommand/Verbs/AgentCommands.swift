@@ -9,7 +9,7 @@ struct ClientsCommand: AsyncParsableCommand {
         abstract: "List the connected clients, their traffic and the revisions they run.",
         discussion: """
             PENDING is output that the client has not read yet. RUNS lists the revisions that the client acknowledged, \
-            with the namespace unless it is default. A revision that the client refused begins with "not".
+            with the namespace unless it is default. A revision that the client rejected begins with "not".
 
             EXAMPLES:
               larder clients
@@ -94,7 +94,7 @@ enum InfoReport {
             (
                 "settings",
                 (info.settings ?? "none: the defaults are in effect")
-                    + (info.settingsProblem.map { " (refused, so earlier settings are in effect: \($0))" } ?? "")
+                    + (info.settingsProblem.map { " (rejected, so earlier settings are in effect: \($0))" } ?? "")
             ),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),

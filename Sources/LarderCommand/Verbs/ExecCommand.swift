@@ -123,7 +123,7 @@ struct ExecCommand: AsyncParsableCommand {
                 switch (supervised, change) {
                 case (nil, .success(let first)):
                     let program = try SupervisedProgram(command) {
-                        continuation.yield(Acknowledgement(snapshot: $0, refusal: $1))
+                        continuation.yield(Acknowledgement(snapshot: $0, rejection: $1))
                     }
                     supervised = (program, run(program, with: first))
                 case (nil, .failure(let failure)):
@@ -133,7 +133,7 @@ struct ExecCommand: AsyncParsableCommand {
                     supervised.program.change(to: change)
                 case (_, .failure(let failure)):
                     Output.note("\(failure.message); the program keeps its current variables")
-                    continuation.yield(Acknowledgement(snapshot: snapshot, refusal: failure))
+                    continuation.yield(Acknowledgement(snapshot: snapshot, rejection: failure))
                 }
             }
         } catch let error as LarderClientError where supervised != nil {
@@ -145,21 +145,21 @@ struct ExecCommand: AsyncParsableCommand {
     /// An acknowledgement to send.
     private struct Acknowledgement {
         let snapshot: LarderSnapshot
-        let refusal: Failure?
+        let rejection: Failure?
     }
 
     /// Sends the acknowledgements in order. The agent shows only the last acknowledgement of a client. Therefore, after
-    /// a newer snapshot was refused, an older one that takes effect late is not reported.
+    /// a newer snapshot was rejected, an older one that takes effect late is not reported.
     private static func acknowledge(_ words: AsyncStream<Acknowledgement>, over client: LarderClient) async {
-        var refused: LarderSnapshot?
+        var rejected: LarderSnapshot?
         for await acknowledgement in words {
-            if let refused, refused.epoch == acknowledgement.snapshot.epoch,
-                refused.revision > acknowledgement.snapshot.revision
+            if let rejected, rejected.epoch == acknowledgement.snapshot.epoch,
+                rejected.revision > acknowledgement.snapshot.revision
             {
                 continue
             }
-            refused = acknowledgement.refusal == nil ? nil : acknowledgement.snapshot
-            await client.acknowledge(acknowledgement.snapshot, acknowledgement.refusal)
+            rejected = acknowledgement.rejection == nil ? nil : acknowledgement.snapshot
+            await client.acknowledge(acknowledgement.snapshot, acknowledgement.rejection)
         }
     }
 

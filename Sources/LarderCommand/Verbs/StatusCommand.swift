@@ -50,7 +50,7 @@ struct StatusCommand: AsyncParsableCommand {
                 try Output.line("\nthreads  \(Style.standardOutput.problem(problem.printable))")
             }
             if let info, let problem = info.settingsProblem {
-                let text = "refused, so the agent runs with earlier ones: \(problem.printable)"
+                let text = "rejected, so the agent runs with earlier ones: \(problem.printable)"
                 let age = Human.ago(milliseconds: Timestamp.now.milliseconds - info.settingsReadAt.milliseconds)
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
                 try Output.line("          those in effect were read \(age)")
@@ -81,7 +81,7 @@ enum StatusCheck {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
         }
         if let info { findings += ThreadCheck.findings(info, .absent) + AgentProblemCheck.findings(info) }
-        if let problem = info?.settingsProblem { findings.append(SettingsCheck.refused(problem)) }
+        if let problem = info?.settingsProblem { findings.append(SettingsCheck.rejected(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
@@ -136,10 +136,10 @@ struct StatusReport {
         if let error = namespace.writeError, error.message != namespace.lastError?.message {
             lines += rows("disk", [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
         }
-        if let refused = namespace.refused {
-            let version = refused.version.map { "version \($0.printable)" } ?? "a document"
+        if let rejected = namespace.rejected {
+            let version = rejected.version.map { "version \($0.printable)" } ?? "a document"
             lines += rows(
-                "rejected", [style.problem("\(version): \(refused.reason.printable)"), ago(refused.at)])
+                "rejected", [style.problem("\(version): \(rejected.reason.printable)"), ago(rejected.at)])
         }
         if let quarantine = namespace.quarantine {
             let version = quarantine.version.map { "version \($0)" } ?? "a document"
@@ -157,18 +157,18 @@ struct StatusReport {
                 lines += rows("schema", ["the snapshot violates \(inForce)"] + schema.errors.map(violation))
             }
         }
-        if let refusal = namespace.schemaRefusal {
-            let what = refusal.layer.map { "content of layer \($0)" } ?? "locks or experiments of the settings"
-            let version = refusal.version.map { ", version \($0)" } ?? ""
+        if let rejection = namespace.schemaRejection {
+            let what = rejection.layer.map { "content of layer \($0)" } ?? "locks or experiments of the settings"
+            let version = rejection.version.map { ", version \($0)" } ?? ""
             lines += rows(
-                "refused",
-                ["\(what)\(version), by the schema".printable, ago(refusal.at)] + refusal.errors.map(violation))
+                "rejected",
+                ["\(what)\(version), by the schema".printable, ago(rejection.at)] + rejection.errors.map(violation))
         }
         if let hold = namespace.hold {
-            let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""
+            let rejected = hold.rejectedVersion.map { ", version \($0) is held back" } ?? ""
             lines += rows(
                 "rolled back",
-                ["to revision \(hold.revision)\(refused)".printable] + holding(hold) + [
+                ["to revision \(hold.revision)\(rejected)".printable] + holding(hold) + [
                     "end it with: \(hints.command("larder rollback --release", namespace: namespace.namespace))"
                 ])
         }
@@ -199,14 +199,15 @@ struct StatusReport {
         let accepted = reports.accepted.sorted { $0.key > $1.key }.map { revision, count in
             "revision \(revision) by \(Human.count(count, "client", "clients"))"
         }
-        let refused = reports.refused.map { refusal in
-            let peer = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
-            let reason = refusal.reason.map { ": \($0.printable)" } ?? ""
-            return style.problem("revision \(refusal.revision) refused by \(peer)\(reason)") + ", \(ago(refusal.at))"
+        let rejected = reports.rejected.map { rejection in
+            let peer = Provenance.process(rejection.peer.command, pid: rejection.peer.pid, uid: rejection.peer.uid)
+            let reason = rejection.reason.map { ": \($0.printable)" } ?? ""
+            return style.problem("revision \(rejection.revision) rejected by \(peer)\(reason)")
+                + ", \(ago(rejection.at))"
         }
-        let more = reports.refusals - reports.refused.count
-        let rest = more > 0 ? [style.problem("refused by \(Human.count(more, "more client", "more clients"))")] : []
-        return rows("in use", accepted + refused + rest)
+        let more = reports.rejections - reports.rejected.count
+        let rest = more > 0 ? [style.problem("rejected by \(Human.count(more, "more client", "more clients"))")] : []
+        return rows("in use", accepted + rejected + rest)
     }
 
     private func snapshot(_ namespace: ConfigStatus.Namespace) -> [String] {

@@ -8,15 +8,15 @@ import Logging
 package struct SchemaSettings: Sendable, Hashable {
     /// How a change that violates the schema is treated.
     package enum Enforcement: String, Sendable, CaseIterable {
-        /// The change is refused.
-        case refuse
+        /// The change is rejected.
+        case reject
         /// The change is published, and the status and the log report the violations.
         case warn
     }
 
     /// The absolute path of the schema file.
     @ComparedAsBytes package var path: String
-    package var enforcement = Enforcement.refuse
+    package var enforcement = Enforcement.reject
     /// The maximum number of violations that an error or the status lists.
     package var maximumErrors = 20
     /// Whether `format` is asserted; nil to follow the dialect of the schema.
@@ -72,7 +72,7 @@ package struct NamespaceSchema: Sendable {
     }
 
     /// Whether changes that violate the schema are refused.
-    var refuses: Bool { settings.enforcement == .refuse }
+    var refuses: Bool { settings.enforcement == .reject }
 
     /// Returns the violations of a resolved configuration, the most specific first.
     /// - Parameter layers: the layers that resolve to the configuration; they show where each value comes from

@@ -79,6 +79,6 @@ extension NamespaceConfiguration {
     private static func line(_ problem: SchemaProblem) -> String {
         let place = [problem.location, problem.line.map(String.init)].compactMap(\.self).joined(separator: ":")
         let path = problem.path.isRoot ? "" : "\(problem.path): "
-        return (place.isEmpty ? "" : "\(place): ") + path + "the schema refuses this: " + problem.message
+        return (place.isEmpty ? "" : "\(place): ") + path + "the schema rejects this: " + problem.message
     }
 }

@@ -46,7 +46,7 @@ package struct ConfigStatusReport: Sendable {
         /// The revision whose documents are served.
         package var revision: Int
         /// The upstream version of the remote document that the rollback replaced; nil if it had none.
-        package var refusedVersion: String?
+        package var rejectedVersion: String?
         package var since: Int
         /// The layers that are held, lowest first.
         package var layers: [ConfigLayer]

@@ -240,7 +240,7 @@ struct NamespaceStatus: Sendable {
         report.quarantine = refreshes.quarantine
         report.hold = layers.hold.map { hold in
             ConfigStatusReport.Hold(
-                revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since,
+                revision: hold.revision, rejectedVersion: hold.refused?.version?.text, since: hold.since,
                 layers: hold.layers, rule: hold.rule, reason: hold.reason, peer: hold.peer)
         }
         report.awaitsSource = awaitsSource(holding: layers)

@@ -57,7 +57,7 @@ final class StoreLog {
         let what =
             refused.subject.layer.map { "new content of the layer \($0)" } ?? "the new settings of locks or experiments"
         logger.warning(
-            "namespace \(namespace): the schema refuses \(what); the previous content stays in use: \(Self.list(refused.problems))",
+            "namespace \(namespace): the schema rejects \(what); the previous content stays in use: \(Self.list(refused.problems))",
             metadata: ["namespace": "\(namespace)", "version": "\(refused.version ?? "none")"])
     }
 

@@ -78,7 +78,7 @@ package struct RollbackHold: Sendable {
     private var unorderedReason: String? {
         if !files.isEmpty { return "files have no versions, so later content is not known to be newer" }
         guard let version = refused?.version else {
-            return "the refused document has no version, so a later document is not known to be newer"
+            return "the rejected document has no version, so a later document is not known to be newer"
         }
         // If the rollback shows no held remote document, the refused version is compared with itself, to find out
         // whether it can be ordered at all.

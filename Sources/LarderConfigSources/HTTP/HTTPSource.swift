@@ -133,7 +133,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     /// Whether the data of a GraphQL response is used if the response also has errors.
     package enum PartialData: String, Sendable, CaseIterable {
         /// The response counts as a failure.
-        case refuse
+        case reject
         /// The data is used.
         case accept
     }
@@ -145,7 +145,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     /// The path of the document in the response; nil if the response is the document.
     package var responsePath: JSONPath?
     /// Whether the data of a GraphQL response is used if the response also has errors.
-    package var partialData = PartialData.refuse
+    package var partialData = PartialData.reject
     /// The time between two requests. Each host polls at its own offset within this time.
     package var interval = Duration.seconds(60)
     /// The maximum duration of a request, from connecting to the last byte. For a long poll, ``LongPoll/waitSeconds``

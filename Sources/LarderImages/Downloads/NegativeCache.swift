@@ -6,15 +6,15 @@ package struct FailureLifetimes: Sendable, Hashable {
     /// For the statuses 404 and 410, unless the response has explicit freshness.
     package var notFound: Int
     /// For other 4xx statuses, malformed responses, and bodies that are not images or not the expected ones.
-    package var refused: Int
+    package var rejected: Int
     /// For 5xx statuses.
     package var serverError: Int
     /// For timeouts, slow transfers and broken connections.
     package var network: Int
 
-    package init(notFound: Int = 300, refused: Int = 60, serverError: Int = 5, network: Int = 5) {
+    package init(notFound: Int = 300, rejected: Int = 60, serverError: Int = 5, network: Int = 5) {
         self.notFound = notFound
-        self.refused = refused
+        self.rejected = rejected
         self.serverError = serverError
         self.network = network
     }
@@ -135,7 +135,7 @@ struct NegativeCache: Sendable {
             return seconds(cause, error.lifetime)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
             .lengthMismatch, .digestMismatch, .forbiddenAddress:
-            return error.lifetime == 0 ? nil : lifetimes.refused
+            return error.lifetime == 0 ? nil : lifetimes.rejected
         default:
             return nil
         }
@@ -152,7 +152,7 @@ struct NegativeCache: Sendable {
         switch cause.status {
         case 404, 410: return lifetime.map { min($0, Self.maxLifetime) } ?? lifetimes.notFound
         case let status? where status >= 500: return lifetimes.serverError
-        default: return lifetimes.refused
+        default: return lifetimes.rejected
         }
     }
 

@@ -60,7 +60,7 @@ extension WireError {
         case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
             .lengthMismatch, .digestMismatch, .fileChanged:
-            self.init(.imageRefused, error.message, reason: error.code.rawValue)
+            self.init(.imageRejected, error.message, reason: error.code.rawValue)
         case .cacheFull: self.init(.cacheFull, error.message)
         case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.rawValue)
         case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)

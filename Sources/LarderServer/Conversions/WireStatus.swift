@@ -26,8 +26,8 @@ extension ConfigNamespace {
             ageMilliseconds: status.upstream?.lastSuccessAt.map { max(0, now - $0) },
             durability: configuration.durability.rawValue,
             lastError: status.lastError.map(ConfigStatus.Problem.init),
-            refused: status.refused.map {
-                ConfigStatus.Refusal(
+            rejected: status.refused.map {
+                ConfigStatus.Rejection(
                     version: $0.version, reason: $0.reason, canForce: $0.canForce,
                     at: Timestamp(milliseconds: $0.at))
             },
@@ -56,14 +56,14 @@ extension ConfigNamespace {
                 digest: status.schema.digest.map { "sha256:" + $0.text }, problem: status.schemaFileProblem,
                 errors: status.schema.problems.map(SchemaError.init))
         }
-        result.schemaRefusal = status.schema.refusal.map {
-            ConfigStatus.SchemaRefusal(
+        result.schemaRejection = status.schema.refusal.map {
+            ConfigStatus.SchemaRejection(
                 layer: $0.layer?.rawValue, version: $0.version, at: Timestamp(milliseconds: $0.at),
                 errors: $0.problems.map(SchemaError.init))
         }
         result.hold = status.hold.map {
             ConfigStatus.Hold(
-                revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since),
+                revision: $0.revision, rejectedVersion: $0.rejectedVersion, since: Timestamp(milliseconds: $0.since),
                 layers: $0.layers.map(\.rawValue), rule: $0.rule.rawValue, reason: $0.reason,
                 peer: $0.peer.map(WirePeer.init))
         }

@@ -46,7 +46,7 @@ extension ConfigGet: Method {
         if current.snapshot.revision == 0, let first = problems.first {
             return WireError(
                 problems.map(SchemaError.init),
-                "nothing is published in namespace \"\(namespace)\", because its schema refuses the configuration: "
+                "nothing is published in namespace \"\(namespace)\", because its schema rejects the configuration: "
                     + "\(first.text); correct the value or the schema", code: .unavailable)
         }
         if current.awaitsSource {

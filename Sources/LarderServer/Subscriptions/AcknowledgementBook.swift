@@ -16,7 +16,7 @@ final class AcknowledgementBook: Sendable {
     /// The maximum number of accepted revisions in the status of a namespace.
     static let maxRevisions = 16
     /// The maximum number of rejections that the status of a namespace lists.
-    static let maxRefusals = 16
+    static let maxRejections = 16
 
     /// Keyed by connection id.
     private let clients = Mutex<[Int: Client]>([:])
@@ -52,9 +52,9 @@ final class AcknowledgementBook: Sendable {
             summary.accepted[revision] = nil
         }
         let refused = latest.filter { !$0.2.accepted }.sorted { ($0.2.at, $0.0) > ($1.2.at, $1.0) }
-        summary.refusals = refused.count
-        summary.refused = refused.prefix(Self.maxRefusals).map { id, peer, last in
-            ConfigStatus.Acknowledgements.Refusal(
+        summary.rejections = refused.count
+        summary.rejected = refused.prefix(Self.maxRejections).map { id, peer, last in
+            ConfigStatus.Acknowledgements.Rejection(
                 client: id, peer: WirePeer(pid: peer.pid, uid: peer.uid, command: peer.command),
                 revision: last.revision, reason: last.reason, at: last.at)
         }

@@ -17,7 +17,7 @@ package struct ImageSettings: Sendable, Equatable {
     /// `maximumImageBytes`: the maximum size of one image, 1 KiB to 4 GiB less one byte and at most `maximumBytes`.
     package var space = SpaceLimits()
     /// `maximumImagePixels`, the maximum number of pixels of an image in all known frames together, 1 to 2^40; and
-    /// `excludedTypes`, the media types that are refused.
+    /// `excludedTypes`, the media types that are rejected.
     package var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an unused image stays cached, one minute to ten years. Default: no limit.
     package var maximumAge: Int?
@@ -84,10 +84,10 @@ extension ImageSettings {
         _ value: SettingsValue, _ path: SettingsPath
     ) throws(SettingsError) -> FailureLifetimes {
         let reader = try SettingsReader(
-            value, at: path, knowing: ["notFoundSeconds", "refusedSeconds", "serverErrorSeconds", "networkSeconds"])
+            value, at: path, knowing: ["notFoundSeconds", "rejectedSeconds", "serverErrorSeconds", "networkSeconds"])
         var lifetimes = FailureLifetimes()
         lifetimes.notFound = try reader.integer("notFoundSeconds", in: 0...86_400) ?? lifetimes.notFound
-        lifetimes.refused = try reader.integer("refusedSeconds", in: 0...86_400) ?? lifetimes.refused
+        lifetimes.rejected = try reader.integer("rejectedSeconds", in: 0...86_400) ?? lifetimes.rejected
         lifetimes.serverError = try reader.integer("serverErrorSeconds", in: 0...86_400) ?? lifetimes.serverError
         lifetimes.network = try reader.integer("networkSeconds", in: 0...86_400) ?? lifetimes.network
         return lifetimes

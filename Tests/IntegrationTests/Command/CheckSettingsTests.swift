@@ -44,7 +44,7 @@ extension Integration {
             }
         }
 
-        @Test("--check-settings reports schemas, refused values and credentials; with --for-reload they are warnings")
+        @Test("--check-settings reports schemas, rejected values and credentials; with --for-reload they are warnings")
         func namedFiles() throws {
             let settings = """
                 { images: { origins: { "https://127.0.0.1": { tokenFile: "@/image.token" } } }, namespaces: {

@@ -84,7 +84,7 @@ struct CommandFormatTests {
             digest: "sha256:" + String(repeating: "ab", count: 32), bytes: 1234, publishedAt: before(10_800),
             ageMilliseconds: 7_500_000, durability: "full",
             lastError: .init(name: "upstreamFailed", message: "connection refused\u{1B}[31m", at: before(35)),
-            refused: .init(version: "16", reason: "older than 17, which is held", canForce: true, at: before(3600)),
+            rejected: .init(version: "16", reason: "older than 17, which is held", canForce: true, at: before(3600)),
             upstream: .init(
                 kind: "http", location: "https://config.example.org/a.json", version: "17", etag: "\"x\"",
                 lastAttemptAt: before(35), lastSuccessAt: before(7500), nextAttemptAt: before(-25),
@@ -172,7 +172,7 @@ struct CommandFormatTests {
         var namespace = status()
         namespace.revision = 0
         namespace.lastError = nil
-        namespace.refused = nil
+        namespace.rejected = nil
         namespace.upstream = nil
         namespace.layers = []
         namespace.ageMilliseconds = nil
@@ -303,12 +303,12 @@ struct CommandFormatTests {
         var namespace = status()
         namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
         namespace.hold = .init(
-            revision: 38, refusedVersion: "17", since: before(60), layers: ["host", "remote"], rule: "untilReleased",
+            revision: 38, rejectedVersion: "17", since: before(60), layers: ["host", "remote"], rule: "untilReleased",
             reason: "files have no versions", peer: .init(pid: 7, uid: 0, command: "larder"))
         namespace.copy = .init(path: "/run/larder/current/default.json", problem: "no space")
         namespace.acknowledgements = .init(
-            accepted: [40: 1, 41: 2], refusals: 3,
-            refused: [
+            accepted: [40: 1, 41: 2], rejections: 3,
+            rejected: [
                 .init(
                     client: 7, peer: .init(pid: 7, uid: 0, command: "app"), revision: 41, reason: "no port",
                     at: before(60))
@@ -333,8 +333,8 @@ struct CommandFormatTests {
                               no space
                   in use      revision 41 by 2 clients
                               revision 40 by 1 client
-                              revision 41 refused by app (process 7, user root): no port, 1 min ago
-                              refused by 2 more clients
+                              revision 41 rejected by app (process 7, user root): no port, 1 min ago
+                              rejected by 2 more clients
                 """))
     }
 

@@ -244,9 +244,9 @@ struct CommandLineTests {
             #expect(brief.text == "accepted revision \(first + 2)\n")
             #expect(brief.log.contains("--stay"))
             let staying = try ChildProcess(
-                Products.commandLine, ["acknowledge", "\(first + 2)", "--refuse", "no port", "--stay"],
+                Products.commandLine, ["acknowledge", "\(first + 2)", "--reject", "no port", "--stay"],
                 environment: home.clientEnvironment)
-            #expect(try staying.line() == "refused revision \(first + 2)")
+            #expect(try staying.line() == "rejected revision \(first + 2)")
             #expect(try home.larder("status").text.contains(": no port, "))
             #expect(try home.larder("clients").text.contains("not \(first + 2): no port"))
             staying.signal(SIGINT)
@@ -275,7 +275,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("render refuses a snapshot that it cannot use, and acknowledges the snapshot as refused, with the reason")
+    @Test("render rejects a snapshot that it cannot use, and acknowledges the snapshot as rejected, with the reason")
     func acknowledgements() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")

@@ -56,7 +56,7 @@ struct ConditionalCommandTests {
             #expect(condition.status == 2)
             #expect(try agent.call("config.get")["revision"]?.int == before)
 
-            // The agent refuses the second portion, because the document would be too large.
+            // The agent rejects the second portion, because the document would be too large.
             var mistaken = values
             mistaken[1499] = "a.k1500=\(String(repeating: "x", count: 100_000))\n"
             let stopped = try home.larder("apply", "-", input: mistaken.joined())
@@ -93,7 +93,7 @@ struct ConditionalCommandTests {
         Int(try String(contentsOfFile: home.directory + "/editor.step", encoding: .utf8).dropLast())
     }
 
-    @Test("without a terminal, edit opens the editor once, and reports why the text was refused")
+    @Test("without a terminal, edit opens the editor once, and reports why the text was rejected")
     func editWithoutTerminal() throws {
         try AgentHome.with(settings: "{ namespaces: { default: { schema: { path: '@/schema.json' } } } }") { home in
             try home.write("schema.json", #"{"properties": {"limit": {"maximum": 100}}}"#)
@@ -110,7 +110,7 @@ struct ConditionalCommandTests {
         }
     }
 
-    @Test("on a terminal, edit ends with the reason if the text is unchanged since it was refused")
+    @Test("on a terminal, edit ends with the reason if the text is unchanged since it was rejected")
     func editGivesUp() throws {
         try AgentHome.with(settings: "{ namespaces: { default: { schema: { path: '@/schema.json' } } } }") { home in
             try home.write("schema.json", #"{"properties": {"limit": {"maximum": 100}}}"#)

@@ -21,7 +21,7 @@ struct PathCompletionTests {
     private func result(_ schema: String) throws -> ConfigSchema.Result {
         ConfigSchema.Result(
             namespace: "default", schema: try JSONValue(parsing: schema), digest: "", path: "/schema.json",
-            enforce: "refuse")
+            enforce: "reject")
     }
 
     @Test(

@@ -87,7 +87,7 @@ extension Integration {
                     agent = try home.start()
                     #expect(try agent.call("config.refresh")["upstreamVersion"] == "2")
                     #expect(try agent.call("config.get", ["path": "n"])["value"] == 1)
-                    #expect(try agent.status()["hold"]?["refusedVersion"] == "2")
+                    #expect(try agent.status()["hold"]?["rejectedVersion"] == "2")
                     #expect(try agent.status()["hold"]?["revision"] == good)
                 }
                 origin.answer(.document(#"{"version":"3","n":3}"#, etag: "c"))

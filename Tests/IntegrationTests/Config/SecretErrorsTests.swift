@@ -79,7 +79,7 @@ extension Integration {
         /// Responses of origins of images, and the names of the errors.
         private static let pictures: [(answer: RawOrigin.Answer, error: String)] = [
             (.status("404 \(secret)", secret), "upstreamFailed"),
-            (.status("200 OK", "<!DOCTYPE html><title>\(secret)</title>"), "imageRefused"),
+            (.status("200 OK", "<!DOCTYPE html><title>\(secret)</title>"), "imageRejected"),
             (.status("200 OK", "", fields: ["X-Secret: \(secret)"]), "upstreamFailed"),
             (.status("302 Found", "", fields: ["Location: file:///?\(secret)"]), "upstreamFailed"),
             (.status("302 Found", "", fields: ["Location: http://10.0.0.1/?\(secret)"]), "forbiddenAddress"),
@@ -178,7 +178,7 @@ extension Integration {
                 let data = Data(TestImage(seed: 1, size: 50_000).bytes).base64EncodedString()
                 try administrator.call("image.put", ["url": url, "data": .string(data)])
                 try expect("cacheFull", "image.pin", ["url": url], [administrator])
-                try expect("imageRefused", "image.put", ["url": url, "data": "aHVudGVyMg=="], both)
+                try expect("imageRejected", "image.put", ["url": url, "data": "aHVudGVyMg=="], both)
 
                 for name in (0..<Self.responses.count).map({ "s\($0)" }) + ["default", "invalid", "files"] {
                     let status = try agent.status(name).compactText

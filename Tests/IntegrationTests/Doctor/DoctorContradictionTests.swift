@@ -15,15 +15,15 @@ struct DoctorContradictionTests {
     }
 
     private static func schema(_ digest: String?, _ problem: String? = nil) -> ConfigStatus.SchemaState {
-        ConfigStatus.SchemaState(path: "/etc/s.json", enforce: "refuse", digest: digest, problem: problem, errors: [])
+        ConfigStatus.SchemaState(path: "/etc/s.json", enforce: "reject", digest: digest, problem: problem, errors: [])
     }
 
     @Test("a namespace with a problem of its schema or of its disk is not called up to date")
     func upToDate() {
         let problem = ConfigStatus.Problem(name: "storageFailed", message: "no space", at: AgentFacts.start)
-        let refusal = ConfigStatus.SchemaRefusal(layer: "host", version: nil, at: AgentFacts.start, errors: [])
+        let refusal = ConfigStatus.SchemaRejection(layer: "host", version: nil, at: AgentFacts.start, errors: [])
         let changes: [(inout ConfigStatus.Namespace) -> Void] = [
-            { $0.schema = Self.schema(nil, "/etc/s.json: there is no such file") }, { $0.schemaRefusal = refusal },
+            { $0.schema = Self.schema(nil, "/etc/s.json: there is no such file") }, { $0.schemaRejection = refusal },
             { $0.writeError = problem },
         ]
         for change in changes {
@@ -70,7 +70,7 @@ struct DoctorContradictionTests {
                 $0.settings?.state = state
             }
         }
-        let fine = ["default: in force, and nothing was refused since the agent started"]
+        let fine = ["default: in force, and nothing was rejected since the agent started"]
         #expect(titles(.right) == fine)
         for place in [":", ":1:2:", "#/type:"] { #expect(titles(.wrong(["/etc/s.json\(place) broken"])) == []) }
         #expect(titles(.wrong(["/etc/s.json5: broken"])) == fine)
@@ -119,7 +119,7 @@ struct DoctorContradictionTests {
         #expect(ServiceFacts.absent.reloadCommands(of: nil) == ["send the agent SIGHUP"])
     }
 
-    @Test("settings that the agent refused are reported with the age of those in effect")
+    @Test("settings that the agent rejected are reported with the age of those in effect")
     func age() {
         var facts = AgentFacts.healthy
         facts.info.settingsProblem = "/etc/larder/larder.json:1:3: expected a value"
@@ -127,6 +127,6 @@ struct DoctorContradictionTests {
         examination.agent = .facts(facts)
         #expect(
             examination.complaints.first?.title
-                == "the agent runs with earlier settings (read 1 min ago), because it refused the settings file")
+                == "the agent runs with earlier settings (read 1 min ago), because it rejected the settings file")
     }
 }

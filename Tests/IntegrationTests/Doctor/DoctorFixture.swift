@@ -101,6 +101,6 @@ extension ConfigStatus.Namespace {
         Self(
             namespace: "default", state: .fresh, since: AgentFacts.start, revision: 41, epoch: "9f86d081884c7d65",
             digest: nil, bytes: 2, publishedAt: AgentFacts.start, ageMilliseconds: nil, durability: "full",
-            lastError: nil, refused: nil, upstream: nil, layers: [])
+            lastError: nil, rejected: nil, upstream: nil, layers: [])
     }
 }

@@ -50,8 +50,8 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.healthy.settings, facts, .absent).map(\.level) == [.warning])
     }
 
-    @Test("settings that the agent refused are reported first, until they are reloaded")
-    func refusedSettings() {
+    @Test("settings that the agent rejected are reported first, until they are reloaded")
+    func rejectedSettings() {
         let line = "/etc/larder/larder.json:1:3: expected a value"
         var examination = Examination.healthy
         var facts = AgentFacts.healthy
@@ -253,7 +253,7 @@ struct DoctorMoreChecksTests {
             kind: "http", location: "https://config.example.org/shop.json", version: nil, etag: nil,
             lastAttemptAt: nil, lastSuccessAt: nil, nextAttemptAt: nil, consecutiveFailures: 3)
         shop.quarantine = ConfigStatus.Quarantine(version: "7", at: AgentFacts.start, members: 100, removed: 95)
-        shop.hold = ConfigStatus.Hold(revision: 40, refusedVersion: nil, since: AgentFacts.start)
+        shop.hold = ConfigStatus.Hold(revision: 40, rejectedVersion: nil, since: AgentFacts.start)
         var facts = AgentFacts.healthy
         facts.status = .success(ConfigStatus.Result(namespaces: [.healthy, shop]))
         let findings = UpstreamCheck.findings(facts)
@@ -377,7 +377,7 @@ struct DoctorMoreChecksTests {
     func rejectedPushes() {
         var shop = ConfigStatus.Namespace.healthy
         shop.namespace = "shop"
-        shop.refused = ConfigStatus.Refusal(
+        shop.rejected = ConfigStatus.Rejection(
             version: "4", reason: "version 4 is older", canForce: true, at: AgentFacts.start)
         func advice() -> [String] { UpstreamCheck.findings(shop, AgentFacts.present, Hints()).flatMap(\.advice) }
         #expect(
@@ -395,7 +395,7 @@ struct DoctorMoreChecksTests {
                 "correct the document at the source, or accept it: larder refresh --force --namespace shop "
                     + "(or, if a client pushed it: larder push FILE --force --namespace shop)"
             ])
-        shop.refused?.canForce = false
+        shop.rejected?.canForce = false
         #expect(advice() == ["correct the document at the source"])
     }
 

@@ -267,7 +267,7 @@ extension Integration {
                 try moved.destroy()
                 try moved.start()
                 try gateway.put("/c/b", "0")
-                try client.call("config.status") { $0["namespaces"]?[0]?["refused"]?["version"]?.string != nil }
+                try client.call("config.status") { $0["namespaces"]?[0]?["rejected"]?["version"]?.string != nil }
                 let refusal = try client.refusal("config.refresh")
                 #expect(refusal.name == "rejected")
                 #expect(refusal.detail.contains("is older than"), "\(refusal)")

@@ -150,10 +150,10 @@ extension Integration {
                 #expect(refusal.name == "rejected")
                 #expect(refusal.detail.contains(#""/c/a" is both a value and the parent of "/c/a/b""#), "\(refusal)")
                 #expect(try client.call("config.get")["value"] == ["a": 1])
-                #expect(try agent.status()["refused"]?.isNull == false)
+                #expect(try agent.status()["rejected"]?.isNull == false)
                 try gateway.delete("/c/a")
                 #expect(try client.event()["value"] == ["a": ["b": 2]])
-                try client.call("config.status") { $0["namespaces"]?[0]?["refused"]?.isNull == true }
+                try client.call("config.status") { $0["namespaces"]?[0]?["rejected"]?.isNull == true }
             }
         }
 

@@ -199,21 +199,21 @@ struct ExecSupervisorTests {
             obstacle: { _ in obstacles.removeFirst() })
         supervisor.changed(to: variables(1), now: .seconds(200))
         // Only a new failure is reported.
-        #expect(supervisor.timePassed(now: .seconds(200)) == [.refuse(missing)])
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.reject(missing)])
         #expect(supervisor.wakeUp == .seconds(201) && !supervisor.isUpToDate)
         #expect(supervisor.timePassed(now: .seconds(201)) == [])
         #expect(supervisor.wakeUp == .seconds(203))
         // A snapshot that does not change the variables does not prevent the attempt.
         supervisor.changed(to: variables(1), now: .seconds(202))
         #expect(supervisor.wakeUp == .seconds(203))
-        #expect(supervisor.timePassed(now: .seconds(203)) == [.refuse(denied)])
+        #expect(supervisor.timePassed(now: .seconds(203)) == [.reject(denied)])
         #expect(supervisor.wakeUp == .seconds(207))
         #expect(supervisor.timePassed(now: .seconds(207)) == [.send(SIGTERM)])
         #expect(end(&supervisor, .exited(0), at: 208) == [.start(variables(1))])
         #expect(supervisor.isUpToDate)
     }
 
-    @Test("a change with which the program cannot be started is refused before the program is stopped")
+    @Test("a change with which the program cannot be started is rejected before the program is stopped")
     func obstacle() {
         let failure = LarderCommand.Failure(.programFailed, "too long")
         let bad = variables(1)
@@ -221,13 +221,13 @@ struct ExecSupervisorTests {
             .restart, .init(interval: .seconds(10)), startedWith: variables(0), now: .seconds(100),
             obstacle: { $0 == bad ? failure : nil })
         supervisor.changed(to: bad, now: .seconds(200))
-        #expect(supervisor.timePassed(now: .seconds(200)) == [.refuse(failure)])
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.reject(failure)])
         #expect(!supervisor.isUpToDate)
         // A change back to the variables of the program ends the attempts.
         supervisor.changed(to: variables(0), now: .seconds(200))
         #expect(supervisor.wakeUp == nil && supervisor.isUpToDate)
         supervisor.changed(to: bad, now: .seconds(210))
-        #expect(supervisor.timePassed(now: .seconds(210)) == [.refuse(failure)])
+        #expect(supervisor.timePassed(now: .seconds(210)) == [.reject(failure)])
         // A new change does not wait for the next attempt.
         supervisor.changed(to: variables(2), now: .seconds(300))
         #expect(supervisor.wakeUp == .seconds(300))

@@ -39,7 +39,7 @@ extension Integration {
                     error: "upstreamFailed", reason: "truncated"),
                 Case(
                     fault: "truncates the image without a declared length",
-                    answers: [.head("200 OK", [], bytes.prefix(10_000))], error: "imageRefused",
+                    answers: [.head("200 OK", [], bytes.prefix(10_000))], error: "imageRejected",
                     reason: "truncatedImage"),
                 Case(
                     fault: "closes the connection within a chunk",
@@ -48,7 +48,7 @@ extension Integration {
                     ],
                     error: "upstreamFailed", reason: "truncated"),
                 Case(
-                    fault: "declares less than it sends", answers: [declaring(10_000, bytes)], error: "imageRefused",
+                    fault: "declares less than it sends", answers: [declaring(10_000, bytes)], error: "imageRejected",
                     reason: "truncatedImage"),
                 Case(
                     fault: "changes the image between ranges, every time",
@@ -66,24 +66,24 @@ extension Integration {
                 Case(fault: "sends an empty body", answers: whole([]), error: "upstreamFailed", reason: "empty"),
                 Case(
                     fault: "sends an HTML page", answers: whole(Array("<!DOCTYPE html><title>Login</title>".utf8)),
-                    error: "imageRefused", reason: "notAnImage"),
+                    error: "imageRejected", reason: "notAnImage"),
                 Case(
                     fault: "sends an image of 64,250 by 64,250 pixels in 59 bytes", answers: whole(bomb),
-                    error: "imageRefused", reason: "tooManyPixels"),
+                    error: "imageRejected", reason: "tooManyPixels"),
                 Case(
                     fault: "compresses the image into an invalid body",
                     answers: whole([0x1F, 0x8B, 8, 0] + bytes, "Content-Encoding: gzip"),
                     error: "upstreamFailed", reason: "unsupportedEncoding"),
                 Case(
                     fault: "compresses the image without Content-Encoding", answers: whole([0x1F, 0x8B, 8, 0] + bytes),
-                    error: "imageRefused", reason: "notAnImage"),
+                    error: "imageRejected", reason: "notAnImage"),
                 Case(
                     fault: "declares a length above maximumImageBytes", answers: [declaring(200_000, bytes)],
-                    error: "imageRefused", reason: "tooLarge"),
+                    error: "imageRejected", reason: "tooLarge"),
                 Case(
                     fault: "sends more than maximumImageBytes without a declared length",
                     answers: [.head("200 OK", [], TestImage(.jpeg, seed: 2, size: 150_000).bytes)],
-                    error: "imageRefused", reason: "tooLarge"),
+                    error: "imageRejected", reason: "tooLarge"),
                 Case(
                     fault: "redirects to this host", answers: redirect(to: "http://127.0.0.2:\(origin.port)/whole"),
                     error: "forbiddenAddress"),

@@ -108,11 +108,12 @@ extension Integration {
                 let status = try home.larder("status", "--check")
                 #expect(status.status == 1)
                 #expect(
-                    status.text.contains("settings  refused, so the agent runs with earlier ones: \(home.settings):1:"),
+                    status.text.contains(
+                        "settings  rejected, so the agent runs with earlier ones: \(home.settings):1:"),
                     "\(status.text)")
                 #expect(status.text.contains("\n          those in effect were read "), "\(status.text)")
                 #expect(try home.larder("status", "--check", "--json").status == 1)
-                #expect(try home.larder("info").text.contains("refused, so earlier settings are in effect"))
+                #expect(try home.larder("info").text.contains("rejected, so earlier settings are in effect"))
                 let doctor = try home.larder("doctor", "--json")
                 #expect(doctor.status == 1)
                 let first = try JSONValue(parsing: doctor.text)["findings"]?[0]
@@ -125,7 +126,7 @@ extension Integration {
                 #expect(try home.larder("status", "--check").status == 1)
                 try agent.reload()
                 #expect(try home.larder("status", "--check").status == 0)
-                #expect(try !home.larder("status").text.contains("refused"))
+                #expect(try !home.larder("status").text.contains("rejected"))
             }
         }
 

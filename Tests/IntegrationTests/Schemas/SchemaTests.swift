@@ -39,7 +39,7 @@ extension Integration {
         }
 
         @Test(
-            "a peer without the right to read learns that the schema refuses its change, but not why", .needsRoot)
+            "a peer without the right to read learns that the schema rejects its change, but not why", .needsRoot)
         func withoutRead() throws {
             try AgentHome.with { home in
                 try home.write("schema.json", Self.schema)
@@ -71,7 +71,7 @@ extension Integration {
                 try waitForMaximum(before)
                 #expect(try client.refusal("config.set", ["limit", 60]).name == "schemaViolation")
                 try home.write("host/a.json", "{\"limit\": 70}")
-                try agent.waitForLog("namespace default: the schema refuses new content of the layer host")
+                try agent.waitForLog("namespace default: the schema rejects new content of the layer host")
                 // The agent accepts the file once the document to which the schema refers permits it.
                 try home.write("limit.json", "{\"maximum\": 80}")
                 try client.call("config.wait", ["path": "limit", "equals": 70])
@@ -89,15 +89,15 @@ extension Integration {
         func refusedFile() throws {
             try withAgent("{\"limit\": 10}") { home, agent in
                 try home.write("host/a.json", "{\"limit\": 1000}")
-                try agent.waitForLog("namespace default: the schema refuses new content of the layer host")
+                try agent.waitForLog("namespace default: the schema rejects new content of the layer host")
                 #expect(try agent.call("config.get")["value"] == ["limit": 10])
                 let status = try home.larder("status")
                 #expect(status.text.contains("expected at most 100, found a number"), "\(status.text)")
-                #expect(try home.larder("doctor").text.contains("the schema refuses new content of layer host"))
+                #expect(try home.larder("doctor").text.contains("the schema rejects new content of layer host"))
                 try home.write("host/a.json", "{\"limit\": 50}")
                 try agent.call("config.wait", ["path": "limit", "equals": 50])
                 let namespace = try agent.call("config.status")["namespaces"]?[0]
-                #expect(namespace?["schemaRefusal"]?.isNull == true)
+                #expect(namespace?["schemaRejection"]?.isNull == true)
             }
         }
 

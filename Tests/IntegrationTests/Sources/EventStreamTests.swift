@@ -230,7 +230,7 @@ extension Integration {
                     if bad.message == "older" { origin.send(event(#"{"version":"6","v":6}"#)) }
                     try client.events(until: 6)
                 }
-                try client.status { $0["state"] == "fresh" && $0["refused"]?.isNull == true }
+                try client.status { $0["state"] == "fresh" && $0["rejected"]?.isNull == true }
             }
         }
 

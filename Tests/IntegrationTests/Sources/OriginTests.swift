@@ -131,8 +131,8 @@ extension Integration {
                 #expect(message.contains(bad.message))
                 #expect(
                     message.split(separator: "http://127", omittingEmptySubsequences: false).count <= 2, "\(message)")
-                #expect(status["refused"]?.isNull == !bad.isRefused, "\(status)")
-                #expect(status["refused"]?["version"]?.string == bad.version)
+                #expect(status["rejected"]?.isNull == !bad.isRefused, "\(status)")
+                #expect(status["rejected"]?["version"]?.string == bad.version)
                 #expect(status["upstream"]?["version"] == "5")
                 #expect(status["upstream"]?["etag"] == "\"good\"")
                 #expect(status["upstream"]?["consecutiveFailures"] == 1)
@@ -145,7 +145,7 @@ extension Integration {
                 let recovered = try agent.status()
                 #expect(recovered["state"] == "fresh")
                 #expect(recovered["lastError"]?.isNull == true)
-                #expect(recovered["refused"]?.isNull == true)
+                #expect(recovered["rejected"]?.isNull == true)
                 #expect(recovered["upstream"]?["consecutiveFailures"] == 0)
             }
         }

@@ -19,7 +19,7 @@ struct SavedSchemaTests {
             namespace: "default", directory: scratch.at("state"), files: LocalFileSystem(), logger: .silent)
     }
 
-    private func file(_ name: String, enforcement: SchemaSettings.Enforcement = .refuse) -> SchemaFile {
+    private func file(_ name: String, enforcement: SchemaSettings.Enforcement = .reject) -> SchemaFile {
         SchemaFile(
             SchemaSettings(path: scratch.at(name), enforcement: enforcement), secrets: .none, maximumBytes: 10_000)
     }

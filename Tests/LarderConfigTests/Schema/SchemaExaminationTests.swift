@@ -18,7 +18,7 @@ struct SchemaExaminationTests {
     /// Examines the files `defaults.json` (if it exists) and `config.d` with the schema `schema.json`.
     private func examine(
         _ schema: String? = nil, remote: RemoteSourceSettings? = nil,
-        enforcement: SchemaSettings.Enforcement = .refuse, secrets: SecretPatterns = .none
+        enforcement: SchemaSettings.Enforcement = .reject, secrets: SecretPatterns = .none
     ) throws -> [SchemaFinding] {
         if let schema { try scratch.write(schema, to: "schema.json") }
         let configuration = NamespaceConfiguration(

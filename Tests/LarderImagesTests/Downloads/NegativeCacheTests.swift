@@ -82,7 +82,7 @@ struct NegativeCacheTests {
 
     @Test("the settings determine how long a failure is cached if the response does not")
     func settings() {
-        var cache = NegativeCache(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
+        var cache = NegativeCache(lifetimes: FailureLifetimes(notFound: 10, rejected: 20, serverError: 30, network: 0))
         func until(_ error: ImageError) -> Int? {
             cache.remember(error, image: key, origin: "o", isReachable: true, now: 1000)
             defer { cache.forgetAll() }

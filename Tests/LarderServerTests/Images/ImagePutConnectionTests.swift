@@ -146,8 +146,8 @@ struct ImagePutConnectionTests {
                 (open("/", O_RDONLY), "invalidParams", nil), (open("/dev/zero", O_RDONLY), "invalidParams", nil),
                 (open(plain, O_WRONLY), "invalidParams", nil),
                 (open(plain, CInt(LARDER_O_PATH)), "invalidParams", nil),
-                (large, "imageRefused", "tooLarge"), (try OpenFile.create([]), "imageRefused", "notAnImage"),
-                (try OpenFile.create(ImageFixture.png.dropLast()), "imageRefused", "truncatedImage"),
+                (large, "imageRejected", "tooLarge"), (try OpenFile.create([]), "imageRejected", "notAnImage"),
+                (try OpenFile.create(ImageFixture.png.dropLast()), "imageRejected", "truncatedImage"),
                 (open("/proc/self/status", O_RDONLY), "invalidParams", nil),
                 (open("/proc/self/exe", O_RDONLY), "invalidParams", nil),
             ]

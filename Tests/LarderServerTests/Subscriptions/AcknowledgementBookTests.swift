@@ -23,10 +23,10 @@ struct AcknowledgementBookTests {
         book.note(entry(6, false, of: "a"), by: 2, peer)
         book.note(entry(9, true, of: "b"), by: 2, peer)
         #expect(book.summary(of: "a").accepted == [5: 1, 6: 1])
-        #expect(book.summary(of: "a").refused.map(\.client) == [2])
+        #expect(book.summary(of: "a").rejected.map(\.client) == [2])
         #expect(book.latest(by: 2).map(\.namespace) == ["a", "b"])
         book.forget(2)
-        #expect(book.summary(of: "a").refused.isEmpty)
+        #expect(book.summary(of: "a").rejected.isEmpty)
         #expect(book.summary(of: "b") == ConfigStatus.Acknowledgements())
         #expect(book.latest(by: 2).isEmpty)
     }
@@ -35,8 +35,8 @@ struct AcknowledgementBookTests {
     func manyRejections() {
         let book = AcknowledgementBook()
         for client in 1...100 { book.note(entry(5, false, at: client, of: "a"), by: client, peer) }
-        #expect(book.summary(of: "a").refusals == 100)
-        #expect(book.summary(of: "a").refused.map(\.client) == (85...100).reversed())
+        #expect(book.summary(of: "a").rejections == 100)
+        #expect(book.summary(of: "a").rejected.map(\.client) == (85...100).reversed())
     }
 
     @Test("a summary has the 16 newest revisions that clients have accepted")

@@ -198,11 +198,11 @@ class AgentCounter:
         return int(re.search(r"^(?:totals|summary): (\d+)", dump, re.M).group(1))
 
     def put(self, content):
-        """Stores an image. The agent may refuse it, after it has read all of it."""
+        """Stores an image. The agent may reject it, after it has read all of it."""
         try:
             self.client.put_image("http://image.example/a.svg", content.encode())
         except AgentError as error:
-            if error.name != "imageRefused":
+            if error.name != "imageRejected":
                 raise
 
     def send(self, lines):

@@ -12,13 +12,13 @@ enum SettingsCheck {
     /// Checks the settings file.
     /// - Parameters:
     ///   - hints: creates the commands that root must run.
-    ///   - problem: why the agent refused the settings file; nil if it uses the file
+    ///   - problem: why the agent rejected the settings file; nil if it uses the file
     static func findings(
         _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints(),
         problem: String? = nil
     ) -> [Finding] {
         if let problem, facts?.deniedUser == nil {
-            return [agent == nil ? awaited(problem, facts) : refused(problem, facts, agent, service)]
+            return [agent == nil ? awaited(problem, facts) : rejected(problem, facts, agent, service)]
         }
         guard let facts else {
             return agent == nil
@@ -96,8 +96,8 @@ enum SettingsCheck {
         return "the agent keeps the settings in force, \(isSaved ? "also after a restart" : "but not after a restart")"
     }
 
-    /// The finding that the agent runs with earlier settings, because it refused those of the file.
-    static func refused(
+    /// The finding that the agent runs with earlier settings, because it rejected those of the file.
+    static func rejected(
         _ problem: String, _ facts: SettingsFacts? = nil, _ agent: AgentFacts? = nil, _ service: ServiceFacts = .absent
     ) -> Finding {
         let errors = errors(facts)
@@ -107,7 +107,7 @@ enum SettingsCheck {
         let correction = isMissing ? creation : "correct the file, then reload it:"
         return Finding(
             .problem, name,
-            "the agent runs with earlier settings\(age.map { " (read \($0))" } ?? ""), because it refused the settings file",
+            "the agent runs with earlier settings\(age.map { " (read \($0))" } ?? ""), because it rejected the settings file",
             detail: [problem] + (errors?.filter { $0 != problem } ?? []),
             advice: [isCorrected ? "the file is valid now; reload it:" : correction]
                 + service.reloadCommands(of: agent))
@@ -151,7 +151,7 @@ enum SettingsCheck {
     }
 }
 
-/// Checks whether the schemas of the namespaces can be used, and whether they have refused content.
+/// Checks whether the schemas of the namespaces can be used, and whether they have rejected content.
 enum SchemaCheck {
     private static let name = "schema"
 
@@ -167,7 +167,8 @@ enum SchemaCheck {
         if !found.isEmpty || names.isEmpty { return found }
         return [
             Finding(
-                .ok, name, "\(names.joined(separator: ", ")): in force, and nothing was refused since the agent started"
+                .ok, name,
+                "\(names.joined(separator: ", ")): in force, and nothing was rejected since the agent started"
             )
         ]
     }
@@ -192,12 +193,13 @@ enum SchemaCheck {
                         : "\(name): nothing is published, because the configuration violates the schema",
                     detail: schema.errors.map(\.text)))
         }
-        if let refusal = namespace.schemaRefusal {
-            let what = refusal.layer.map { "new content of layer \($0)" } ?? "new locks or experiments of the settings"
+        if let rejection = namespace.schemaRejection {
+            let what =
+                rejection.layer.map { "new content of layer \($0)" } ?? "new locks or experiments of the settings"
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name): the schema refuses \(what); the previous content stays in use",
-                    detail: refusal.errors.map(\.text),
+                    .warning, Self.name, "\(name): the schema rejects \(what); the previous content stays in use",
+                    detail: rejection.errors.map(\.text),
                     advice: ["correct the values at their source; the agent then accepts the content"]))
         }
         return findings

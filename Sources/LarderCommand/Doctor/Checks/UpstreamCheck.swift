@@ -12,7 +12,7 @@ enum UpstreamCheck {
         case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
         case .success(let status):
             let found = status.namespaces.map { ($0, findings: findings($0, facts.now, hints)) }
-            // A namespace whose new content was refused, or whose state cannot be written, is not called up to date.
+            // A namespace whose new content was rejected, or whose state cannot be written, is not called up to date.
             let upToDate = found.filter { namespace, findings in
                 findings.isEmpty && SchemaCheck.findings(namespace, hints).isEmpty && namespace.writeError == nil
             }.map { $0.0.namespace }
@@ -51,14 +51,14 @@ enum UpstreamCheck {
                     "\(name) rejected \(version(quarantine.version)), which would remove \(quarantine.removed) of "
                         + "\(quarantine.members) members",
                     advice: ["if this is intended: \(accept)"]))
-        } else if let refused = namespace.refused {
+        } else if let rejected = namespace.rejected {
             findings.append(
                 Finding(
-                    .warning, Self.name, "\(name) rejected \(version(refused.version)): \(refused.reason)",
+                    .warning, Self.name, "\(name) rejected \(version(rejected.version)): \(rejected.reason)",
                     advice: [
                         (namespace.upstream == nil
                             ? "correct the document and push it again" : "correct the document at the source")
-                            + (refused.canForce ? ", or accept it: \(accept)" : "")
+                            + (rejected.canForce ? ", or accept it: \(accept)" : "")
                     ]))
         }
         if let hold = namespace.hold {
@@ -74,13 +74,13 @@ enum UpstreamCheck {
         if let problem = namespace.copy?.problem {
             findings.append(Finding(.warning, Self.name, "\(name), plain copy: \(problem)"))
         }
-        if let refusal = namespace.acknowledgements.refused.first {
-            let who = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
+        if let rejection = namespace.acknowledgements.rejected.first {
+            let who = Provenance.process(rejection.peer.command, pid: rejection.peer.pid, uid: rejection.peer.uid)
             findings.append(
                 Finding(
                     .warning, Self.name,
-                    "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
-                    advice: ["list the refusals: \(command("larder status"))"]))
+                    "\(name), revision \(rejection.revision): rejected by \(who)\(rejection.reason.map { ": \($0)" } ?? "")",
+                    advice: ["list the rejections: \(command("larder status"))"]))
         }
         return findings
     }

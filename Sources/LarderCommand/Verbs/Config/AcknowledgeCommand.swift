@@ -13,14 +13,14 @@ struct AcknowledgeCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder acknowledge 41 --stay &
-              larder acknowledge 41 --refuse 'port 80 is taken' --stay
+              larder acknowledge 41 --reject 'port 80 is taken' --stay
             """)
 
     @Argument(help: "The revision of the snapshot.", completion: .revision)
     var revision: Int
 
     @Option(help: ArgumentHelp("Report that the snapshot is not used, for this reason.", valueName: "reason"))
-    var refuse: String?
+    var reject: String?
 
     @Flag(help: "Stay connected until interrupted, so that the report stays in the agent's status.")
     var stay = false
@@ -30,10 +30,10 @@ struct AcknowledgeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConfigAcknowledge.Parameters(
-            revision: revision, accepted: refuse == nil, reason: refuse, namespace: namespace.namespace)
+            revision: revision, accepted: reject == nil, reason: reject, namespace: namespace.namespace)
         try await agent.connection.withClient { client in
             try await agent.printResult(of: ConfigAcknowledge.self, parameters, over: client) { result in
-                "\(refuse == nil ? "accepted" : "refused") revision \(result.revision)"
+                "\(reject == nil ? "accepted" : "rejected") revision \(result.revision)"
             }
             if stay {
                 try? await Task.sleep(for: .seconds(Int64.max / 2))

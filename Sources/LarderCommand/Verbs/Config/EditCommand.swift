@@ -9,7 +9,7 @@ struct EditCommand: AsyncParsableCommand {
         abstract: "Edit a value in your editor, and apply the difference as overrides.",
         discussion: """
             Opens $VISUAL, $EDITOR or vi with the resolved value at the path. Only what you change becomes an \
-            override; all of it is applied as one change. If the agent refuses it, or if the configuration was changed \
+            override; all of it is applied as one change. If the agent rejects it, or if the configuration was changed \
             in the meantime, the editor opens again with the reason and your changes. Save an empty text, or leave the \
             text unchanged, to give up. If standard input is not a terminal, the editor opens only once.
 

@@ -54,7 +54,7 @@ struct ImageGetCommand: AsyncParsableCommand {
     @OptionGroup var policy: ImagePolicyOptions
 
     @Option(
-        help: ArgumentHelp("Refuse the image unless it has this SHA-256.", valueName: "sha256"),
+        help: ArgumentHelp("Reject the image unless it has this SHA-256.", valueName: "sha256"),
         transform: { text in
             guard let digest = WireDigest(text) else {
                 throw ValidationError("write 64 hexadecimal digits, as printed by sha256sum")

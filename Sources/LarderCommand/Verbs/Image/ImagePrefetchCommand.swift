@@ -9,7 +9,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         discussion: """
             FILE has one URL per line; empty lines and lines that begin with # are skipped. Or it is a JSON array of \
             URLs and of objects with url and optionally cacheKey and expectedDigest. A line or element that cannot be \
-            requested is refused: it is not an http or https URL, is longer than 8192 bytes, is not UTF-8, or has a \
+            requested is rejected: it is not an http or https URL, is longer than 8192 bytes, is not UTF-8, or has a \
             malformed cacheKey or expectedDigest. Standard error names each with its number and the reason (at most \
             1,000 of them), and the other images are still downloaded. An image that is cached and fresh is not \
             downloaded again. Other clients' requests take precedence. A list may have any length; it is sent in as \
@@ -17,13 +17,13 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
             Progress is shown on standard error: a bar on a terminal, otherwise a line every five seconds; with --json \
             only the bar. At the end, standard output has the counts and each failure, with equal reasons grouped; \
-            with --json it is one object, whose member refused lists the refused lines, and whose member evicted is \
+            with --json it is one object, whose member rejected lists the rejected lines, and whose member evicted is \
             the number of images that were evicted for later ones, and notKept of others that are not cached, because \
             their origins forbid it. Ctrl-C stops the prefetch. Images that are complete \
             stay in the cache, and the same command resumes. --timeout limits the wait for the agent's first reply, \
             not the whole prefetch.
 
-            The exit status is 0 if every image is cached, 1 if an image failed or was not kept, or a line was refused, 2 if FILE \
+            The exit status is 0 if every image is cached, 1 if an image failed or was not kept, or a line was rejected, 2 if FILE \
             contains no image or is malformed JSON, 11 if images are not cached at the end only because the cache has \
             no room for all of them, and otherwise as for every verb (larder --help).
 
@@ -52,7 +52,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let list = try PrefetchList.parse(Input.text(of: file), name: file)
-        report(list.refusals, of: list.unit)
+        report(list.rejections, of: list.unit)
         var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
@@ -66,15 +66,15 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         if let end { Interruption.end(by: end) }
     }
 
-    /// Writes the refused lines or elements of the list to standard error, at most as many as the agent would list in a
+    /// Writes the rejected lines or elements of the list to standard error, at most as many as the agent would list in a
     /// result. If there are more, then writes the number of the remaining ones.
-    private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
+    private func report(_ rejections: [PrefetchList.Rejection], of unit: PrefetchList.Unit) {
         let (name, limit) = (Input.displayName(file), ImagePrefetch.Result.maxFailures)
-        for refusal in refusals.prefix(limit) {
-            Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
+        for rejection in rejections.prefix(limit) {
+            Output.note("\(unit) \(rejection.number) of \(name): \(rejection.reason)")
         }
-        if refusals.count > limit {
-            Output.note("\(refusals.count - limit) more \(unit)s of \(name) were refused")
+        if rejections.count > limit {
+            Output.note("\(rejections.count - limit) more \(unit)s of \(name) were rejected")
         }
     }
 

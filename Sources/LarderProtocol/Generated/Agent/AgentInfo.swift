@@ -162,8 +162,8 @@ public enum AgentInfo: WireMethod, AuthorizedMethod {
         /// When the settings in force were read: at the start, or by the last successful reload. If the file was
         /// invalid at the start, when an earlier process read the saved settings that are in force instead.
         public var settingsReadAt: Timestamp
-        /// Why the settings file was refused at the start or by the last reload, so that the settings applied before it
-        /// are in force; nil otherwise.
+        /// Why the settings file was rejected at the start or by the last reload, so that the settings applied before
+        /// it are in force; nil otherwise.
         public var settingsProblem: String?
         /// The problems that neither another member nor `config.status` reports. Absent in agents before this member
         /// was added.

@@ -41,7 +41,7 @@ public enum ConfigSchema: WireMethod, AuthorizedMethod {
         public var digest: String
         /// The file from which the schema was read. It is not that of the settings if the latter cannot be used.
         public var path: String
-        /// Whether changes that violate the schema are refused, or published and reported.
+        /// Whether changes that violate the schema are rejected, or published and reported.
         public var enforce: String
         /// Whether values must have the `format` that the schema names; nil if the dialect of the schema decides.
         public var assertFormats: Bool?

@@ -32,15 +32,15 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
 
     /// The last acknowledgements of the connected clients.
     public struct Acknowledgements: Sendable, Equatable {
-        /// A client that refused a snapshot.
-        public struct Refusal: Sendable, Equatable {
+        /// A client that rejected a snapshot.
+        public struct Rejection: Sendable, Equatable {
             /// ID of the connection, as in agent.clients.
             public var client: Int
             /// The client.
             public var peer: WirePeer
             /// The revision of the snapshot.
             public var revision: Int
-            /// Why the client refused the snapshot; nil if the client gave no reason.
+            /// Why the client rejected the snapshot; nil if the client gave no reason.
             public var reason: String?
             /// When the client sent the acknowledgement.
             public var at: Timestamp
@@ -75,14 +75,14 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// Number of clients that run each revision, for the 16 newest of these revisions.
         public var accepted: [Int: Int]
         /// Number of clients whose last acknowledgement was a rejection.
-        public var refusals: Int
+        public var rejections: Int
         /// The clients whose last acknowledgement was a rejection, newest first, at most 16.
-        public var refused: [Refusal]
+        public var rejected: [Rejection]
 
-        public init(accepted: [Int: Int] = [:], refusals: Int = 0, refused: [Refusal] = []) {
+        public init(accepted: [Int: Int] = [:], rejections: Int = 0, rejected: [Rejection] = []) {
             self.accepted = accepted
-            self.refusals = refusals
-            self.refused = refused
+            self.rejections = rejections
+            self.rejected = rejected
         }
 
         init(from reader: MemberReader) throws(WireError) {
@@ -90,10 +90,10 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             for (key, value) in try reader.requiredValue("accepted").members {
                 if let key = Int(key), let value = value.int { accepted[key] = value }
             }
-            refusals = try reader.requiredInt("refusals")
-            refused = []
-            for element in try reader.requiredValue("refused").elements {
-                refused.append(try Refusal(from: MemberReader(object: element)))
+            rejections = try reader.requiredInt("rejections")
+            rejected = []
+            for element in try reader.requiredValue("rejected").elements {
+                rejected.append(try Rejection(from: MemberReader(object: element)))
             }
         }
 
@@ -106,10 +106,10 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
                 writer.int(element)
             }
             writer.endObject()
-            writer.member("refusals", refusals)
-            writer.name("refused")
+            writer.member("rejections", rejections)
+            writer.name("rejected")
             writer.beginArray()
-            for element in refused { element.write(to: &writer) }
+            for element in rejected { element.write(to: &writer) }
             writer.endArray()
             writer.endObject()
         }
@@ -145,7 +145,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     }
 
     /// A document that was rejected.
-    public struct Refusal: Sendable, Equatable {
+    public struct Rejection: Sendable, Equatable {
         /// Upstream version of the rejected document; nil if it has none.
         public var version: String?
         /// Why the document was rejected, for people.
@@ -213,13 +213,13 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         }
     }
 
-    /// A change that the schema refused and that no client requested.
-    public struct SchemaRefusal: Sendable, Equatable {
-        /// The layer whose new content was refused; nil for the locks and experiments of new settings.
+    /// A change that the schema rejected and that no client requested.
+    public struct SchemaRejection: Sendable, Equatable {
+        /// The layer whose new content was rejected; nil for the locks and experiments of new settings.
         public var layer: String?
         /// Upstream version of the document; nil if it has none.
         public var version: String?
-        /// When the change was refused.
+        /// When the change was rejected.
         public var at: Timestamp
         /// The violations, the most specific first.
         public var errors: [SchemaError]
@@ -258,7 +258,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct SchemaState: Sendable, Equatable {
         /// The schema file of the settings.
         public var path: String
-        /// `refuse` or `warn`.
+        /// `reject` or `warn`.
         public var enforce: String
         /// SHA-256 of the compact text of the schema in force; nil if none is in force.
         public var digest: String?
@@ -304,8 +304,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
     public struct Hold: Sendable, Equatable {
         /// The revision that was rolled back to.
         public var revision: Int
-        /// Upstream version of the remote document that the rollback refused; nil if it had none.
-        public var refusedVersion: String?
+        /// Upstream version of the remote document that the rollback rejected; nil if it had none.
+        public var rejectedVersion: String?
         public var since: Timestamp
         /// Names of the held layers, lowest precedence first.
         public var layers: [String]
@@ -318,11 +318,11 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var peer: WirePeer?
 
         public init(
-            revision: Int, refusedVersion: String?, since: Timestamp, layers: [String] = [], rule: String? = nil,
+            revision: Int, rejectedVersion: String?, since: Timestamp, layers: [String] = [], rule: String? = nil,
             reason: String? = nil, peer: WirePeer? = nil
         ) {
             self.revision = revision
-            self.refusedVersion = refusedVersion
+            self.rejectedVersion = rejectedVersion
             self.since = since
             self.layers = layers
             self.rule = rule
@@ -332,7 +332,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
 
         init(from reader: MemberReader) throws(WireError) {
             revision = try reader.requiredInt("revision")
-            refusedVersion = try reader.string("refusedVersion")
+            rejectedVersion = try reader.string("rejectedVersion")
             since = try reader.requiredTimestamp("since")
             layers = reader.value("layers")?.elements.compactMap(\.string) ?? []
             rule = try reader.string("rule")
@@ -343,7 +343,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("revision", revision)
-            writer.nullableMember("refusedVersion", refusedVersion)
+            writer.nullableMember("rejectedVersion", rejectedVersion)
             writer.member("since", since.description)
             writer.name("layers")
             writer.beginArray()
@@ -514,15 +514,15 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// Why the state of the namespace cannot be written to disk; nil once it can.
         public var writeError: Problem?
         /// The last document that was rejected; nil once another one is accepted.
-        public var refused: Refusal?
+        public var rejected: Rejection?
         /// The last document that was rejected because it would remove too many members; nil once another one is
         /// accepted.
         public var quarantine: Quarantine?
         /// The schema of the namespace; nil if the settings name none.
         public var schema: SchemaState?
-        /// The last change that the schema refused, if no client requested the change; nil once it is accepted or
+        /// The last change that the schema rejected, if no client requested the change; nil once it is accepted or
         /// replaced.
-        public var schemaRefusal: SchemaRefusal?
+        public var schemaRejection: SchemaRejection?
         /// The hold of a rollback; nil if no layer is held.
         public var hold: Hold?
         /// The remote source; nil if the settings declare none.
@@ -537,8 +537,8 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
-            writeError: Problem? = nil, refused: Refusal?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
-            schemaRefusal: SchemaRefusal? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
+            writeError: Problem? = nil, rejected: Rejection?, quarantine: Quarantine? = nil, schema: SchemaState? = nil,
+            schemaRejection: SchemaRejection? = nil, hold: Hold? = nil, upstream: Upstream?, layers: [Layer],
             acknowledgements: Acknowledgements = Acknowledgements(), copy: Copy? = nil
         ) {
             self.namespace = namespace
@@ -553,10 +553,10 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.durability = durability
             self.lastError = lastError
             self.writeError = writeError
-            self.refused = refused
+            self.rejected = rejected
             self.quarantine = quarantine
             self.schema = schema
-            self.schemaRefusal = schemaRefusal
+            self.schemaRejection = schemaRejection
             self.hold = hold
             self.upstream = upstream
             self.layers = layers
@@ -577,10 +577,10 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             durability = try reader.requiredString("durability")
             lastError = try reader.object("lastError").map(Problem.init(from:))
             writeError = try reader.object("writeError").map(Problem.init(from:))
-            refused = try reader.object("refused").map(Refusal.init(from:))
+            rejected = try reader.object("rejected").map(Rejection.init(from:))
             quarantine = try reader.object("quarantine").map(Quarantine.init(from:))
             schema = try reader.object("schema").map(SchemaState.init(from:))
-            schemaRefusal = try reader.object("schemaRefusal").map(SchemaRefusal.init(from:))
+            schemaRejection = try reader.object("schemaRejection").map(SchemaRejection.init(from:))
             hold = try reader.object("hold").map(Hold.init(from:))
             upstream = try reader.object("upstream").map(Upstream.init(from:))
             layers = []
@@ -608,14 +608,14 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             if let lastError { lastError.write(to: &writer) } else { writer.null() }
             writer.name("writeError")
             if let writeError { writeError.write(to: &writer) } else { writer.null() }
-            writer.name("refused")
-            if let refused { refused.write(to: &writer) } else { writer.null() }
+            writer.name("rejected")
+            if let rejected { rejected.write(to: &writer) } else { writer.null() }
             writer.name("quarantine")
             if let quarantine { quarantine.write(to: &writer) } else { writer.null() }
             writer.name("schema")
             if let schema { schema.write(to: &writer) } else { writer.null() }
-            writer.name("schemaRefusal")
-            if let schemaRefusal { schemaRefusal.write(to: &writer) } else { writer.null() }
+            writer.name("schemaRejection")
+            if let schemaRejection { schemaRejection.write(to: &writer) } else { writer.null() }
             writer.name("hold")
             if let hold { hold.write(to: &writer) } else { writer.null() }
             writer.name("upstream")

@@ -5,7 +5,7 @@ public import LarderJSON
 /// `config.rollback`: rolls back to an earlier snapshot. Publishes the content of an earlier snapshot as a new
 /// revision, with the current locks and experiments of the settings. Restores the overrides of that snapshot with their
 /// expiry times, except for those that have expired. Documents that differ from the live ones are held until a release,
-/// a forced refresh or push, or, with the hold `untilNewer`, an upstream document newer than the refused one.
+/// a forced refresh or push, or, with the hold `untilNewer`, an upstream document newer than the rejected one.
 public enum ConfigRollback: WireMethod, AuthorizedMethod {
     public static let name = "config.rollback"
 
@@ -65,7 +65,7 @@ public enum ConfigRollback: WireMethod, AuthorizedMethod {
 
     /// Which document of the source ends a hold. A release, a forced refresh and a forced push end every hold.
     public enum Hold: String, Sendable, Hashable, CaseIterable {
-        /// A document newer than the refused one.
+        /// A document newer than the rejected one.
         case untilNewer
         /// No document.
         case untilReleased

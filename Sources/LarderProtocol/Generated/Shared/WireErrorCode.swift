@@ -44,7 +44,7 @@ extension WireError.Code {
     /// The host of the URL, or of a redirect, has an address that the settings do not allow.
     public static let forbiddenAddress = Self(13, "forbiddenAddress", "Address not allowed")
     /// The bytes are not an image that the agent accepts; `reason` says why.
-    public static let imageRefused = Self(14, "imageRefused", "Image refused")
+    public static let imageRejected = Self(14, "imageRejected", "Image rejected")
     /// The limits of the cache, or the disk, leave no room. The cached images stay.
     public static let cacheFull = Self(15, "cacheFull", "Cache full", retryable: true)
     /// A comparison that the request asked for failed, or the result of an increment would be outside its bounds.
@@ -57,6 +57,6 @@ extension WireError.Code {
     public static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
-        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, cacheFull, conflict, schemaViolation,
+        shuttingDown, unavailable, offline, forbiddenAddress, imageRejected, cacheFull, conflict, schemaViolation,
     ]
 }

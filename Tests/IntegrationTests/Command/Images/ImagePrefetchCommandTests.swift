@@ -30,7 +30,7 @@ extension Integration {
                 #expect(
                     first.output[0].hasSuffix(": 20 downloaded (100 kB), 0 already cached, 2 failed"), "\(first.output)"
                 )
-                #expect(first.output[1].hasPrefix("  \(page)  Image refused: "))
+                #expect(first.output[1].hasPrefix("  \(page)  Image rejected: "))
                 #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
                 #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
                 #expect(!first.log.contains("\u{1B}"))
@@ -89,7 +89,7 @@ extension Integration {
                 #expect(
                     run.output[0].hasPrefix("4 images in ") && run.output[0].contains(": 1 downloaded"), "\(run.output)"
                 )
-                #expect(run.output[0].hasSuffix(", 0 already cached, 3 failed (3 lines refused)"), "\(run.output)")
+                #expect(run.output[0].hasSuffix(", 0 already cached, 3 failed (3 lines rejected)"), "\(run.output)")
                 let notes = run.log.split(separator: "\n").map(String.init).filter { $0.hasPrefix("larder: ") }
                 #expect(
                     notes == [
@@ -111,13 +111,13 @@ extension Integration {
                     return (try JSONValue(parsing: run.output.joined()), run.log)
                 }
                 let (lines, notes) = try result("\(good)\nno\n")
-                #expect(lines["refused"] == [["line": 2, "detail": "not an http or https URL"]], "\(lines)")
+                #expect(lines["rejected"] == [["line": 2, "detail": "not an http or https URL"]], "\(lines)")
                 #expect(lines["total"] == 2 && lines["fetched"] == 1 && lines["failed"] == 1, "\(lines)")
                 #expect(lines["failures"] == [])
                 let note = #"{"note":"line 2 of standard input: not an http or https URL"}"#
                 #expect(notes.hasPrefix("\(note)\n"), "\(notes)")
                 let (elements, _) = try result(#"["\#(good)", {"url": "\#(good)", "expectedDigest": "1"}]"#)
-                #expect(elements["refused"]?[0]?["element"] == 2, "\(elements)")
+                #expect(elements["rejected"]?[0]?["element"] == 2, "\(elements)")
                 #expect(elements["total"] == 2 && elements["cached"] == 1 && elements["failed"] == 1, "\(elements)")
             }
         }

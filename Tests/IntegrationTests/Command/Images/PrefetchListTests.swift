@@ -47,10 +47,10 @@ struct PrefetchListTests {
             (#"[{"url": "https://a/", "expectedDigest": "secret"}]"#, 1, "\"expectedDigest\""),
             (#"["https://a/1", {"url": "https://a/2", "cacheKey": ""}]"#, 2, "\"cacheKey\" has 0 bytes"),
         ])
-    func refused(text: String, number: Int, reason: String) throws {
+    func rejected(text: String, number: Int, reason: String) throws {
         let list = try PrefetchList.parse(Array(text.utf8), name: "list")
-        #expect(list.refusals.map(\.number) == [number])
-        let detail = list.refusals.first?.reason ?? ""
+        #expect(list.rejections.map(\.number) == [number])
+        let detail = list.rejections.first?.reason ?? ""
         #expect(detail.contains(reason), "\(detail)")
         #expect(!detail.contains("secret"))
     }
@@ -74,10 +74,10 @@ struct PrefetchListTests {
         ])
     func authority(url: String, reason: String) throws {
         let lines = try PrefetchList.parse(Array((url + "\nhttps://a/@1").utf8), name: "list")
-        #expect(lines.refusals == [.init(number: 1, reason: reason)])
+        #expect(lines.rejections == [.init(number: 1, reason: reason)])
         #expect(lines.items.map(\.image.url) == ["https://a/@1"])
         let elements = try PrefetchList.parse(Array("[\"\(url)\", {\"url\": \"\(url)\"}]".utf8), name: "list")
-        #expect(elements.refusals == [.init(number: 1, reason: reason), .init(number: 2, reason: reason)])
+        #expect(elements.rejections == [.init(number: 1, reason: reason), .init(number: 2, reason: reason)])
     }
 
     @Test("if lines or elements are rejected, the other images in the list are kept")
@@ -87,14 +87,14 @@ struct PrefetchListTests {
         let lines = try PrefetchList.parse(text, name: "list")
         #expect(lines.unit == .line && lines.items.map(\.image.url) == ["https://a/1", "https://a/2"])
         #expect(
-            lines.refusals == [
+            lines.rejections == [
                 .init(number: 3, reason: "the URL has 8193 bytes; at most 8192 are allowed"),
                 .init(number: 4, reason: "not UTF-8"), .init(number: 5, reason: "not an http or https URL"),
             ])
         let array = #"["\#(long)", "https://a/1", {"url": "\#(long)", "cacheKey": "1"}, "no"]"#
         let elements = try PrefetchList.parse(Array(array.utf8), name: "list")
         #expect(elements.unit == .element && elements.items.map(\.image.url) == ["https://a/1"])
-        #expect(elements.refusals.map(\.number) == [1, 3, 4])
+        #expect(elements.rejections.map(\.number) == [1, 3, 4])
         #expect(try PrefetchList.parse(Array(long.utf8), name: "list").items.isEmpty)
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }

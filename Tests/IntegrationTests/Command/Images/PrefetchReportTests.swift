@@ -52,7 +52,7 @@ struct PrefetchReportTests {
     }
 
     @Test(
-        "images that failed or were refused do not count as evicted; missing space is the status if it is the only cause"
+        "images that failed or were rejected do not count as evicted; missing space is the status if it is the only cause"
     )
     func failures() throws {
         let gone = failure("https://a/1", .upstreamFailed, "https://a/1 returned status 404")
