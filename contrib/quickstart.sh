@@ -252,7 +252,7 @@ image=http://127.0.0.1:$port/logo.png
 show "seq 10 | xargs -P 10 -I{} larder image get $image | sort | uniq -c"
 show "grep logo.png $dir/origin/access.log"
 expect "the number of requests to nginx" "$(grep -c logo.png "$dir/origin/access.log")" 1
-show "larder image why $image"
+show "larder image explain $image"
 
 say "Stop nginx: the last good configuration and the image stay available"
 kill "$origin"

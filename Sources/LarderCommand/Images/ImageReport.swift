@@ -1,6 +1,6 @@
 import LarderClientCore
 
-/// The output of `larder image peek` and `larder image why` for people.
+/// The output of `larder image peek` and `larder image explain` for people.
 struct ImageReport {
     let style: Style
     /// The current time, from which ages are computed.

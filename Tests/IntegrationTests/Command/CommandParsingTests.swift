@@ -104,7 +104,7 @@ struct CommandParsingTests {
             ["image", "nope"], ["image", "get"], ["image", "get", "u", "--policy", "nope"],
             ["image", "get", "u", "--digest", "12"], ["image", "get", "u", "--json", "-o", "-"],
             ["image", "get", "u", "-o", ""], ["image", "prefetch"], ["image", "prefetch", "f", "--concurrency", "0"],
-            ["image", "prefetch", "f", "--concurrency", "65"], ["image", "why"], ["image", "rm"],
+            ["image", "prefetch", "f", "--concurrency", "65"], ["image", "explain"], ["image", "rm"],
             ["image", "put", "f"], ["image", "put", "--url", "u"],
         ])
     func usageErrors(arguments: [String]) async {

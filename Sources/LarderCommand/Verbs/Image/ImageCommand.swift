@@ -13,13 +13,13 @@ struct ImageCommand: AsyncParsableCommand {
             EXAMPLES:
               larder image get https://img.example.org/logo.png -o logo.png
               larder image prefetch wallpapers.txt
-              larder image why https://img.example.org/logo.png
+              larder image explain https://img.example.org/logo.png
               larder image ls
               larder image downloads
             """,
         subcommands: [
             ImageGetCommand.self, ImagePutCommand.self, ImagePrefetchCommand.self, ImageListCommand.self,
-            ImagePeekCommand.self, ImageWhyCommand.self, ImagePinCommand.self, ImageUnpinCommand.self,
+            ImagePeekCommand.self, ImageExplainCommand.self, ImagePinCommand.self, ImageUnpinCommand.self,
             ImageRemoveCommand.self, ImageClearCommand.self, ImageDownloadsCommand.self, ImageCancelCommand.self,
             ImageStatsCommand.self,
         ])

@@ -54,7 +54,7 @@ struct ImagePeekCommand: AsyncParsableCommand {
         abstract: "Show whether an image is cached, without using the network.",
         discussion: """
             The exit status is 3 if the image is not cached. The command does not count as a use of the image and \
-            takes no lease on its file. larder image why shows the decision for a request, and the rules for it.
+            takes no lease on its file. larder image explain shows the decision for a request, and the rules for it.
 
             EXAMPLES:
               larder image peek https://img.example.org/logo.png
@@ -79,20 +79,20 @@ struct ImagePeekCommand: AsyncParsableCommand {
     }
 }
 
-/// `larder image why URL`
-struct ImageWhyCommand: AsyncParsableCommand {
+/// `larder image explain URL`
+struct ImageExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "why",
+        commandName: "explain",
         abstract: "Show how a request for an image would be handled now, and why.",
         discussion: """
             Lists the rules with their numbers, in the order in which they are applied: age and lifetime (RFC 9111), \
             use of stale images (RFC 5861), and recent failures of the origin. The command does not use the network.
 
             EXAMPLES:
-              larder image why https://img.example.org/logo.png
-              larder image why https://img.example.org/logo.png --policy networkFirst
-              larder image why https://img.example.org/logo.png --max-age 1h
-              larder image why https://img.example.org/logo.png --json | jq -r '.rules[] | "\\(.name): \\(.text)"'
+              larder image explain https://img.example.org/logo.png
+              larder image explain https://img.example.org/logo.png --policy networkFirst
+              larder image explain https://img.example.org/logo.png --max-age 1h
+              larder image explain https://img.example.org/logo.png --json | jq -r '.rules[] | "\\(.name): \\(.text)"'
             """)
 
     @OptionGroup var image: ImageArgument

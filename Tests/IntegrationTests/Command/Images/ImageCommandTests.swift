@@ -137,7 +137,7 @@ extension Integration {
             }
         }
 
-        @Test("why, pin, unpin, peek, ls, stats, rm and clear print what they find or change")
+        @Test("explain, pin, unpin, peek, ls, stats, rm and clear print what they find or change")
         func administration() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
@@ -146,21 +146,24 @@ extension Integration {
                 for url in [fresh, brief, origin.url("fresh", "3.png")] {
                     #expect(try larder(home, ["get", url]).end == .exit(0))
                 }
-                let why = try larder(home, ["why", fresh])
-                #expect(why.output.first == "\(fresh)  hit: fresh")
-                #expect(why.output.contains { $0.contains("86400 s by Cache-Control: max-age") }, "\(why.output)")
-                let stale = try larder(home, ["why", brief])
-                #expect(stale.output.first == "\(brief)  cached: revalidated with the origin before use")
-                #expect(try larder(home, ["why", brief, "--policy", "cacheFirst"]).output[0].contains("  hit: stale"))
+                let explained = try larder(home, ["explain", fresh])
+                #expect(explained.output.first == "\(fresh)  hit: fresh")
                 #expect(
-                    try larder(home, ["why", origin.url("fresh", "4.png")]).output[0].hasSuffix(
+                    explained.output.contains { $0.contains("86400 s by Cache-Control: max-age") },
+                    "\(explained.output)")
+                let stale = try larder(home, ["explain", brief])
+                #expect(stale.output.first == "\(brief)  cached: revalidated with the origin before use")
+                #expect(
+                    try larder(home, ["explain", brief, "--policy", "cacheFirst"]).output[0].contains("  hit: stale"))
+                #expect(
+                    try larder(home, ["explain", origin.url("fresh", "4.png")]).output[0].hasSuffix(
                         "  miss: downloaded from the origin"))
                 let gone = origin.url("fresh", "gone.png")
                 #expect(try larder(home, ["get", gone]).end == .exit(7))
                 #expect(
-                    try larder(home, ["why", gone]).output[0]
+                    try larder(home, ["explain", gone]).output[0]
                         == "\(gone)  miss: the origin failed recently and is not contacted again yet")
-                let rules = try JSONValue(parsing: try larder(home, ["why", fresh, "--json"]).output.joined())
+                let rules = try JSONValue(parsing: try larder(home, ["explain", fresh, "--json"]).output.joined())
                 #expect((rules["rules"]?.count ?? 0) > 0)
 
                 #expect(try larder(home, ["pin", fresh]).output == ["pinned: image/png, 16×16, 1.0 kB"])
