@@ -242,9 +242,9 @@ struct CommandLineTests {
 
             let brief = try home.larder("acknowledge", "\(first + 2)")
             #expect(brief.text == "accepted revision \(first + 2)\n")
-            #expect(brief.log.contains("--stay"))
+            #expect(brief.log.contains("--keep-connected"))
             let staying = try ChildProcess(
-                Products.commandLine, ["acknowledge", "\(first + 2)", "--reject", "no port", "--stay"],
+                Products.commandLine, ["acknowledge", "\(first + 2)", "--reject", "no port", "--keep-connected"],
                 environment: home.clientEnvironment)
             #expect(try staying.line() == "rejected revision \(first + 2)")
             #expect(try home.larder("status").text.contains(": no port, "))

@@ -8,12 +8,12 @@ struct AcknowledgeCommand: AsyncParsableCommand {
         abstract: "Report to the agent that a snapshot is in use, or why it is not.",
         discussion: """
             larder status and larder clients show the report while the connection lasts. To keep the connection open, \
-            use --stay. larder exec --watch and larder render --watch report the snapshots that they use \
+            use --keep-connected. larder exec --watch and larder render --watch report the snapshots that they use \
             automatically.
 
             EXAMPLES:
-              larder acknowledge 41 --stay &
-              larder acknowledge 41 --reject 'port 80 is taken' --stay
+              larder acknowledge 41 --keep-connected &
+              larder acknowledge 41 --reject 'port 80 is taken' --keep-connected
             """)
 
     @Argument(help: "The revision of the snapshot.", completion: .revision)
@@ -23,7 +23,7 @@ struct AcknowledgeCommand: AsyncParsableCommand {
     var reject: String?
 
     @Flag(help: "Stay connected until interrupted, so that the report stays in the agent's status.")
-    var stay = false
+    var keepConnected = false
 
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
@@ -35,10 +35,10 @@ struct AcknowledgeCommand: AsyncParsableCommand {
             try await agent.printResult(of: ConfigAcknowledge.self, parameters, over: client) { result in
                 "\(reject == nil ? "accepted" : "rejected") revision \(result.revision)"
             }
-            if stay {
+            if keepConnected {
                 try? await Task.sleep(for: .seconds(Int64.max / 2))
             } else {
-                Output.note("the connection ends now, so the agent drops the report; add --stay to keep it")
+                Output.note("the connection ends now, so the agent drops the report; add --keep-connected to keep it")
             }
         }
     }
