@@ -37,14 +37,14 @@ extension Integration {
             }
         }
 
-        @Test("with --as host, the document is one of the files of the layer")
+        @Test("with --layer host, the document is one of the files of the layer")
         func asHost() throws {
             try withAgent { home in
                 func validate(_ text: String, as name: String? = nil) throws -> Command {
-                    guard let name else { return try home.larder("validate", "-", "--as", "host", input: text) }
+                    guard let name else { return try home.larder("validate", "-", "--layer", "host", input: text) }
                     try home.makeDirectory("new")
                     try home.write("new/" + name, text)
-                    return try home.larder("validate", home.directory + "/new/" + name, "--as", "host")
+                    return try home.larder("validate", home.directory + "/new/" + name, "--layer", "host")
                 }
                 // The member `limit` is required, and host/a.json has it.
                 for name in [nil, "0.json", "b.json"] as [String?] {
@@ -70,7 +70,7 @@ extension Integration {
             }
         }
 
-        @Test("with --as defaults, the document replaces the file of the defaults")
+        @Test("with --layer defaults, the document replaces the file of the defaults")
         func asDefaults() throws {
             let settings = """
                 { namespaces: { default: { defaults: { path: "@/defaults.json" }, schema: { path: "@/schema.json" } } } }
@@ -80,8 +80,8 @@ extension Integration {
                 try home.write("limit.json", Self.limit)
                 try home.write("defaults.json", #"{"limit": 10}"#)
                 _ = try home.start()
-                #expect(try home.larder("validate", "-", "--as", "defaults", input: #"{"limit": 20}"#).status == 0)
-                #expect(try home.larder("validate", "-", "--as", "defaults", input: #"{"name": "a"}"#).status == 14)
+                #expect(try home.larder("validate", "-", "--layer", "defaults", input: #"{"limit": 20}"#).status == 0)
+                #expect(try home.larder("validate", "-", "--layer", "defaults", input: #"{"name": "a"}"#).status == 14)
             }
         }
 

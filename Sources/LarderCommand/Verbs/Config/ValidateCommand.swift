@@ -15,15 +15,15 @@ struct ValidateCommand: AsyncParsableCommand {
         abstract: "Validate a document with a schema, without changing anything.",
         discussion: """
             Without --schema, the agent's schema is used, and the file is validated together with the other layers of \
-            the namespace, as if it replaced the layer named with --as. If that layer is a directory of files (host, \
-            defaults), it is validated together with the other files there, which you must be able to read: in place of \
-            the file of the same name, or as the last file if it is standard input. Locks are ignored, and secrets that \
-            you may not see are not validated. With --schema, the file is validated alone, and no agent is needed. The \
-            exit status is 14 if the document is invalid.
+            the namespace, as if it replaced the layer named with --layer. If that layer is a directory of files \
+            (host, defaults), it is validated together with the other files there, which you must be able to read: in \
+            place of the file of the same name, or as the last file if it is standard input. Locks are ignored, and \
+            secrets that you may not see are not validated. With --schema, the file is validated alone, and no agent \
+            is needed. The exit status is 14 if the document is invalid.
 
             EXAMPLES:
               larder validate config.json                        as the document of the source
-              larder validate 20-site.json --as host             as one of the administrator's files
+              larder validate 20-site.json --layer host          as one of the administrator's files
               larder validate config.json --schema schema.json   in CI, without an agent
             """)
 
@@ -35,8 +35,7 @@ struct ValidateCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Validate with this schema, without an agent.", valueName: "file"), completion: .file())
     var schema: String?
 
-    @Option(
-        name: .customLong("as"), help: ArgumentHelp("The layer to which the file would belong.", valueName: "layer"))
+    @Option(help: ArgumentHelp("The layer to which the file would belong.", valueName: "layer"))
     var layer = Layer.remote
 
     @OptionGroup var namespace: NamespaceOption
