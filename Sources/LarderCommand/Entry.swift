@@ -90,8 +90,8 @@ struct Larder: AsyncParsableCommand {
             """,
         version: larderVersion,
         subcommands: [
-            GetCommand.self, SetCommand.self, UnsetCommand.self, ApplyCommand.self, IncrementCommand.self,
-            EditCommand.self, ValidateCommand.self, WatchCommand.self, WaitCommand.self,
+            GetCommand.self, SetCommand.self, UnsetCommand.self, ReplaceCommand.self, ApplyCommand.self,
+            IncrementCommand.self, EditCommand.self, ValidateCommand.self, WatchCommand.self, WaitCommand.self,
             ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self,
             RefreshCommand.self, PushCommand.self, BackupCommand.self, RestoreCommand.self,
             RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,

@@ -59,10 +59,7 @@ enum AgentCompletion {
     }
 
     static func values(_ line: CompletionLine) async -> [String] {
-        guard let command = await line.setCommand, let text = command.path, let path = try? JSONPath(parsing: text)
-        else {
-            return []
-        }
+        guard let command = await line.setCommand, let path = try? JSONPath(parsing: command.path) else { return [] }
         let namespace = command.namespace.namespace
         let schema = await request(command.agent.connection.socket) { client in
             await schemaInForce(namespace, client)

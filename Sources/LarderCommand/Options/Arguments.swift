@@ -108,7 +108,7 @@ enum Arguments {
 /// The message for a command line that cannot be parsed.
 enum UsageMessage {
     /// Verbs whose arguments contain values of the configuration, which may be secret.
-    private static let verbsWithValues = ["set", "unset", "wait", "call"]
+    private static let verbsWithValues = ["set", "unset", "replace", "wait", "call"]
 
     /// What a message shows instead of an argument.
     private static let mask = "…"

@@ -1,3 +1,4 @@
+import ArgumentParser
 import LarderClientCore
 import LarderJSON
 import LarderPlatform
@@ -111,8 +112,17 @@ enum ValueFormat {
     }
 }
 
-/// Parses the argument VALUE of `larder set`.
+/// Parses the argument VALUE of `larder set` and `larder replace`.
 enum ValueArgument {
+    /// Checks that the command line has either VALUE or the option `--value-from`.
+    static func validate(_ value: String?, orFile file: String?) throws {
+        if file != nil {
+            if value != nil { throw ValidationError("--value-from replaces VALUE; leave out one of them") }
+        } else if value == nil {
+            throw ValidationError("Missing expected argument '<value>'")
+        }
+    }
+
     /// Returns the text of a file, without one line end at its end.
     /// - Parameter name: its path; `-` is standard input.
     static func text(inFile name: String) throws(Failure) -> String {
@@ -125,10 +135,12 @@ enum ValueArgument {
     }
 
     /// Parses the text as JSON, or takes it as a string if it is not JSON.
-    /// - Parameter isString: whether the text is taken as a string even if it is JSON.
+    /// - Parameters:
+    ///   - isString: whether the text is taken as a string even if it is JSON
+    ///   - hasStringOption: whether the command has the option `--string`
     /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most
     ///   likely a mistake.
-    static func parse(_ text: String, isString: Bool) throws(Failure) -> JSONValue {
+    static func parse(_ text: String, isString: Bool, hasStringOption: Bool = true) throws(Failure) -> JSONValue {
         if isString { return .string(text) }
         do {
             return try JSONValue(parsing: text)
@@ -138,7 +150,8 @@ enum ValueArgument {
             }
             throw Failure(
                 .usage,
-                "VALUE begins like JSON but is invalid: \(error); correct it, or add --string to use it as a string")
+                "VALUE begins like JSON but is invalid: \(error); correct it"
+                    + (hasStringOption ? ", or add --string to use it as a string" : ""))
         }
     }
 }

@@ -40,15 +40,16 @@ struct CommandLineTests {
         }
     }
 
-    @Test("an empty path is a usage error; only --all changes the whole document")
+    @Test("an empty path is a usage error; only replace and --all change the whole document")
     func wholeDocument() throws {
         try AgentHome.with(starting: true) { (home) throws in
             try home.larder("set", "a", "1")
             for (arguments, advice) in [
                 (["unset", ""], "larder unset --all removes all overrides"),
-                (["set", "", "{}"], "larder set --all VALUE replaces all overrides"),
+                (["set", "", "{}"], "larder replace VALUE replaces all overrides"),
                 (["unset", "", "--all"], "--all takes no path"), (["unset", "a", "--all"], "--all takes no path"),
-                (["set", "--all", "a", "{}"], "--all takes no path"), (["unset"], "Missing expected argument"),
+                (["replace", "a", "{}"], "Unexpected argument"), (["replace"], "Missing expected argument"),
+                (["unset"], "Missing expected argument"),
                 (["set", "a"], "Missing expected argument"),
             ] {
                 let end = try Command.run(Products.commandLine, arguments, environment: home.clientEnvironment)
@@ -56,9 +57,14 @@ struct CommandLineTests {
                 #expect(end.log.contains(advice), "\(end.log)")
             }
             #expect(try home.larder("get", "--raw").text == #"{"a":1}"# + "\n")
-            #expect(try home.larder("set", "--all", #"{"b":2}"#).text.hasPrefix("revision "))
+            #expect(try home.larder("replace", #"{"b":2}"#).text.hasPrefix("revision "))
             #expect(try home.larder("get", "--raw").text == #"{"b":2}"# + "\n")
-            #expect(try home.larder("set", "--all", "5").status == 2)
+            #expect(try home.larder("replace", "5").status == 2)
+            let invalid = try home.larder("replace", #"{"b":"#)
+            #expect(invalid.status == 2 && invalid.log.contains("; correct it"), "\(invalid.log)")
+            #expect(!invalid.log.contains("--string"), "\(invalid.log)")
+            #expect(try home.larder("replace", #"{"c":3}"#, "--dry-run").text.contains("+ c: 3"))
+            #expect(try home.larder("get", "--raw").text == #"{"b":2}"# + "\n")
             #expect(try home.larder("unset", "--all").text.hasPrefix("revision "))
             #expect(try home.larder("get", "--raw").text == "{}\n")
         }

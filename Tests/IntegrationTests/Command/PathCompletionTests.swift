@@ -126,8 +126,8 @@ struct PathCompletionTests {
         #expect(later.typed == "se")
         #expect(await later.options?.namespace.namespace == "default")
 
-        #expect(await CompletionLine(["larder", "set", "--all", ""], 3, "").options?.isAll == true)
-        #expect(await CompletionLine(["larder", "set", "--all", "{}", ""], 4, "").setCommand == nil)
+        #expect(await CompletionLine(["larder", "unset", "--all", ""], 3, "").options?.isAll == true)
+        #expect(await CompletionLine(["larder", "replace", ""], 2, "").setCommand == nil)
     }
 }
 

@@ -25,7 +25,8 @@ struct UsageMessageTests {
         arguments: [
             ["set", "key", "--\(secret)"], ["set", "key", "-\(secret)"], ["set", "key", "--\(secret)=x"],
             ["set", "key", "a", secret], ["set", "key", "a", "--tttl", secret], ["set", "key", "--dry-run=\(secret)"],
-            ["set", "key", "a", "--", secret], ["set", "--all", "key", secret], ["set", "key", "-----\(secret)", "b"],
+            ["set", "key", "a", "--", secret], ["replace", "{}", secret], ["replace", "-\(secret)"],
+            ["set", "key", "-----\(secret)", "b"],
             ["set", "", secret], ["unset", "key", secret], ["wait", "key=1", secret], ["wait", "a", "--x=\(secret)"],
             ["call", "m", "{}", secret], ["call", "m", "-\(secret)"],
             ["set", "key", secret, "--value-from", "f"],
@@ -119,7 +120,7 @@ extension Integration {
                 #expect(try home.larder("get", "limit", "--json").text.contains(#""value":25,"#))
                 try home.larder("set", "limit", "--string", "--value-from", "-", input: "25\r\n")
                 #expect(try home.larder("get", "limit", "--json").text.contains(#""value":"25","#))
-                try home.larder("set", "--all", "--value-from", "-", input: #"{"only": "@x"}"#)
+                try home.larder("replace", "--value-from", "-", input: #"{"only": "@x"}"#)
                 #expect(try home.larder("get", "--raw").text == "{\"only\":\"@x\"}\n")
             }
         }

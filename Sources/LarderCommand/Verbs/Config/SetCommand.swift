@@ -11,8 +11,7 @@ struct SetCommand: AsyncParsableCommand {
             VALUE is parsed as JSON; if it is not JSON, it is used as a string. With --string it is always a string. \
             An object is merged with the values of the lower layers, and null hides those values. The override lasts \
             until larder unset or, with --ttl, until that time has passed. If the path is set again without --ttl, the \
-            override no longer expires. Write -- before a word such as -x; a negative number needs none. With --all, \
-            VALUE is an object that replaces all overrides.
+            override no longer expires. Write -- before a word such as -x; a negative number needs none.
 
             With --value-from, VALUE is read from a file or, for -, from standard input, so that it does not appear in \
             the list of processes. One line end at the end of the text is not part of the value.
@@ -30,16 +29,14 @@ struct SetCommand: AsyncParsableCommand {
               larder set shell.options -- -eu
               larder set tls.key --value-from /etc/ssl/private/app.pem
               pass show api | larder set api.token --string --value-from -
-              larder set --all '{"search": {"limit": 25}}'
               larder set search.limit 30 --if-value 25 --reason "more results per page"
               larder set jobs.owner host-7 --if-absent
               larder set search.limit 30 --dry-run
             """)
 
     @Argument(
-        help: "A path such as search.limit, or a JSON Pointer such as /search/limit. Omit it with --all.",
-        completion: .configurationPath)
-    var path: String?
+        help: "A path such as search.limit, or a JSON Pointer such as /search/limit.", completion: .configurationPath)
+    var path: String
 
     @Argument(help: "JSON, or a string.", completion: .configurationValue)
     var value: String?
@@ -56,38 +53,64 @@ struct SetCommand: AsyncParsableCommand {
     @Flag(help: "Use VALUE as a string even if it is JSON.")
     var string = false
 
-    @Flag(help: "Replace all overrides with the members of VALUE, an object.")
-    var all = false
-
     @OptionGroup var condition: ValueConditionOptions
     @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
     func validate() throws {
-        if all {
-            if value != nil { throw ValidationError("--all takes no path; write larder set --all VALUE") }
-        } else {
-            guard let path else { throw ValidationError("Missing expected argument '<path>'") }
-            try PathArgument.rejectEmpty(path, "larder set --all VALUE replaces all overrides")
-        }
-        if valueFrom != nil {
-            if text != nil { throw ValidationError("--value-from replaces VALUE; leave out one of them") }
-        } else if text == nil {
-            throw ValidationError("Missing expected argument '<value>'")
-        }
+        try PathArgument.rejectEmpty(path, "larder replace VALUE replaces all overrides")
+        try ValueArgument.validate(value, orFile: valueFrom)
     }
 
-    /// The argument VALUE.
-    private var text: String? { all ? path : value }
+    func run() async throws {
+        let text = try valueFrom.map(ValueArgument.text(inFile:)) ?? value ?? ""
+        let parameters = ConfigSet.Parameters(
+            path: try PathArgument.parse(path), value: try ValueArgument.parse(text, isString: string),
+            namespace: namespace.namespace, ttlMilliseconds: ttl?.milliseconds, ifRevision: change.condition,
+            ifValue: try condition.condition(isString: string), reason: change.reason, isDryRun: change.dryRun)
+        try await agent.printResult(of: ConfigSet.self, parameters, ChangeReport.text)
+    }
+}
+
+/// `larder replace VALUE`
+struct ReplaceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replace",
+        abstract: "Replace all overrides with the members of an object.",
+        discussion: """
+            The overrides that VALUE does not contain are removed. With --ttl, the new ones are removed after that time. \
+            With --value-from, VALUE is read from a file or, for -, from standard input.
+
+            EXAMPLES:
+              larder replace '{"search": {"limit": 25}}'
+              larder replace --value-from overrides.json --dry-run
+            """)
+
+    @Argument(help: "A JSON object.")
+    var value: String?
+
+    @Option(
+        help: ArgumentHelp("Read VALUE from this file; - is standard input.", valueName: "file"), completion: .file())
+    var valueFrom: String?
+
+    @Option(
+        help: ArgumentHelp("Remove the overrides after this time, such as 90s, 10m, 1h30m or 7d.", valueName: "time"),
+        transform: TimeSpan.parse)
+    var ttl: TimeSpan?
+
+    @OptionGroup var change: ChangeOptions
+    @OptionGroup var namespace: NamespaceOption
+    @OptionGroup var agent: AgentOptions
+
+    func validate() throws { try ValueArgument.validate(value, orFile: valueFrom) }
 
     func run() async throws {
-        let path = all ? JSONPath([]) : try PathArgument.parse(path ?? "")
-        let text = try valueFrom.map(ValueArgument.text(inFile:)) ?? text ?? ""
+        let text = try valueFrom.map(ValueArgument.text(inFile:)) ?? value ?? ""
         let parameters = ConfigSet.Parameters(
-            path: path, value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
-            ttlMilliseconds: ttl?.milliseconds, replaceAll: all, ifRevision: change.condition,
-            ifValue: try condition.condition(isString: string), reason: change.reason, isDryRun: change.dryRun)
+            path: JSONPath([]), value: try ValueArgument.parse(text, isString: false, hasStringOption: false),
+            namespace: namespace.namespace, ttlMilliseconds: ttl?.milliseconds, replaceAll: true,
+            ifRevision: change.condition, reason: change.reason, isDryRun: change.dryRun)
         try await agent.printResult(of: ConfigSet.self, parameters, ChangeReport.text)
     }
 }
