@@ -245,7 +245,7 @@ public struct ImageClient: Sendable {
         try await client.call(ImageClear.self, ImageClear.Parameters(includesPinned: includingPinned))
     }
 
-    /// Returns one page of the cached images.
+    /// Returns one page of the cached images. The last page is the one without a `next`.
     ///
     /// ```swift
     /// var page = try await client.images.list()

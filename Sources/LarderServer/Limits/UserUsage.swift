@@ -117,11 +117,9 @@ final class UserUsage: Sendable {
     fileprivate func changeReserved(
         by change: Int, to bytes: Int, isOnly: Bool, _ limits: ConnectionLimits
     ) throws(UsageRefusal) {
-        reserved.add(change, ordering: .relaxed)
-        let total = chargedBytes.add(change, ordering: .relaxed).newValue
+        let total = adjustReserved(by: change)
         if change <= 0 || isOnly || total <= limits.queuedBytesPerUser { return }
-        chargedBytes.subtract(change, ordering: .relaxed)
-        reserved.subtract(change, ordering: .relaxed)
+        adjustReserved(by: -change)
         throw UsageRefusal(
             .queuedBytes,
             "user \(user) would have more than \(limits.queuedBytesPerUser) bytes queued "
@@ -129,11 +127,18 @@ final class UserUsage: Sendable {
                 + "read the pending replies, then retry")
     }
 
+    /// Changes the size of a reservation by `change`, regardless of the limit.
+    /// - Returns: the buffered bytes
+    @discardableResult
+    fileprivate func adjustReserved(by change: Int) -> Int {
+        reserved.add(change, ordering: .relaxed)
+        return chargedBytes.add(change, ordering: .relaxed).newValue
+    }
+
     fileprivate var hasOneReservation: Bool { reservations.load(ordering: .relaxed) == 1 }
 
     fileprivate func endReservation(_ bytes: Int) {
-        chargedBytes.subtract(bytes, ordering: .relaxed)
-        reserved.subtract(bytes, ordering: .relaxed)
+        adjustReserved(by: -bytes)
         reservations.subtract(1, ordering: .relaxed)
     }
 
@@ -230,6 +235,13 @@ final class ReplyReservation: Sendable {
     ///   the limit. The reservation is then unchanged.
     func resize(to bytes: Int, _ limits: ConnectionLimits) throws(UsageRefusal) {
         try user.changeReserved(by: bytes - self.bytes, to: bytes, isOnly: user.hasOneReservation, limits)
+        size.store(bytes, ordering: .relaxed)
+    }
+
+    /// Changes the number of reserved bytes to those that are in use, regardless of the limit. Called by one task at a
+    /// time.
+    func adjust(to bytes: Int) {
+        user.adjustReserved(by: bytes - self.bytes)
         size.store(bytes, ordering: .relaxed)
     }
 }

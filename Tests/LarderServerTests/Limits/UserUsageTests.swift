@@ -152,6 +152,11 @@ struct UserUsageTests {
         try second.resize(to: 10, Self.limits)
         try third.resize(to: 90, Self.limits)
         #expect(usage.reservedBytes == 100)
+        // Memory that is in use is counted even above the limit.
+        second.adjust(to: 20)
+        #expect(usage.reservedBytes == 110 && usage.exceedsQueuedBytes(Self.limits))
+        second.adjust(to: 5)
+        #expect(usage.reservedBytes == 95 && !usage.exceedsQueuedBytes(Self.limits))
         withExtendedLifetime((second, third)) {}
     }
 

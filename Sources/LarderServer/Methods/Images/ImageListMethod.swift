@@ -12,7 +12,8 @@ extension ImageList: Method {
 
 /// A page of `image.list`. The memory of the reply depends on the texts of its rows. The rows are therefore read in
 /// portions. Before each portion, memory for the longest rows is reserved, and afterwards only that of the actual rows
-/// stays reserved.
+/// stays reserved. The page ends before a portion whose memory is refused. Otherwise concurrent lists of a user would
+/// refuse each other half way, and the portions that they have read would be lost.
 private final class ImagePage: Sendable {
     private typealias Rows = (rows: [ImageRow], next: String?)
 
@@ -33,17 +34,22 @@ private final class ImagePage: Sendable {
 
     /// Reads the rows.
     /// - Returns: the memory that is reserved for the rows and the reply; nil for a small reply
-    /// - Throws: a refusal if memory for another portion exceeds the user's limit
+    /// - Throws: a refusal if memory for the first portion exceeds the user's limit
     func read(reserving usage: ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation? {
         var (page, bytes): (Rows, Int) = (([], parameters.after), 0)
         var reservation: ReplyReservation?
         while page.rows.count < parameters.limit {
             let limit = min(Self.rowsOfPortion, parameters.limit - page.rows.count)
             let needed = bytes + limit * Self.bytes(ofTexts: Self.longestTexts)
-            if let reservation {
-                try reservation.resize(to: needed, usage.limits)
-            } else {
-                reservation = try usage.reserveReply(needed)
+            do throws(UsageRefusal) {
+                if let reservation {
+                    try reservation.resize(to: needed, usage.limits)
+                } else {
+                    reservation = try usage.reserveReply(needed)
+                }
+            } catch {
+                if page.rows.isEmpty { throw error }
+                break
             }
             let rows: [ImageRow]
             do throws(ImageError) {
@@ -56,10 +62,10 @@ private final class ImagePage: Sendable {
             }
             page.rows += rows
             bytes += rows.reduce(0) { $0 + Self.bytes(ofTexts: $1.textBytes) }
+            reservation?.adjust(to: bytes)
             if rows.count < limit || page.next == nil { break }
         }
         outcome.withLock { [page] in $0 = .success(page) }
-        if let reservation { try reservation.resize(to: bytes, usage.limits) }
         return reservation
     }
 
