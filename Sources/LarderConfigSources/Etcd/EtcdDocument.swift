@@ -215,13 +215,18 @@ struct EtcdRendering: Sendable {
     let document: JSONValue
 
     /// Returns the keys that have changed since the document was built, with their new values. Nil if they are not
-    /// known, if a key was deleted, or if a key is below another one (such keys do not form a valid document).
+    /// known, if a key was deleted, if a key is below another one, or if a key has more segments than a document may have
+    /// levels (such keys do not form a valid document).
     func pairs(changedIn keyspace: EtcdKeyspace) -> [(key: [UInt8], value: [UInt8])]? {
         guard let keys = keyspace.keys(changedSince: stamp) else { return nil }
         var pairs: [(key: [UInt8], value: [UInt8])] = []
         pairs.reserveCapacity(keys.count)
         for key in keys {
-            guard let value = keyspace.values[key], !keyspace.hasKey(above: key) else { return nil }
+            // The search for parents takes the length of the key for each of its segments.
+            guard let value = keyspace.values[key],
+                key.count(where: { $0 == UInt8(ascii: "/") }) <= JSONParser.defaultMaximumDepth,
+                !keyspace.hasKey(above: key)
+            else { return nil }
             pairs.append((key, value))
         }
         return pairs

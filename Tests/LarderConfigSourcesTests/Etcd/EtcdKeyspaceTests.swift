@@ -129,6 +129,18 @@ struct EtcdKeyspaceTests {
         #expect(throws: ConfigError.self) { try document.value(of: keyspace.values, mayBeEmpty: false) }
     }
 
+    @Test("the parents of a key with too many segments are not searched, and the document is rejected")
+    func manySegments() throws {
+        let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1 << 20)
+        var keyspace = Self.keyspace(["/c/a": "1"])
+        let value = try document.value(of: keyspace.values, mayBeEmpty: false)
+        let rendering = EtcdRendering(stamp: keyspace.stamp, document: value)
+        _ = keyspace.apply([Self.event("/c/" + String(repeating: "b/", count: 50_000) + "b", "2", 2)])
+        let isEdited = rendering.pairs(changedIn: keyspace) != nil
+        #expect(!isEdited)
+        #expect(throws: ConfigError.self) { try document.value(of: keyspace.values, mayBeEmpty: false) }
+    }
+
     @Test("an edit is rejected if its value is invalid or the document becomes too large")
     func refusals() throws {
         let keyspace = Self.keyspace(["/c/a": "1", "/c/b": "2"])
