@@ -60,6 +60,8 @@ struct EtcdFollower: Sendable {
     private var plan: ReconnectPlan
     /// The events of an incomplete message.
     private var fragments: [EtcdEvent] = []
+    /// The memory of ``fragments`` in bytes.
+    private var fragmentBytes = 0
 
     /// The maximum size of a document, in bytes.
     private let maximumBytes: Int
@@ -81,7 +83,7 @@ struct EtcdFollower: Sendable {
 
     private mutating func go(to task: Step.Task) -> Effects {
         step = Step(task: task, number: step.number + 1)
-        fragments = []
+        (fragments, fragmentBytes) = ([], 0)
         isSuspect = false
         hasBegun = false
         return .newStep
@@ -169,9 +171,18 @@ struct EtcdFollower: Sendable {
         isSuspect = false
         let began = watchBegan()
         fragments += message.events
-        if message.isFragment { return began }
+        if message.isFragment {
+            fragmentBytes += message.events.reduce(0) {
+                $0 + Self.bytesOfEvent + $1.pair.key.count + $1.pair.value.count
+            }
+            // Without a limit, an endpoint that never sends the last fragment would exhaust the memory.
+            if fragmentBytes > Self.minFragmentBytes + 4 * maximumBytes {
+                throw EtcdError(.compacted, "etcd has sent more changes at once than the agent stores")
+            }
+            return began
+        }
         let events = fragments
-        fragments = []
+        (fragments, fragmentBytes) = ([], 0)
         if known?.exceeds(maximumBytes, after: events) == true {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
@@ -180,6 +191,11 @@ struct EtcdFollower: Sendable {
         if message.isProgress { known?.advance(to: message.header.revision) }
         return hasChanged ? .signal : began
     }
+
+    /// The memory of an event without its key and value, in bytes.
+    private static let bytesOfEvent = 100
+    /// The memory that the fragments of a message may always take, in bytes. Those of larger documents may take more.
+    private static let minFragmentBytes = 64 * 1024
 
     private mutating func watchBegan() -> Effects {
         let isNews = watchFailure != nil || !hasWatched

@@ -142,6 +142,22 @@ struct EtcdFollowerTests {
         #expect(keys() == ["a", "b", "c", "d"])
     }
 
+    @Test("a message that never ends ends the watch before it exhausts the memory, and all keys are read again")
+    mutating func endlessMessage() throws {
+        try startWatching()
+        var part = Self.events(6, [("b", 6)])
+        part.isFragment = true
+        var (failure, received) = (EtcdError?.none, 0)
+        while failure == nil, received < 10_000 {
+            received += 1
+            do throws(EtcdError) { _ = try receive(part) } catch { failure = error }
+        }
+        #expect(failure?.kind == .compacted && received > 100, "\(received)")
+        #expect(endWatch(failure) == .newStep)
+        #expect(follower.failure == nil)
+        #expect(keys() == ["a"])
+    }
+
     @Test("a progress notification advances the known revision, but the response to a progress request does not")
     mutating func progress() throws {
         try startWatching()
