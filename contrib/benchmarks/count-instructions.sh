@@ -11,7 +11,8 @@ usage: contrib/benchmarks/count-instructions.sh [option ...]
   --deb FILE          measure the program of this Debian package
   --record            write the figures to counts.json, after an intended change
   --no-instructions   count only allocations, without valgrind
-Build the program with the flags of contrib/release-flags.sh.
+Build the program with the flags of contrib/release-flags.sh. The counts of instructions need swiftc, for the reader of snapshot
+files.
 USAGE
 }
 
@@ -41,5 +42,9 @@ strip --strip-debug -o "$work/larderd" "$larderd"
 gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top/contrib/benchmarks/counting/allocations.c"
 python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"
 if [[ " ${options[*]} " != *" --no-instructions "* ]]; then
-    python3 "$top/contrib/benchmarks/counting/parsers.py" --larderd "$work/larderd"
+    # Programs read snapshot files, and larderd only writes them.
+    swiftc -O -swift-version 6 -parse-as-library -static-stdlib -o "$work/snapshot-search" \
+        "$top"/Sources/LarderSnapshotFile/SnapshotFile{Error,Index,Layout}.swift \
+        "$top/contrib/benchmarks/counting/SnapshotSearch.swift"
+    python3 "$top/contrib/benchmarks/counting/parsers.py" --larderd "$work/larderd" --snapshot-search "$work/snapshot-search"
 fi

@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """Counts the instructions of parsers for each byte of their worst inputs.
 
-  parsers.py --larderd FILE
+  parsers.py --larderd FILE --snapshot-search FILE
 
-Each case is a file of at least SIZE bytes, which `larder validate` or `larder restore` reads, or ten times as many bytes, which an
-agent receives: an SVG image or an event stream. The instructions of the same command or request with a small input are
-subtracted, so the figure is that of the bytes. Those of an image include its digest. The script exits with status 1 if a
-figure exceeds the limit of its case. A parser whose work grows with the square of the input exceeds each limit many times.
+Each case is a file of at least SIZE bytes, which `larder validate`, `larder restore` or SnapshotSearch.swift reads, or ten
+times as many bytes, which an agent receives: an SVG image, an event stream, or messages of etcd. The instructions of the same
+command or request with a small input are subtracted, so the figure is that of the bytes. Those of an image include its digest,
+and those of keys the publication of their document. The script exits with status 1 if a figure exceeds the limit of its case. A
+parser whose work grows with the square of the input exceeds each limit many times.
 The image parsers also count their steps (WorkTests).
 """
 import argparse
+import base64
 import hashlib
 import http.server
 import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -87,6 +90,75 @@ STREAMS = (
 )
 
 
+def text64(value):
+    return base64.b64encode(str(value).encode()).decode()
+
+
+def pair(key, value, revision=0):
+    """A key with its value, as etcd sends it. Without a revision, the pair is no change."""
+    return f'{{"key":"{text64("/c/" + key)}","value":"{text64(value)}","mod_revision":"{revision}"}}'
+
+
+def message(members, revision=0):
+    """A message of a watch."""
+    return f'{{"result":{{"header":{{"cluster_id":1,"revision":"{revision}"}},{members}}}}}\n'
+
+
+def events(*pairs):
+    """The member with the events of a message."""
+    return '"events":[' + ",".join(f'{{"kv":{pair}}}' for pair in pairs) + "]"
+
+
+# A key with nearly as many segments as a document may have levels.
+LONG = "/".join(["x" * (SIZE // 6)] * 60)
+
+
+def changes(revision):
+    """Events that change a key twice."""
+    return pair("a", 1, revision), pair("a", 2, revision)
+
+
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and the messages of a watch for a
+# revision.
+MESSAGES = (
+    ("etcd, messages without events", 400, lambda revision: fill('{"result":{"header":{"cluster_id":1}}}\n', 10 * SIZE)),
+    ("etcd, members of a message", 120, lambda revision: message(f'"a":[{fill("[],", 10 * SIZE)}[]]')),
+    ("etcd, fragments", 350, lambda revision: fill(message('"fragment":true,' + events(pair("a", 1))), 10 * SIZE)),
+    ("etcd, old events", 350, lambda revision: message(events(*changes(0) * (SIZE // 12)))),
+    ("etcd, changes of a key", 700, lambda revision: message(events(*changes(revision) * (SIZE // 12)))),
+    ("etcd, long key", 2100, lambda revision: message(events(pair(LONG, revision, revision)))),
+)
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and the pairs of a page of keys.
+PAGES = (
+    ("etcd, values of a key", 650, ",".join(changes(0) * (SIZE // 10)) + ","),
+    ("etcd, keys", 700, "".join(pair(f"a{number}", 1) + "," for number in range(10 * SIZE // 60))),
+)
+
+
+def snapshot(slots, matches):
+    """A damaged snapshot file, whose slots all refer to an entry that has none of the searched names.
+
+    matches: whether the hash of the entry is that of the path. The reader then compares the names of the path with the empty name
+    of the entry, which is its own parent.
+    """
+    hash = 0
+    for byte in b"\xff" * len(NAMES):
+        hash = (hash ^ byte) * 0x100000001B3 % 2**64
+    entry = struct.pack("<QIIIIII", hash if matches else hash + 1, 1, 0, 0, 0, 1, 0)
+    slot_offset = 96 + 2 * len(entry)
+    text_offset = slot_offset + 4 * slots
+    size = text_offset + 8
+    header = struct.pack("<8sIIQQQQIIIIIIII", b"LARDERS\1", 96, 0, 0, size, 1, 1, 96, 2, slot_offset, slots,
+                         text_offset, 0, text_offset, 8)
+    return header.ljust(96, b"\0") + 2 * entry + struct.pack("<I", 2) * slots + b"null    "
+
+
+# The names of the path that a client looks up. Each adds to the second figure.
+NAMES = [""] * 16
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and an argument of snapshot().
+SNAPSHOTS = (("snapshot file, hashes", 20, False), ("snapshot file, names", 600, True))
+
+
 def backup(size):
     """A backup with many snapshots, of which only the last one is damaged, so that nothing is restored."""
     lines = [json.dumps({"larderBackup": 1, "version": "0", "createdAt": "2026-01-01T00:00:00Z", "stateDirectory": "/"})]
@@ -103,8 +175,8 @@ def backup(size):
 
 
 class Counter:
-    def __init__(self, larderd, directory):
-        self.directory = directory
+    def __init__(self, larderd, search, directory):
+        self.directory, self.search = directory, search
         self.program = directory / "larder"
         self.program.symlink_to(larderd.resolve())
         self.metaschema = "file://" + self.write("meta.json", METASCHEMA)
@@ -114,15 +186,16 @@ class Counter:
         path.write_text(text)
         return str(path)
 
-    def count(self, *arguments):
-        """Runs larder. Returns the number of its instructions."""
+    def count(self, *arguments, program=None):
+        """Runs larder or another program. Returns the number of its instructions."""
+        program = str(program or self.program)
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(self.program), *arguments],
+            ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, *arguments],
             capture_output=True, text=True, timeout=120, check=False,
             env={**os.environ, "LARDER_SOCKET": str(self.directory / "none"), "LC_ALL": "C.UTF-8"})
         found = re.search(r"Collected : (\d+)", done.stderr)
         if not found or done.returncode < 0:
-            sys.exit(f"parsers: larder {arguments[0]} ended with status {done.returncode}: {done.stderr[-500:]}")
+            sys.exit(f"parsers: {program} {arguments[0]} ended with status {done.returncode}: {done.stderr[-500:]}")
         return int(found.group(1))
 
     def validate(self, schema, document):
@@ -135,13 +208,21 @@ class Counter:
         state = str(self.directory / "state")
         return self.count("restore", self.write("backup", text), "--state-directory", state), len(text)
 
+    def look_up(self, slots, matches):
+        """Searches a snapshot file."""
+        content = snapshot(slots, matches)
+        path = self.directory / "snapshot"
+        path.write_bytes(content)
+        return self.count(str(path), *NAMES, program=self.search), len(content)
 
-class EventSource:
-    """A source that sends an event stream, whose first document is {"n": 0}."""
+
+class Source:
+    """A source that sends an event stream, whose first document is {"n": 0}, and the keys of an etcd."""
 
     def __init__(self):
         source = self
-        self.connected, self.ended = threading.Event(), threading.Event()
+        self.connected, self.watched, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.keep(0, "")
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
@@ -153,12 +234,31 @@ class EventSource:
                 source.connected.set()
                 source.ended.wait()
 
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                if self.path != "/v3/watch":
+                    self.send_header("Content-Length", str(len(source.page)))
+                    self.end_headers()
+                    self.wfile.write(source.page)
+                    return
+                self.end_headers()
+                self.wfile.write(message('"created":true', source.revision).encode())
+                source.watch = self.wfile
+                source.watched.set()
+                source.ended.wait()
+
             def log_message(self, *arguments):
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def keep(self, revision, pairs):
+        """Sets the keys that the source returns: the pairs, and the key n with the revision as its value."""
+        self.revision = revision
+        self.page = f'{{"header":{{"cluster_id":1,"revision":"{revision}"}},"kvs":[{pairs}{pair("n", revision)}]}}'.encode()
 
     def stop(self):
         self.ended.set()
@@ -170,17 +270,21 @@ class AgentCounter:
     """Counts the instructions of an agent."""
 
     def __init__(self, larderd, directory):
-        self.directory, self.source, self.dumps, self.events = directory, EventSource(), 0, 0
+        self.directory, self.source, self.dumps, self.events = directory, Source(), 0, 0
         self.agent = AgentProcess(
             larderd, directory, {
                 "images": {"minimumFreeBytes": 0},
-                "namespaces": {"default": {"remote": {"sse": {"url": self.source.url, "intervalSeconds": 86400}}}}},
+                "namespaces": {
+                    "default": {"remote": {"sse": {"url": self.source.url, "intervalSeconds": 86400}}},
+                    "keys": {"remote": {"etcd": {"endpoints": [self.source.url], "prefix": "/c/", "intervalSeconds": 86400,
+                                                 "timeoutSeconds": 600}}}}},
             prefix=["valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no",
                     f"--callgrind-out-file={directory}/out", f"--vgdb-prefix={directory}/vgdb"],
             arguments=["--log-level", "warning"])
         self.client = self.agent.start(120)
         self.source.connected.wait(60)
         self.client.call("config.wait", path="n", equals=0)
+        self.source.watched.wait(60)
         self.control("instrumentation", "on")
 
     def control(self, *command):
@@ -211,6 +315,19 @@ class AgentCounter:
         self.source.stream.write(f'\n\n{lines}\n\ndata: {{"n": {self.events}}}\n\n'.encode())
         self.client.call("config.wait", path="n", equals=self.events)
 
+    def watch(self, messages):
+        """Sends messages and then a change of the key n, and waits until the agent has published the change."""
+        revision = self.source.revision + 2
+        change = message(events(pair("n", revision, revision)), revision)
+        self.source.revision = revision
+        self.source.watch.write((messages(revision - 1) + change).encode())
+        self.client.call("config.wait", namespace="keys", path="n", equals=revision)
+
+    def read(self, pairs):
+        """Lets the agent read the keys."""
+        self.source.keep(self.source.revision + 1, pairs)
+        self.client.call("config.refresh", namespace="keys")
+
     def figures(self):
         least = self.count(self.put, SVG + "</svg>")
         for name, limit, start, part, end in IMAGES:
@@ -220,6 +337,12 @@ class AgentCounter:
         for name, limit, part in STREAMS:
             lines = fill(part, 10 * SIZE)
             yield name, limit, (self.count(self.send, lines) - least) / len(lines)
+        least = self.count(self.watch, lambda revision: "")
+        for name, limit, messages in MESSAGES:
+            yield name, limit, (self.count(self.watch, messages) - least) / len(messages(10))
+        least = self.count(self.read, "")
+        for name, limit, pairs in PAGES:
+            yield name, limit, (self.count(self.read, pairs) - least) / len(pairs)
 
     def stop(self):
         self.client.close()
@@ -230,17 +353,21 @@ class AgentCounter:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--larderd", required=True, type=pathlib.Path)
-    larderd = parser.parse_args().larderd
+    parser.add_argument("--snapshot-search", required=True, type=pathlib.Path)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="larder-parsers.") as directory:
-        counter = Counter(larderd, pathlib.Path(directory))
+        counter = Counter(options.larderd, options.snapshot_search.resolve(), pathlib.Path(directory))
         small = counter.validate(schema(), "{}")
         figures = [
             (name, limit, (counter.validate(schema, document) - small) / max(len(schema.encode()), len(document.encode())))
             for name, limit, schema, document in VALIDATIONS]
         (least, short), (most, long) = counter.restore(0), counter.restore(10 * SIZE)
         figures.append(("backup, snapshots", 1000, (most - least) / (long - short)))
+        for name, limit, matches in SNAPSHOTS:
+            (least, short), (most, long) = counter.look_up(1, matches), counter.look_up(1 << 14, matches)
+            figures.append((name, limit, (most - least) / (long - short)))
     with tempfile.TemporaryDirectory(prefix="larder-parsers.") as directory:
-        counter = AgentCounter(larderd, directory)
+        counter = AgentCounter(options.larderd, directory)
         try:
             figures += counter.figures()
         finally:
