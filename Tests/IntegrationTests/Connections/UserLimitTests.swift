@@ -198,9 +198,10 @@ extension Integration {
                 #expect(most - before < limit * 3 / 2 + 4 * length, "\(most - before)")
                 for nonReader in nonReaders { nonReader.close() }
                 try retrying { try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 }) }
-                #expect(
-                    try client.call("config.get", ["path": "large"])["revision"] == revision,
-                    "a refused request was executed")
+                // Requests of the closed connections can still have memory reserved, so this request can be refused,
+                // too.
+                let last = try retrying { try client.call("config.get", ["path": "large"])["revision"] }
+                #expect(last == revision, "a refused request was executed")
             }
         }
 
