@@ -205,6 +205,40 @@ extension Integration {
             }
         }
 
+        @Test(
+            "concurrent lists of images each return a page, which is shorter if they exceed queuedBytesPerUser together"
+        )
+        func imageLists() throws {
+            // Before it reads 64 images, a list reserves 2.4 MB. The first 128 of these images take 1.3 MB. The limit
+            // has room for the first 64 images of each list whatever the other three lists have reserved, but not for
+            // all images of four lists at once.
+            let (count, lists) = (160, 4)
+            let settings = "{ limits: { queuedBytesPerUser: 14000000 }, images: { minimumFreeBytes: 0 } }"
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                let own = try agent.connect()
+                let data = JSONValue.string(Data(TestImage(seed: 1, size: 1000).bytes).base64EncodedString())
+                let urls = (0..<count).map {
+                    "http://image.example/\($0)/" + String(repeating: "x", count: 2000)
+                }
+                for url in urls { try own.call("image.put", ["url": .string(url), "data": data]) }
+                let clients = try (0..<lists).map { _ in try agent.connect() }
+                for client in clients { _ = try client.request("image.list", ["limit": 1000]) }
+                let pages = try clients.map { try $0.message() }
+                for (client, first) in zip(clients, pages) {
+                    var (page, found) = (first["result"] ?? .null, Set<String>())
+                    while true {
+                        let listed = page["images"]?.elements.compactMap { $0["url"]?.string } ?? []
+                        #expect(listed.count >= 64 || page["next"]?.isNull == true, "\(first["error"] ?? page)")
+                        found.formUnion(listed)
+                        guard let next = page["next"], !next.isNull else { break }
+                        page = try client.call("image.list", ["limit": 1000, "after": next])
+                    }
+                    #expect(found == Set(urls))
+                }
+            }
+        }
+
         private static let small = "{ limits: { queuedBytesPerUser: 1048576, sendTimeoutSeconds: 600 } }"
 
         @Test(
