@@ -117,6 +117,15 @@ extension Integration {
             }
         }
 
+        /// Sends a request on each connection, and expects an error with this name and without the secret.
+        private func expect(_ name: String, _ method: String, _ params: JSONValue, _ clients: [LineClient]) throws {
+            for client in clients {
+                let refused = try refusal(client, method, params)
+                #expect(refused.name == name, "\(method) \(params): \(refused.reply)")
+                #expect(!refused.reply.contains(Self.mark), "\(method) \(params): \(refused.reply)")
+            }
+        }
+
         @Test(
             "no error of a source, file, image or limit, no log line and no status shows a value, to any user",
             .needsRoot)
@@ -139,14 +148,6 @@ extension Integration {
                 let agent = try home.start(logLevel: "trace")
                 let user = try OtherUser.connect(4711, to: agent, home)
                 let administrator = try agent.connect()
-
-                func expect(_ name: String, _ method: String, _ params: JSONValue, _ clients: [LineClient]) throws {
-                    for client in clients {
-                        let refused = try refusal(client, method, params)
-                        #expect(refused.name == name, "\(method) \(params): \(refused.reply)")
-                        #expect(!refused.reply.contains(Self.mark), "\(method) \(params): \(refused.reply)")
-                    }
-                }
                 let both = [user, administrator]
                 for (number, response) in Self.responses.enumerated() {
                     try expect(response.error, "config.refresh", ["namespace": .string("s\(number)")], both)
@@ -184,6 +185,64 @@ extension Integration {
                     let status = try agent.status(name).compactText
                     #expect(!status.contains(Self.mark), "\(status)")
                 }
+                #expect(!agent.log.contains(Self.mark), "\(agent.log)")
+            }
+        }
+
+        // MARK: The disk, deadlines and a stop
+
+        @Test("no error of a full disk, a deadline or a stop, no log line and no status shows a value", .needsRoot)
+        func disturbances() throws {
+            let origin = try RawOrigin.listening(.hang)
+            defer { origin.stop() }
+            let settings = """
+                { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'write', 'images'] } },
+                  limits: { requestsInFlightPerConnection: 1 },
+                  images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 },
+                  namespaces: { default: { secrets: ['db.password'] } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                // Writes beyond 290,000 bytes of a file fail, as in DurabilityTests.
+                let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ"], logLevel: "trace")
+                let limited = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--fsize=290000"])
+                #expect(limited.end == .exit(0), "\(limited.log)")
+                let (user, administrator) = try (OtherUser.connect(4711, to: agent, home), agent.connect())
+                let both = [user, administrator]
+
+                let large = JSONValue.string(String(repeating: Self.secret, count: 15_000))
+                let changes: JSONValue = [["op": "set", "path": "db.password", "value": large]]
+                try expect("storageFailed", "config.set", ["path": "db.password", "value": large], both)
+                try expect("storageFailed", "config.apply", ["changes": changes], both)
+                let picture = JSONValue.string(Data(TestImage(seed: 1, size: 400_000).bytes).base64EncodedString())
+                let put: JSONValue = ["url": .string("http://image.example/?\(Self.secret)"), "data": picture]
+                try expect("storageFailed", "image.put", put, both)
+
+                let wait: JSONValue = ["path": "a", "equals": .string(Self.secret)]
+                let url: JSONValue = ["url": .string("\(origin.url)?\(Self.secret)")]
+                try expect("timeout", "config.wait", MergePatch.apply(["timeoutMilliseconds": 1], to: wait), both)
+                try expect("timeout", "image.get", MergePatch.apply(["deadlineMilliseconds": 1], to: url), both)
+                let status = try agent.status().compactText
+                #expect(!status.contains(Self.mark), "\(status)")
+
+                // The second request of a batch starts after the first has ended.
+                let batch = [
+                    LineClient.text(id: 1, "config.wait", wait),
+                    LineClient.text(id: 2, "config.set", ["path": "db.password", "value": .string(Self.secret)]),
+                ]
+                for client in both { try client.send("[" + batch.joined(separator: ",") + "]") }
+                let (downloader, observer) = try (agent.connect(), agent.connect())
+                _ = try downloader.request("image.get", url)
+                // The fourth request in flight is agent.stats itself.
+                try observer.call("agent.stats", until: { $0["requests"]?["inFlight"] == 4 })
+                agent.terminate()
+                for (client, count) in [(user, 2), (administrator, 2), (downloader, 1)] {
+                    let message = try client.message()
+                    let replies = count == 1 ? [message] : Array(message.elements)
+                    let names = replies.map { $0["error"]?["data"]?["name"]?.string }
+                    #expect(names == Array(repeating: "shuttingDown", count: count), "\(message)")
+                    #expect(!message.compactText.contains(Self.mark), "\(message)")
+                }
+                #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")
                 #expect(!agent.log.contains(Self.mark), "\(agent.log)")
             }
         }
