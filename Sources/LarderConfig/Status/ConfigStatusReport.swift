@@ -71,6 +71,9 @@ package struct ConfigStatusReport: Sendable {
         /// The time of the next poll; nil if none is scheduled.
         package var nextAttemptAt: Int?
         package var consecutiveFailures = 0
+        /// Why the connection over which the source reports changes failed last; nil if it works or the source needs
+        /// none.
+        package var watchError: String?
     }
 
     package struct Layer: Sendable {

@@ -252,12 +252,18 @@ struct NamespaceStatus: Sendable {
             ConfigStatusReport.Upstream(
                 kind: source.kind, location: source.location, lastAttemptAt: refreshes.lastAttemptAt,
                 lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,
-                consecutiveFailures: refreshes.consecutiveFailures)
+                consecutiveFailures: refreshes.consecutiveFailures, watchError: watchError)
         }
         report.schema = schema
         report.schemaFileProblem = schemaFileProblem
         report.layers = ConfigLayer.allCases.map { self.report($0, of: layers) }
         return report
+    }
+
+    /// See ``ConfigStatusReport/Upstream/watchError``. A rejected document ends the connection, too, but then the
+    /// document is the problem.
+    private var watchError: String? {
+        following.failure.flatMap { $0.code == .upstreamFailed ? $0.message : nil }
     }
 
     private func report(_ layer: ConfigLayer, of layers: Layers) -> ConfigStatusReport.Layer {

@@ -37,7 +37,7 @@ extension ConfigNamespace {
                     etag: status.etag, lastAttemptAt: upstream.lastAttemptAt.map(Timestamp.init(milliseconds:)),
                     lastSuccessAt: upstream.lastSuccessAt.map(Timestamp.init(milliseconds:)),
                     nextAttemptAt: upstream.nextAttemptAt.map(Timestamp.init(milliseconds:)),
-                    consecutiveFailures: upstream.consecutiveFailures)
+                    consecutiveFailures: upstream.consecutiveFailures, watchError: upstream.watchError)
             },
             layers: status.layers.map { layer in
                 ConfigStatus.Layer(

@@ -103,4 +103,23 @@ extension ConfigStatus.Namespace {
             digest: nil, bytes: 2, publishedAt: AgentFacts.start, ageMilliseconds: nil, durability: "full",
             lastError: nil, rejected: nil, upstream: nil, layers: [])
     }
+
+    /// A namespace whose etcd source returned a document when the namespace entered its state.
+    static func followed(_ state: ConfigState) -> Self {
+        var namespace = healthy
+        namespace.state = state
+        namespace.layers = [.remote]
+        namespace.upstream = ConfigStatus.Upstream(
+            kind: "etcd", location: "http://127.0.0.1:2379", version: "5", etag: nil, lastAttemptAt: AgentFacts.start,
+            lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
+        return namespace
+    }
+}
+
+extension ConfigStatus.Layer {
+    static var remote: Self {
+        Self(
+            name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json", updatedAt: nil,
+            problem: nil)
+    }
 }

@@ -300,7 +300,7 @@ struct DoctorMoreChecksTests {
         // After a start with a document, the first poll is due. This is no alarm, but the document is not confirmed.
         let due = finding {
             $0.upstream?.lastSuccessAt = nil
-            $0.layers = [Self.remoteLayer]
+            $0.layers = [.remote]
         }
         #expect(due?.level == .ok)
         #expect(
@@ -312,26 +312,15 @@ struct DoctorMoreChecksTests {
             failing?.title == "default is polling its source again after 1 failed poll; revision 41 is still served")
         let stale = finding {
             $0.upstream?.consecutiveFailures = 2
-            $0.layers = [Self.remoteLayer]
+            $0.layers = [.remote]
         }
         #expect(stale?.level == .warning)
-    }
-
-    /// A namespace whose etcd source returned a document when the namespace entered its state.
-    private func followed(_ state: ConfigState) -> ConfigStatus.Namespace {
-        var namespace = ConfigStatus.Namespace.healthy
-        namespace.state = state
-        namespace.layers = [Self.remoteLayer]
-        namespace.upstream = ConfigStatus.Upstream(
-            kind: "etcd", location: "http://127.0.0.1:2379", version: "5", etag: nil, lastAttemptAt: AgentFacts.start,
-            lastSuccessAt: AgentFacts.start, nextAttemptAt: nil, consecutiveFailures: 0)
-        return namespace
     }
 
     @Test("a namespace whose source cannot report changes yet is not called up to date, and is no warning")
     func connecting() {
         var facts = AgentFacts.healthy
-        var namespace = followed(.refreshing)
+        var namespace = ConfigStatus.Namespace.followed(.refreshing)
         func findings() -> [Finding] {
             facts.status = .success(ConfigStatus.Result(namespaces: [namespace]))
             return UpstreamCheck.findings(facts)
@@ -345,9 +334,10 @@ struct DoctorMoreChecksTests {
     @Test("if polls succeed but changes cannot be reported, doctor advises to correct that error, not to poll")
     func noChanges() {
         func finding(_ change: (inout ConfigStatus.Namespace) -> Void) -> Finding? {
-            var namespace = followed(.stale)
+            var namespace = ConfigStatus.Namespace.followed(.stale)
             namespace.lastError = ConfigStatus.Problem(
                 name: "upstreamFailed", message: "the watch was denied", at: AgentFacts.start)
+            namespace.upstream?.watchError = "the watch was denied"
             change(&namespace)
             return UpstreamCheck.findings(namespace, AgentFacts.present, Hints()).first
         }
@@ -365,13 +355,27 @@ struct DoctorMoreChecksTests {
         #expect(polling?.level == .warning)
         #expect(polling?.title == "default is polling its source, which cannot report changes")
         #expect(finding { $0.upstream?.consecutiveFailures = 2 }?.advice == poll, "polls fail, too")
-        #expect(finding { $0.upstream?.lastSuccessAt = .early }?.advice == poll, "no poll has succeeded since")
-        #expect(finding { $0.upstream?.kind = "http" }?.advice == poll, "the source keeps no connection")
+        let failedPoll = finding {
+            $0.upstream?.consecutiveFailures = 1
+            $0.lastError?.message = "connection refused"
+        }
+        #expect(failedPoll?.advice == poll, "the last poll failed")
+        #expect(finding { $0.upstream?.watchError = nil }?.advice == poll, "the source keeps no connection")
+        // No poll has succeeded since the watch failed first.
+        func first(_ state: ConfigState, kind: String = "etcd") -> Finding? {
+            finding {
+                $0.state = state
+                $0.upstream?.kind = kind
+                $0.upstream?.lastSuccessAt = .early
+                $0.upstream?.consecutiveFailures = 1
+            }
+        }
+        #expect(first(.stale)?.title == "default has been stale for 1 min, because its source cannot report changes")
+        #expect(first(.stale)?.advice.first?.hasPrefix("if the next poll succeeds, correct this error: ") == true)
+        #expect(first(.refreshing)?.title == polling?.title)
+        #expect(first(.refreshing)?.advice == first(.stale)?.advice)
+        #expect(first(.stale, kind: "sse")?.advice == poll, "a poll may open the stream")
     }
-
-    private static let remoteLayer = ConfigStatus.Layer(
-        name: "remote", present: true, bytes: 2, origin: "https://config.example.org/shop.json", updatedAt: nil,
-        problem: nil)
 
     @Test("the advice after a rejected push depends on whether the namespace has a source")
     func rejectedPushes() {

@@ -207,6 +207,30 @@ struct NamespaceStatusTests {
         #expect(refusal(status)?.count == 201)
     }
 
+    @Test(
+        "a failed connection for changes is reported from its first failure until it works, but not a rejected document"
+    )
+    func watchError() {
+        var status = NamespaceStatus(source: .init("etcd", at: "http://origin"))
+        func watchError() -> String? { StatusRecord(status, holding: Layers()).report.upstream?.watchError }
+        status.remoteAnswered(changed: true, now: 1_000)
+        #expect(watchError() == nil)
+        let denied = ConfigError(.upstreamFailed, "the watch was denied")
+        status.follows(.failing(denied))
+        status.failed(denied, documentSince: 1_000, now: 2_000)
+        #expect(watchError() == "the watch was denied")
+        status.follows(.failing(denied))
+        status.remoteAnswered(changed: false, now: 3_000)
+        #expect(watchError() == "the watch was denied")
+        let rejected = ConfigError(.rejected, "no object")
+        status.follows(.failing(rejected))
+        status.failed(rejected, documentSince: 1_000, now: 4_000)
+        #expect(watchError() == nil)
+        status.follows(.working)
+        status.remoteAnswered(changed: false, now: 5_000)
+        #expect(watchError() == nil)
+    }
+
     @Test("a layer whose files are not watched reports the problem, and the freshness is unchanged")
     func watchProblem() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in

@@ -97,12 +97,12 @@ enum UpstreamCheck {
                 .problem, Self.name, "\(name) has been failing for \(duration); \(served(namespace))", detail: detail,
                 advice: [refresh])
         case .stale:
-            if lacksChanges(namespace) {
+            if let advice = changesAdvice(in: namespace) {
+                let polls = hasAnsweredInState(namespace) ? "; polls succeed" : ""
                 return Finding(
                     .warning, Self.name,
-                    "\(name) has been stale for \(duration), because its source cannot report changes; polls succeed",
-                    detail: detail,
-                    advice: [adviceAboutChanges])
+                    "\(name) has been stale for \(duration), because its source cannot report changes\(polls)",
+                    detail: detail, advice: [advice])
             }
             return Finding(
                 .warning, Self.name, "\(name) has been stale for \(duration); \(served(namespace))", detail: detail,
@@ -115,18 +115,17 @@ enum UpstreamCheck {
             // The state does not show how the poll before this one ended.
             guard let upstream = namespace.upstream else { return nil }
             let hasDocument = namespace.layers.contains { $0.name == "remote" && $0.present }
+            if let advice = changesAdvice(in: namespace) {
+                return Finding(
+                    .warning, Self.name, "\(name) is polling its source, which cannot report changes", detail: detail,
+                    advice: [advice])
+            }
             if upstream.consecutiveFailures > 0 {
                 let failures = Human.count(upstream.consecutiveFailures, "failed poll", "failed polls")
                 return Finding(
                     hasDocument ? .warning : .problem, Self.name,
                     "\(name) is polling its source again after \(failures); \(served(namespace))", detail: detail,
                     advice: [refresh])
-            }
-            if isUpstreamFailing(namespace) {
-                // The last poll succeeded.
-                return Finding(
-                    .warning, Self.name, "\(name) is polling its source, which cannot report changes", detail: detail,
-                    advice: [adviceAboutChanges])
             }
             if hasAnsweredInState(namespace) {
                 // Nothing has failed yet.
@@ -150,17 +149,17 @@ enum UpstreamCheck {
         }
     }
 
-    /// Whether the source of a stale namespace returns documents, but cannot keep the connection on which it reports
-    /// changes. A failure of this connection counts as a failed poll until the next poll succeeds. A later failure of
-    /// the polls counts as another one.
-    private static func lacksChanges(_ namespace: ConfigStatus.Namespace) -> Bool {
-        guard hasAnsweredInState(namespace), let upstream = namespace.upstream else { return false }
-        return upstream.consecutiveFailures <= 1 && isUpstreamFailing(namespace)
-    }
-
-    /// Whether the last error is one of the source. A successful poll clears it, unless changes cannot be reported.
-    private static func isUpstreamFailing(_ namespace: ConfigStatus.Namespace) -> Bool {
-        namespace.lastError?.name == WireError.Code.upstreamFailed.name
+    /// The advice if only the connection of a source on which it reports changes has failed, but no poll; otherwise nil.
+    /// A failure of this connection counts as a failed poll until the next poll succeeds. A later failure of the polls
+    /// counts as another one.
+    private static func changesAdvice(in namespace: ConfigStatus.Namespace) -> String? {
+        guard let upstream = namespace.upstream, let error = upstream.watchError,
+            upstream.consecutiveFailures == 0
+                || upstream.consecutiveFailures == 1 && namespace.lastError?.message == error
+        else { return nil }
+        if upstream.consecutiveFailures == 0 || hasAnsweredInState(namespace) { return adviceAboutChanges }
+        // The agent will poll etcd before it watches again. A poll of an event stream can be the connection itself.
+        return upstream.kind == "etcd" ? "if the next poll succeeds, \(adviceAboutChanges)" : nil
     }
 
     /// Whether the source keeps a connection on which it reports changes, and a poll has succeeded since the namespace

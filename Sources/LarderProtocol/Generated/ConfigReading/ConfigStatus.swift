@@ -375,10 +375,13 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
         public var nextAttemptAt: Timestamp?
         /// The number of failures since the last usable response.
         public var consecutiveFailures: Int
+        /// Why the connection over which the source reports changes failed last, for people; nil if it works or the
+        /// source needs none.
+        public var watchError: String?
 
         public init(
             kind: String, location: String, version: String?, etag: String?, lastAttemptAt: Timestamp?,
-            lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int
+            lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int, watchError: String? = nil
         ) {
             self.kind = kind
             self.location = location
@@ -388,6 +391,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.lastSuccessAt = lastSuccessAt
             self.nextAttemptAt = nextAttemptAt
             self.consecutiveFailures = consecutiveFailures
+            self.watchError = watchError
         }
 
         init(from reader: MemberReader) throws(WireError) {
@@ -399,6 +403,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             lastSuccessAt = try reader.timestamp("lastSuccessAt")
             nextAttemptAt = try reader.timestamp("nextAttemptAt")
             consecutiveFailures = try reader.requiredInt("consecutiveFailures")
+            watchError = try reader.string("watchError")
         }
 
         func write(to writer: inout JSONWriter) {
@@ -411,6 +416,7 @@ public enum ConfigStatus: WireMethod, AuthorizedMethod {
             writer.nullableMember("lastSuccessAt", lastSuccessAt?.description)
             writer.nullableMember("nextAttemptAt", nextAttemptAt?.description)
             writer.member("consecutiveFailures", consecutiveFailures)
+            writer.member("watchError", watchError)
             writer.endObject()
         }
     }
