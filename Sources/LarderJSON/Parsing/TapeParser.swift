@@ -115,8 +115,8 @@ extension TapeParser {
     /// Ensures that there is room for `count` more nodes.
     @inline(always)
     mutating func reserve(_ count: Int) {
-        guard used + count > capacity else { return }
-        document.extendNodes(used + count)
+        guard used &+ count > capacity else { return }
+        document.extendNodes(used &+ count)
         nodes = document.storage.pointee.nodes
         capacity = document.storage.pointee.nodeLimit
     }
@@ -127,7 +127,7 @@ extension TapeParser {
         nodes[used] = Node(
             offset: UInt32(truncatingIfNeeded: offset(start)), length: UInt32(truncatingIfNeeded: cursor - start),
             span: 1, info: info | Node.Flag.clean)
-        used += 1
+        used &+= 1
     }
 
     @inline(always)
@@ -142,10 +142,10 @@ extension TapeParser {
         var node = Node(offset: UInt32(truncatingIfNeeded: start), length: 0, span: 1, info: kind)
         if cursor.pointee == closing {
             cursor += 1
-            node.length = UInt32(truncatingIfNeeded: offset(cursor) - start)
+            node.length = UInt32(truncatingIfNeeded: offset(cursor) &- start)
             if lastUnclean < start { node.info |= Node.Flag.clean }
             nodes[used] = node
-            used += 1
+            used &+= 1
             return .value
         }
         if depth == frameCapacity {
@@ -153,11 +153,11 @@ extension TapeParser {
             frameCapacity = document.storage.pointee.frameCapacity
         }
         frames?[depth] = container
-        depth += 1
+        depth &+= 1
         container = Frame(node: UInt32(truncatingIfNeeded: used), count: 0, bloom: 0)
         isInObject = kind == Node.Kind.object
         nodes[used] = node
-        used += 1
+        used &+= 1
         return .opened
     }
 
@@ -188,7 +188,7 @@ extension TapeParser {
     mutating func close() {
         let node = Int(container.node)
         let start = Int(nodes[node].offset)
-        nodes[node].length = UInt32(truncatingIfNeeded: offset(cursor) - start)
+        nodes[node].length = UInt32(truncatingIfNeeded: offset(cursor) &- start)
         if isInObject, container.count > TapeParser.smallObject || nodes[node].has(Node.Flag.duplicates) {
             document.storage.pointee.nodeCount = used
             let members = Names.close(document, object: node, members: container.count)
@@ -202,9 +202,9 @@ extension TapeParser {
         if lastUnclean < start { info |= Node.Flag.clean }
         if lastNull >= start { info |= Node.Flag.nullMembers }
         nodes[node].info = info
-        nodes[node].span = UInt32(truncatingIfNeeded: used - node)
+        nodes[node].span = UInt32(truncatingIfNeeded: used &- node)
 
-        depth -= 1
+        depth &-= 1
         if let frames { container = frames[depth] }
         isInObject = depth > 0 && nodes[Int(container.node)].kind == Node.Kind.object
     }
@@ -225,7 +225,7 @@ extension TapeParser {
     mutating func skipWhitespace() {
         if cursor.pointee <= 0x20, Whitespace.isWhitespace(cursor.pointee) {
             cursor = Whitespace.end(cursor + 1)
-            lastUnclean = offset(cursor) - 1
+            lastUnclean = offset(cursor) &- 1
         }
     }
 
@@ -258,7 +258,7 @@ extension TapeParser {
         }
         var escaped = false
         guard string(&escaped) else { return false }
-        let count = cursor - start - 2
+        let count = cursor - start &- 2
         let hash = escaped ? EscapedString.nameHash(start + 1, count) : NameHash.padded(start + 1, count)
         nodes[used] = Node(
             offset: UInt32(truncatingIfNeeded: offset(start)), length: UInt32(truncatingIfNeeded: cursor - start),
@@ -272,7 +272,7 @@ extension TapeParser {
             }
             container.bloom |= bit
         }
-        used += 1
+        used &+= 1
         if cursor.pointee != UInt8(ascii: ":") {
             skipWhitespace()
             guard cursor.pointee == UInt8(ascii: ":") else {
@@ -353,10 +353,12 @@ enum Whitespace {
     static func end(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         var cursor = start
         while true {
-            // Indentation consists mostly of spaces, so eight are checked at a time.
-            while Word.load(cursor) == 0x2020_2020_2020_2020 { cursor += 8 }
             guard isWhitespace(cursor.pointee) else { return cursor }
-            cursor += 1
+            // Eight bytes are checked at a time, for indentation. A word of spaces takes the fewest instructions.
+            while Word.load(cursor) == 0x2020_2020_2020_2020 { cursor += 8 }
+            let others = Word.notWhitespace(Word.load(cursor))
+            if others != 0 { return cursor + (others.trailingZeroBitCount &>> 3) }
+            cursor += 8
         }
     }
 }

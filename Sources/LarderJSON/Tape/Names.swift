@@ -171,7 +171,7 @@ enum NameHash {
     static func padded(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt32 {
         // There is no branch for names shorter than eight bytes, because the processor cannot predict it well.
         let mask = Word.lowBytes(min(count, 8))
-        return mix(Word.load(name) & mask, Word.load(name + max(count - 8, 0)) & mask, count)
+        return mix(Word.load(name) & mask, Word.load(name + max(count &- 8, 0)) & mask, count)
     }
 
     /// The same hash as ``padded(_:_:)``, for bytes that must not be read past their end.
@@ -406,6 +406,21 @@ enum Word {
         let ones: UInt64 = 0x0101_0101_0101_0101
         return (word | (word &- 0x2020_2020_2020_2020) | (quote &- ones) | (backslash &- ones)) & 0x8080_8080_8080_8080
     }
+
+    /// Returns a word in which bit 7 is set for each byte that is not whitespace of JSON.
+    @inline(__always)
+    static func notWhitespace(_ word: UInt64) -> UInt64 {
+        differing(word ^ 0x2020_2020_2020_2020) & differing(word ^ 0x0A0A_0A0A_0A0A_0A0A)
+            & differing(word ^ 0x0909_0909_0909_0909) & differing(word ^ 0x0D0D_0D0D_0D0D_0D0D)
+            & 0x8080_8080_8080_8080
+    }
+
+    /// Sets bit 7 of each byte that is not zero. The sum does not carry into the next byte.
+    @inline(__always)
+    private static func differing(_ word: UInt64) -> UInt64 {
+        ((word & 0x7F7F_7F7F_7F7F_7F7F) &+ 0x7F7F_7F7F_7F7F_7F7F) | word
+    }
+
     /// Nonzero if at least one byte of `word` must be escaped in a JSON string. Byte order does not matter.
     @inline(__always)
     static func escaped(_ word: UInt64) -> UInt64 {

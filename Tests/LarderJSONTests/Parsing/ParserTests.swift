@@ -1,4 +1,5 @@
 import LarderJSON
+import TestSupport
 import Testing
 
 @Suite("Parser with valid documents")
@@ -11,6 +12,22 @@ struct ParserTests {
         ])
     func scalarsAndEmptyContainers(text: String, kind: JSONValue.Kind) throws {
         #expect(try JSONValue(parsing: text).kind == kind)
+    }
+
+    @Test("white space of each length is skipped, in any mixture, and ends before any other byte")
+    func whitespace() throws {
+        let characters: [UInt8] = [0x20, 0x20, 0x20, 0x0A, 0x09, 0x0D]
+        var random = SeededGenerator(seed: 1)
+        for length in 0..<40 {
+            let space = (0..<length).map { _ in characters[Int.random(in: 0..<6, using: &random)] }
+            #expect(try JSONValue(parsing: space + Array("[7]".utf8) + space)[0]?.int == 7)
+            for byte in UInt8.min...UInt8.max where !characters.contains(byte) {
+                let error = #expect(throws: JSONError.self) {
+                    try JSONValue(parsing: Array("[]".utf8) + space + [byte])
+                }
+                #expect(error?.offset == 2 + length, "\(byte) after \(length)")
+            }
+        }
     }
 
     @Test("an accessor returns nil for a value of another kind")
