@@ -33,7 +33,12 @@ extension MemberReader {
     }
 
     /// A number of seconds from 0 to ten years, with fractions; nil if the member is absent or null.
+    @inline(__always)
     func seconds(_ name: StaticString) throws(WireError) -> Double? {
+        try mayHave(name) ? presentSeconds(name) : nil
+    }
+
+    private func presentSeconds(_ name: StaticString) throws(WireError) -> Double? {
         guard let seconds = try number(name) else { return nil }
         guard (0...maxSeconds).contains(seconds) else {
             throw WireError(

@@ -12,6 +12,8 @@ public struct MemberReader {
     /// The lengths of the names of all members, as a bit set. Most lookups are for absent members, and the bit set
     /// usually shows without a comparison of names that the member is absent.
     private let nameLengths: UInt64
+    /// The number of members of an object; 0 for other values.
+    private let count: Int
 
     /// Reads parameters.
     /// - Parameters:
@@ -22,11 +24,11 @@ public struct MemberReader {
         value = params
         guard let params, params.kind == .array else {
             self.positional = []
-            nameLengths = params?.nameLengths ?? 0
+            (nameLengths, count) = params?.memberSummary ?? (0, 0)
             return
         }
         self.positional = positional()
-        nameLengths = .max
+        (nameLengths, count) = (.max, 0)
         if params.count > self.positional.count {
             let known =
                 self.positional.isEmpty
@@ -42,7 +44,7 @@ public struct MemberReader {
         guard object.kind == .object else { throw WireError(.invalidParams, "expected an object") }
         value = object
         positional = []
-        nameLengths = .max
+        (nameLengths, count) = (.max, object.count)
     }
 
     /// Whether the members are the elements of an array, where null stands for a member that is left out.
@@ -53,11 +55,11 @@ public struct MemberReader {
     ///   not compared again.
     /// - Throws: `invalidParams` with the name of another member and the closest of `names`
     func rejectUnknown(_ names: @autoclosure () -> [StaticString], found: Int = 0) throws(WireError) {
-        guard let value, value.kind == .object, value.count > found else { return }
+        if count <= found { return }
         let names = names()
         var known = 0
         for name in names where self.value(name) != nil { known += 1 }
-        if known == value.count { return }
+        guard known != count, let value else { return }
         let all = names.map { "\($0)" }
         for (name, _) in value.members where !all.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
             throw WireError(
@@ -66,10 +68,16 @@ public struct MemberReader {
         }
     }
 
+    /// Whether the member may be present. If not, its value need not be looked up.
+    @inline(__always)
+    func mayHave(_ name: StaticString) -> Bool {
+        nameLengths & JSONValue.lengthBit(name.utf8CodeUnitCount) != 0
+    }
+
     /// The member's value, possibly null; nil if it is absent.
     @inline(__always)
     public func value(_ name: StaticString) -> JSONValue? {
-        guard nameLengths & JSONValue.lengthBit(name.utf8CodeUnitCount) != 0 else { return nil }
+        guard mayHave(name) else { return nil }
         if positional.isEmpty { return value?.member(name) }
         return positional.firstIndex(of: "\(name)").flatMap { value?[$0] }
     }
@@ -88,15 +96,27 @@ public struct MemberReader {
         return found
     }
 
+    // The following functions are inlined as far as the first check, because most optional members are absent.
+
     /// A string; nil if the member is absent or null.
+    @inline(__always)
     public func string(_ name: StaticString) throws(WireError) -> String? {
+        try mayHave(name) ? presentString(name) : nil
+    }
+
+    private func presentString(_ name: StaticString) throws(WireError) -> String? {
         guard let found = given(name) else { return nil }
         guard let text = found.string else { throw Self.mismatch(name, "a string", found) }
         return text
     }
 
     /// A boolean; nil if the member is absent or null.
+    @inline(__always)
     public func bool(_ name: StaticString) throws(WireError) -> Bool? {
+        try mayHave(name) ? presentBool(name) : nil
+    }
+
+    private func presentBool(_ name: StaticString) throws(WireError) -> Bool? {
         guard let found = given(name) else { return nil }
         guard let truth = found.bool else { throw Self.mismatch(name, "true or false", found) }
         return truth
@@ -114,7 +134,12 @@ public struct MemberReader {
     }
 
     /// A number; nil if the member is absent or null.
+    @inline(__always)
     public func number(_ name: StaticString) throws(WireError) -> Double? {
+        try mayHave(name) ? presentNumber(name) : nil
+    }
+
+    private func presentNumber(_ name: StaticString) throws(WireError) -> Double? {
         guard let found = given(name) else { return nil }
         guard let number = found.double else {
             guard found.kind == .number else { throw Self.mismatch(name, "a number", found) }
@@ -130,12 +155,18 @@ public struct MemberReader {
     /// A path in dotted form, as a JSON Pointer (RFC 6901) or as an array of names; the whole document if the member is
     /// absent or null.
     public func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
-        guard let given = given(name) else { return JSONPath([]) }
+        guard mayHave(name) else { return .root }
         do throws(JSONError) {
             // No document is nested deeper than `defaultMaximumDepth`, so there is no value at a path with more
             // segments.
-            return try JSONPath(
-                given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maxPathBytes)
+            let maximumSegments = JSONParser.defaultMaximumDepth
+            if positional.isEmpty {
+                let path = try value?.path(
+                    at: name, maximumSegments: maximumSegments, maximumBytes: Self.maxPathBytes)
+                return path ?? .root
+            }
+            guard let given = given(name) else { return .root }
+            return try JSONPath(given, maximumSegments: maximumSegments, maximumBytes: Self.maxPathBytes)
         } catch {
             throw WireError(
                 .invalidParams,

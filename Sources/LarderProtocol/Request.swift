@@ -2,15 +2,34 @@ import LarderEncoding
 public import LarderJSON
 
 /// A request or notification with a valid envelope. Its parameters are not typed yet.
+///
+/// The members are read from the message when they are needed, because most replies need neither the id as a string nor
+/// the name of the method.
 public struct Request: Sendable {
+    private let message: JSONValue
+    private let idPosition: JSONPosition?
+    private let methodPosition: JSONPosition
+    private let paramsPosition: JSONPosition?
+
     /// The id of the request; nil for a notification, which gets no reply.
-    public let id: RequestID?
+    public var id: RequestID? { idPosition.flatMap { RequestID(message[$0]) } }
+
     /// The name of the method, as a JSON string.
-    public let method: JSONValue
+    public var method: JSONValue { message[methodPosition] }
+
+    /// The position of the name of the method in an index; nil if the index does not contain it.
+    package func methodPosition(in names: NameIndex) -> Int? { names.position(of: methodPosition, in: message) }
+
     /// The parameters, which are an object or an array; nil if the request has no parameters.
-    public let params: JSONValue?
+    public var params: JSONValue? { paramsPosition.map { message[$0] } }
+
+    /// Whether the request has no id, so that it gets no reply.
+    package var isNotification: Bool { idPosition == nil }
+
     /// The range of the id, in bytes, in the text that the request was parsed from; nil for a notification.
-    package let idRange: Range<Int>?
+    package var idRange: Range<Int>? { idPosition.map { message.textRange(at: $0) } }
+
+    private static let names = NameIndex(["id", "jsonrpc", "method", "params"])
 
     /// Checks the envelope (JSON-RPC 2.0, section 4). Unlike in JSON-RPC, the member `jsonrpc` is optional.
     /// - Throws: ``Invalid`` with `invalidRequest`
@@ -18,31 +37,36 @@ public struct Request: Sendable {
         guard value.kind == .object else {
             throw Invalid(id: .null, "a request must be a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
         }
-        let (rawID, version, method, givenParams) = value.members("id", "jsonrpc", "method", "params")
-        var id: RequestID?
-        if let rawID {
-            id = RequestID(rawID)
-            if id == nil { throw Invalid(id: .null, "\"id\" must be a string, a number or null") }
+        let (id, version, method, params) = value.members(Self.names)
+        // Computed only for an error.
+        func validID() -> RequestID? { id.flatMap { RequestID(value[$0]) } }
+        switch id?.kind {
+        case nil, .string, .number, .null: break
+        case .bool, .array, .object:
+            throw Invalid(id: .null, "\"id\" must be a string, a number or null")
         }
         let duplicates = value.duplicateNames
         if let name = duplicates.first {
-            if duplicates.contains(where: { $0.isSpelled(as: "id") }) { id = nil }
-            throw Invalid(id: id, "\"\(name.excerpt)\" occurs more than once in the request; send each member once")
+            let isIDUnclear = duplicates.contains { $0.isSpelled(as: "id") }
+            throw Invalid(
+                id: isIDUnclear ? nil : validID(),
+                "\"\(name.excerpt)\" occurs more than once in the request; send each member once")
         }
-        if let version, !version.isString("2.0") {
-            throw Invalid(id: id, "\"jsonrpc\" must be \"2.0\" or be left out")
+        if let version, !value.isString(at: version, "2.0") {
+            throw Invalid(id: validID(), "\"jsonrpc\" must be \"2.0\" or be left out")
         }
-        guard let method else { throw Invalid(id: id, "\"method\" is missing") }
-        guard method.kind == .string else { throw Invalid(id: id, "\"method\" must be a string") }
+        guard let method else { throw Invalid(id: validID(), "\"method\" is missing") }
+        guard method.kind == .string else { throw Invalid(id: validID(), "\"method\" must be a string") }
+        switch params?.kind {
         // Null counts as absent, because some libraries write null if a call has no parameters.
-        let params = givenParams.flatMap { $0.isNull ? nil : $0 }
-        if let kind = params?.kind, kind != .object, kind != .array {
-            throw Invalid(id: id, "\"params\" must be an object or an array, or be left out")
+        case nil, .null: paramsPosition = nil
+        case .object, .array: paramsPosition = params
+        case .bool, .number, .string:
+            throw Invalid(id: validID(), "\"params\" must be an object or an array, or be left out")
         }
-        self.id = id
-        self.method = method
-        self.params = params
-        idRange = rawID?.textRange
+        message = value
+        idPosition = id
+        methodPosition = method
     }
 
     /// The error for a message that is not a valid request, with the id for the error reply.

@@ -67,11 +67,39 @@ struct MembersTests {
         ]
         for text in texts {
             let value = try JSONValue(parsing: text)
-            let found = value.members("a", "b", "", "c")
-            #expect(found.0 == value.member("a"))
-            #expect(found.1 == value.member("b"))
-            #expect(found.2 == value.member(""))
-            #expect(found.3 == value.member("c"))
+            let found = value.members(NameIndex(["a", "b", "", "c"]))
+            for (position, name) in [(found.0, "a"), (found.1, "b"), (found.2, ""), (found.3, "c")] {
+                let member = value[name]
+                #expect(position.map { value[$0] } == member, "\(text) \(name)")
+                #expect(position?.kind == member?.kind)
+                #expect(position.map { value.textRange(at: $0) } == member?.textRange)
+            }
+        }
+    }
+
+    @Test(
+        "the string at a position is compared, and found in an index, like the value there",
+        arguments: [#""ab""#, #""\u0061b""#, #""aB""#, "\"\"", "1", "[]"])
+    func strings(text: String) throws {
+        let value = try JSONValue(parsing: #"{"a":\#(text)}"#)
+        let position = try #require(value.members(NameIndex(["a"])).0)
+        let names = NameIndex(["", "ab", "1"])
+        #expect(value.isString(at: position, "ab") == value["a"]?.isString("ab"))
+        #expect(names.position(of: position, in: value) == value["a"].flatMap { names.position(of: $0) })
+    }
+
+    @Test("names of each length are distinguished by each of their bytes")
+    func bytes() throws {
+        for length in 1...40 {
+            let name = String(repeating: "n", count: length)
+            let value = try JSONValue(parsing: "{\"\(name)\":1}")
+            #expect(value[name] == 1)
+            for index in 0..<length {
+                let rest = String(repeating: "n", count: length - index - 1)
+                let other = String(repeating: "n", count: index) + "m" + rest
+                #expect(value[other] == nil)
+                #expect(NameIndex([name]).position(of: other) == nil)
+            }
         }
     }
 
@@ -92,13 +120,13 @@ struct MembersTests {
         for seed in 0..<200 as Range<UInt64> {
             var generator = Generator(seed: seed)
             let value = try JSONValue(parsing: generator.object(depth: 2))
-            let lengths = value.nameLengths
+            let lengths = value.memberSummary.nameLengths
             for (name, _) in value.members { #expect(lengths & JSONValue.lengthBit(name.utf8.count) != 0) }
         }
-        #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).nameLengths == 0b1010)
-        #expect(JSONValue.emptyObject.nameLengths == 0)
+        #expect(try JSONValue(parsing: #"{"a":1,"abc":2}"#).memberSummary.nameLengths == 0b1010)
+        #expect(JSONValue.emptyObject.memberSummary.nameLengths == 0)
         // For an object with a name table, nameLengths includes all lengths.
         let repeated = "{" + Array(repeating: #""a":0"#, count: 61).joined(separator: ",") + "}"
-        #expect(try JSONValue(parsing: repeated).nameLengths == .max)
+        #expect(try JSONValue(parsing: repeated).memberSummary.nameLengths == .max)
     }
 }

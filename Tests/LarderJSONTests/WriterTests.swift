@@ -136,6 +136,22 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "[1,2,3]")
     }
 
+    @Test("a text and two parts are appended in one call; a line ends after a text, and the next value has no comma")
+    func lineOfParts() {
+        var writer = JSONWriter(reservingCapacity: 1)
+        for number in 0..<3 {
+            Array("\(number)".utf8).withUnsafeBytes { part in
+                Array(#","list":"#.utf8).withUnsafeBytes { writer.rawUnframed("{\"id\":", part, $0) }
+            }
+            writer.value([1, 2])
+            writer.endLine(after: "}")
+        }
+        let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+        writer.rawUnframed("", nothing, nothing)
+        let expected = (0..<3).map { "{\"id\":\($0),\"list\":[1,2]}\n" }.joined()
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == expected)
+    }
+
     @Test("after removeAll, a writer has no bytes and writes the next value like a new writer")
     func removeAll() {
         var writer = JSONWriter(reservingCapacity: 4)

@@ -8,6 +8,9 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     private init(text: String) { self.text = text }
 
+    /// The path of the whole document.
+    package static var root: JSONPath { JSONPath(text: "") }
+
     /// Creates a path from its segments. No segments mean the whole document.
     public init(_ segments: [String]) {
         text = segments.reduce(into: "") { pointer, segment in
@@ -47,14 +50,20 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: ``JSONError`` with `invalidPath` if the path is invalid or exceeds a limit, or `typeMismatch` if the
     ///   value is neither a string nor an array of strings
     public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
-        let entry = value.entry
+        try self.init(value.document, value.node, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
+    }
+
+    /// Reads a path from the value at a node.
+    init(_ document: Document, _ node: Int, maximumSegments: Int, maximumBytes: Int) throws(JSONError) {
+        let entry = document.nodes[node]
         guard Int(entry.length) <= maximumBytes else {
             throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, more than \(maximumBytes)")
         }
         if entry.kind == Node.Kind.string {
-            self = try Names.withBytes(entry, text: value.document.text) { Self.parse($0, maximumSegments) }.get()
+            self = try Names.withBytes(entry, text: document.text) { Self.parse($0, maximumSegments) }.get()
             return
         }
+        let value = JSONValue(document: document, node: node)
         guard entry.kind == Node.Kind.array else {
             throw JSONError(
                 .typeMismatch, at: 0, "a path must be a string or an array of member names, not \(value.kind.article)")
@@ -125,6 +134,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     /// Calls `body` with each segment until it returns false.
     /// - Returns: whether all calls returned true
+    @inline(__always)
     func forEachSegment(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         var text = text
         return text.withUTF8 { text in
@@ -192,15 +202,15 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func checkDotted(_ text: UnsafeRawBufferPointer, _ maximum: Int) throws(JSONError) {
-        var (count, start) = (0, 0)
+        var (count, start) = (1, 0)
         var empty: Int?
-        while start <= text.count {
+        for index in 0..<text.count where text[index] == UInt8(ascii: ".") {
+            if index == start, empty == nil { empty = start }
+            start = index &+ 1
             if count == maximum { throw tooManySegments(maximum, at: start) }
-            let end = end(of: start, in: text, UInt8(ascii: "."))
-            if end == start, empty == nil { empty = start }
             count &+= 1
-            start = end &+ 1
         }
+        if start == text.count, empty == nil { empty = start }
         if let empty {
             throw JSONError(
                 .invalidPath, at: empty,

@@ -111,60 +111,26 @@ extension JSONValue {
         return found.map { JSONValue(document: document, node: $0) }
     }
 
-    /// The members with four names, as ``member(_:)`` returns them. Takes one pass over an object with few members.
-    package func members(
-        _ first: StaticString, _ second: StaticString, _ third: StaticString, _ fourth: StaticString
-    ) -> (JSONValue?, JSONValue?, JSONValue?, JSONValue?) {
+    /// The number of members of an object, as ``count`` returns it, and a bit set of the lengths of their names: bit n
+    /// is set if the object may have a member whose name has n bytes. Bit 63 also stands for longer names. Other values
+    /// have no members. A caller that looks up many names in a small object is faster if it skips the names whose bit is
+    /// clear.
+    package var memberSummary: (nameLengths: UInt64, count: Int) {
         let nodes = document.nodes
         let entry = entry
-        guard entry.kind == Node.Kind.object, !entry.has(Node.Flag.indexed) else {
-            return (member(first), member(second), member(third), member(fourth))
-        }
-        var found = (0, 0, 0, 0)
-        var name = node + 1
-        let end = node &+ Int(entry.span)
-        while name < end {
-            let value = Names.winner(nodes, name) &+ 1
-            if found.0 == 0, isName(name, first) {
-                found.0 = value
-            } else if found.1 == 0, isName(name, second) {
-                found.1 = value
-            } else if found.2 == 0, isName(name, third) {
-                found.2 = value
-            } else if found.3 == 0, isName(name, fourth) {
-                found.3 = value
-            }
-            name &+= 1 &+ Int(nodes[name &+ 1].span)
-        }
-        return (optional(found.0), optional(found.1), optional(found.2), optional(found.3))
-    }
-
-    @inline(__always)
-    private func optional(_ node: Int) -> JSONValue? { node == 0 ? nil : JSONValue(document: document, node: node) }
-
-    @inline(__always)
-    private func isName(_ node: Int, _ name: StaticString) -> Bool {
-        Names.equals(document.nodes[node], document.text, name.utf8Start, name.utf8CodeUnitCount)
-    }
-
-    /// A bit set of name lengths: bit n is set if the object may have a member whose name has n bytes. Bit 63 also
-    /// stands for longer names. A caller that looks up many names in a small object is faster if it skips the names
-    /// whose bit is clear.
-    package var nameLengths: UInt64 {
-        let nodes = document.nodes
-        let entry = entry
-        guard entry.kind == Node.Kind.object, !entry.has(Node.Flag.indexed), entry.storedCount <= 8 else { return .max }
+        guard entry.kind == Node.Kind.object else { return (0, 0) }
+        guard !entry.has(Node.Flag.indexed), entry.storedCount <= 8 else { return (.max, count) }
         var lengths: UInt64 = 0
         var name = node + 1
         while name < node &+ Int(entry.span) {
-            if nodes[name].has(Node.Flag.escaped) { return .max }
+            if nodes[name].has(Node.Flag.escaped) { return (.max, Int(entry.storedCount)) }
             lengths |= Self.lengthBit(Int(nodes[name].length) &- 2)
             name &+= 1 &+ Int(nodes[name &+ 1].span)
         }
-        return lengths
+        return (lengths, Int(entry.storedCount))
     }
 
-    /// The bit of ``nameLengths`` for names of `count` bytes.
+    /// The bit of ``memberSummary`` for names of `count` bytes.
     @inlinable
     package static func lengthBit(_ count: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(count, 63)) }
 
@@ -172,7 +138,7 @@ extension JSONValue {
     public func isString(_ text: StaticString) -> Bool {
         let entry = entry
         guard entry.kind == Node.Kind.string else { return false }
-        return text.withUTF8Buffer { Names.matches(entry, text: document.text, UnsafeRawBufferPointer($0)) }
+        return Names.equals(entry, document.text, text.utf8Start, text.utf8CodeUnitCount)
     }
 
     /// The element at `index`, counted from 0; nil if there is no such element or the value is not an array.
@@ -198,6 +164,19 @@ extension JSONValue {
             element += Int(nodes[element].span)
         }
         return nil
+    }
+
+    /// The path that the member called `name` contains, in the form of ``JSONPath/init(_:maximumSegments:maximumBytes:)``;
+    /// nil if the member is absent or null.
+    ///
+    /// - Throws: the errors of ``JSONPath/init(_:maximumSegments:maximumBytes:)``
+    package func path(
+        at name: StaticString, maximumSegments: Int, maximumBytes: Int
+    ) throws(JSONError) -> JSONPath? {
+        guard let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount),
+            document.nodes[found].kind != Node.Kind.null
+        else { return nil }
+        return try JSONPath(document, found, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
     }
 
     /// The value at `path`; nil if it does not exist.

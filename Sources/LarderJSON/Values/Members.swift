@@ -1,4 +1,54 @@
+/// The place of a value in the document of another value. Unlike a ``JSONValue``, it does not keep the document in
+/// memory, so copying it costs no reference counting.
+package struct JSONPosition: Sendable {
+    let node: UInt32
+    package let kind: JSONValue.Kind
+
+    fileprivate init(_ document: Document, _ node: Int) {
+        self.node = UInt32(truncatingIfNeeded: node)
+        kind = JSONValue.Kind(rawValue: UInt8(truncatingIfNeeded: document.nodes[node].kind)) ?? .null
+    }
+}
+
 extension JSONValue {
+    /// Returns the members whose names have the positions 0 to 3 in an index, as ``member(_:)`` would return them. Takes
+    /// one pass over the object.
+    package func members(
+        _ names: NameIndex
+    ) -> (JSONPosition?, JSONPosition?, JSONPosition?, JSONPosition?) {
+        var found: (JSONPosition?, JSONPosition?, JSONPosition?, JSONPosition?) = (nil, nil, nil, nil)
+        let nodes = document.nodes
+        var cursor = MemberCursor(document, object: node)
+        while let (name, value) = cursor.next(document) {
+            switch names.position(ofName: nodes[name], text: document.text) {
+            case 0?: found.0 = JSONPosition(document, value)
+            case 1?: found.1 = JSONPosition(document, value)
+            case 2?: found.2 = JSONPosition(document, value)
+            case 3?: found.3 = JSONPosition(document, value)
+            default: break
+            }
+        }
+        return found
+    }
+
+    /// The value at a position, which must stem from a value of the same document.
+    package subscript(_ position: JSONPosition) -> JSONValue {
+        JSONValue(document: document, node: Int(position.node))
+    }
+
+    /// Whether the value at a position is the string `text`.
+    package func isString(at position: JSONPosition, _ text: StaticString) -> Bool {
+        position.kind == .string
+            && Names.equals(
+                document.nodes[Int(position.node)], document.text, text.utf8Start, text.utf8CodeUnitCount)
+    }
+
+    /// The range, in bytes, of the text of the value at a position within the text of the document.
+    package func textRange(at position: JSONPosition) -> Range<Int> {
+        let entry = document.nodes[Int(position.node)]
+        return Int(entry.offset)..<Int(entry.offset) + Int(entry.length)
+    }
+
     /// The elements of an array, in order; empty for other kinds.
     public var elements: Elements { Elements(value: self) }
 

@@ -88,24 +88,19 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// Appends a text unchanged.
-    public mutating func rawUnframed(_ text: StaticString) {
+    /// Appends a text and two parts unchanged. One call is faster than three.
+    public mutating func rawUnframed(
+        _ text: StaticString, _ part: UnsafeRawBufferPointer, _ rest: UnsafeRawBufferPointer
+    ) {
         let count = text.utf8CodeUnitCount
-        append(upTo: count) { output in
-            output.update(from: text.utf8Start, count: count)
-            return count
-        }
-    }
-
-    /// Appends a text and bytes unchanged.
-    public mutating func rawUnframed(_ text: StaticString, _ part: UnsafeRawBufferPointer) {
-        let count = text.utf8CodeUnitCount
-        append(upTo: count + part.count) { output in
-            output.update(from: text.utf8Start, count: count)
-            if let start = part.baseAddress {
-                UnsafeMutableRawPointer(output + count).copyMemory(from: start, byteCount: part.count)
+        append(upTo: count &+ part.count &+ rest.count) { output in
+            let start = UnsafeMutableRawPointer(output)
+            start.copyMemory(from: text.utf8Start, byteCount: count)
+            if let bytes = part.baseAddress { (start + count).copyMemory(from: bytes, byteCount: part.count) }
+            if let bytes = rest.baseAddress {
+                (start + count + part.count).copyMemory(from: bytes, byteCount: rest.count)
             }
-            return count + part.count
+            return count &+ part.count &+ rest.count
         }
     }
 
@@ -165,6 +160,17 @@ public struct JSONWriter: Sendable {
         bytes.append(UInt8(ascii: "\n"))
         follows = false
     }
+
+    /// Appends a text unchanged, and ends the line.
+    public mutating func endLine(after text: StaticString) {
+        let count = text.utf8CodeUnitCount
+        append(upTo: count &+ 1) { output in
+            UnsafeMutableRawPointer(output).copyMemory(from: text.utf8Start, byteCount: count)
+            output[count] = UInt8(ascii: "\n")
+            return count &+ 1
+        }
+        follows = false
+    }
 }
 
 extension JSONWriter {
@@ -178,10 +184,10 @@ extension JSONWriter {
 
     private mutating func member(_ name: StaticString, _ text: UnsafeRawBufferPointer) {
         let comma = follows
-        let isPlain = append(upTo: Self.room(forName: name) + text.count + PlainText.frameCount) { output in
+        let isPlain = append(upTo: Self.room(forName: name) &+ text.count &+ PlainText.frameCount) { output in
             let start = Self.write(name, comma: comma, into: output)
             let count = PlainText.frame(text, into: start, comma: false, colon: false)
-            return count == 0 ? 0 : start - output + count
+            return count == 0 ? 0 : start - output &+ count
         }
         if !isPlain {
             self.name(name)
@@ -219,10 +225,10 @@ extension JSONWriter {
         }
         let (comma, start, count) = (follows, value.textStart, Int(entry.length))
         follows = true
-        append(upTo: Self.room(forName: name) + count) { output in
+        append(upTo: Self.room(forName: name) &+ count) { output in
             let end = Self.write(name, comma: comma, into: output)
-            end.update(from: start, count: count)
-            return end - output + count
+            UnsafeMutableRawPointer(end).copyMemory(from: start, byteCount: count)
+            return end - output &+ count
         }
     }
 
@@ -288,7 +294,7 @@ extension JSONWriter {
     /// The maximum number of bytes that ``write(_:comma:into:)`` writes for a name, including quotation marks, comma
     /// and colon.
     @inline(__always)
-    private static func room(forName name: StaticString) -> Int { name.utf8CodeUnitCount + PlainText.frameCount }
+    private static func room(forName name: StaticString) -> Int { name.utf8CodeUnitCount &+ PlainText.frameCount }
 
     /// Writes a name in quotation marks and a colon. Returns the end of the output.
     @inline(__always)
@@ -302,7 +308,7 @@ extension JSONWriter {
         output[0] = UInt8(ascii: ",")
         let start = comma ? output + 1 : output
         start[0] = UInt8(ascii: "\"")
-        (start + 1).update(from: name.utf8Start, count: name.utf8CodeUnitCount)
+        UnsafeMutableRawPointer(start + 1).copyMemory(from: name.utf8Start, byteCount: name.utf8CodeUnitCount)
         let end = start + 1 + name.utf8CodeUnitCount
         end[0] = UInt8(ascii: "\"")
         end[1] = UInt8(ascii: ":")

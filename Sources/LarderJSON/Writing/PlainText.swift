@@ -16,10 +16,10 @@ enum PlainText {
         let start = comma ? 2 : 1
         output[start - 1] = UInt8(ascii: "\"")
         guard copy(text, to: UnsafeMutableRawPointer(output + start)) else { return 0 }
-        let end = start + text.count
+        let end = start &+ text.count
         output[end] = UInt8(ascii: "\"")
-        output[end + 1] = UInt8(ascii: ":")
-        return end + (colon ? 2 : 1)
+        output[end &+ 1] = UInt8(ascii: ":")
+        return end &+ (colon ? 2 : 1)
     }
 
     /// Copies `text`. Returns false if a character in `text` must be escaped.
@@ -29,9 +29,9 @@ enum PlainText {
         var found: UInt64 = 0
         if count >= 8 {
             var index = 0
-            while index + 8 <= count {
+            while index &+ 8 <= count {
                 found |= word(text, index, to: output)
-                index += 8
+                index &+= 8
             }
             // The last eight bytes are copied as one more word. It overlaps the previous word, and is the same word if
             // the size is a multiple of eight.

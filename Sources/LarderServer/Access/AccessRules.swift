@@ -108,14 +108,14 @@ extension Connection {
     func reviewAccess() {
         for subscription in state.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
-            let denial = denial(
-                of: Admission(method: ConfigSubscribe.name, requirement: .inNamespace(.read, name)))
+            let denial = denial(of: .inNamespace(.read, name), by: ConfigSubscribe.name)
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in state.pending.tickets(.connection) {
-            guard let request = state.pending[ticket], let denial = denial(of: request.admission),
+            guard let request = state.pending[ticket],
+                let denial = denial(of: request.admission.requirement, by: request.admission.method),
                 denial.isDenied
             else { continue }
             request.denial = denial.error

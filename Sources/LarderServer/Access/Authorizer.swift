@@ -23,8 +23,8 @@ struct Authorizer: Sendable {
     /// Returns the reason to deny a request; nil if the request is permitted.
     @inline(__always)
     func decide(_ requirement: Requirement, _ rights: PeerRights) -> Denial? {
-        // A shortcut for most cached replies: the peer may read every namespace, and the request reads one.
-        if rights.readsEverything, case .inNamespace(.read, _) = requirement { return nil }
+        // A shortcut for most cached replies.
+        if rights.permitsEveryRead(requirement) { return nil }
         return decideAnyCase(requirement, rights)
     }
 

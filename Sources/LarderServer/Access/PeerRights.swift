@@ -47,6 +47,12 @@ final class PeerRights: Sendable {
     /// Whether the settings of the namespace have an `access` member.
     func hasOwnRights(in namespace: String) -> Bool { own[namespace] != nil }
 
+    /// Whether a request is permitted because it only reads one namespace, and the peer may read every namespace.
+    @inline(__always)
+    func permitsEveryRead(_ requirement: Requirement) -> Bool {
+        if readsEverything, case .inNamespace(.read, _) = requirement { true } else { false }
+    }
+
     func mayRead(_ namespace: String) -> Bool { readsEverything || rights(in: namespace).contains(.read) }
 
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }

@@ -240,10 +240,17 @@ final class Connection: EpollTarget {
     }
 
     /// Returns the reason to deny a request of the peer; nil if the request is permitted. Logs a denial.
-    func denial(of admission: Admission) -> Denial? {
+    @inline(__always)
+    func denial(of requirement: Requirement, by method: @autoclosure () -> String) -> Denial? {
+        // Inlined, because a denial is large, and reading configuration is usually permitted.
+        if rights.permitsEveryRead(requirement) { return nil }
+        return loggedDenial(of: requirement, by: method())
+    }
+
+    private func loggedDenial(of requirement: Requirement, by method: String) -> Denial? {
         let server = loop.server
-        guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }
-        server.refusals.addRequest(denial.error, to: admission.method, of: state.principal.credentials)
+        guard let denial = server.authorizer.decide(requirement, rights) else { return nil }
+        server.refusals.addRequest(denial.error, to: method, of: state.principal.credentials)
         return denial
     }
 

@@ -77,13 +77,13 @@ struct ReplyWriter {
 
     /// Replaces a reply with an error if the reply is large and too much is buffered for the user.
     /// - Parameter mark: the start of the reply in the output
-    func withholdIfOverLimit(_ id: RequestID?, from mark: JSONWriter.Mark) {
+    func withholdIfOverLimit(_ id: @autoclosure () -> RequestID?, from mark: JSONWriter.Mark) {
         guard loop.output.writer.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
         else {
             return
         }
         loop.output.writer.rewind(to: mark)
-        reply(id: id, error, in: nil)
+        reply(id: id(), error, in: nil)
     }
 
     /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay

@@ -66,10 +66,17 @@ enum ReplySize {
 /// deadline has passed.
 typealias Cancellation = (WireError) -> Void
 
-/// A snapshot, and the publication that it was read from.
+/// The publication that a reply was read from, and the version of the snapshot.
 struct SnapshotSource {
     let publication: ConfigPublication
-    let current: ConfigPublication.Current
+    let version: Int
+
+    /// - Returns: nil if replies that are made from the snapshot must not be cached, because the removal of the namespace
+    ///   has begun. The version never changes again, so the replies would count as valid even after the removal.
+    init?(_ publication: ConfigPublication, _ current: ConfigPublication.Current) {
+        if current.hasEnded || current.isWithdrawn { return nil }
+        (self.publication, version) = (publication, current.version)
+    }
 }
 
 /// The time after which a request fails unless it has been completed, and the error that it then fails with.
@@ -159,8 +166,8 @@ struct MethodRegistry {
     /// The names of all methods, sorted.
     var names: [String] { registered.sorted() }
 
-    /// The handler of the method that a JSON string names; nil if there is no such method or the value is not a string.
-    subscript(name: JSONValue) -> Handler? { index.position(of: name).map { handlers[$0] } }
+    /// The handler of the method of a request; nil if there is no such method.
+    subscript(request: Request) -> Handler? { request.methodPosition(in: index).map { handlers[$0] } }
 
     /// Adds the handler of a method that has none.
     mutating func add(_ name: String, _ handler: Handler) {
@@ -181,14 +188,15 @@ struct MethodRegistry {
 /// An admitted request, with access to everything that its method may use.
 struct MethodCall<Method: AuthorizedMethod> {
     let parameters: Method.Parameters
-    /// Nil for a notification.
-    let id: RequestID?
+    let request: Request
     let isInBatch: Bool
     /// The template of the request's line; nil if the line has none or is a batch, or if the id that the template found
     /// is not the id of the request.
     let template: RequestTemplate?
     let connection: Connection
 
+    /// Nil for a notification.
+    var id: RequestID? { request.id }
     var loop: LoopContext { connection.loop }
     var server: ServerContext { connection.loop.server }
     var peer: PeerCredentials { connection.state.principal.credentials }

@@ -52,10 +52,9 @@ struct ReplyCache {
     /// Writes a cached reply, or the beginning of a large one.
     /// - Returns: the rest of a large reply, which the caller must write without copying it
     static func append(_ entry: Entry, for template: RequestTemplate, to output: inout JSONWriter) -> ByteBuffer? {
-        appendHead(id: template.id, to: &output)
-        if let body = entry.value.body { return body }
-        withExtendedLifetime(entry) { output.rawUnframed(entry.payload) }
-        return nil
+        // The payload of an entry with a body is empty.
+        withExtendedLifetime(entry) { appendHead(id: template.id, then: entry.payload, to: &output) }
+        return entry.value.body
     }
 
     /// Whether the template was seen recently. Replies to other lines are not cached: caching takes a tenth of the time
@@ -66,18 +65,17 @@ struct ReplyCache {
         return fingerprints[slot] == template.hash
     }
 
-    /// Caches a reply of at most ``maxLargeBytes``. A namespace whose removal has begun gets no cached replies: its
-    /// version never changes again, so the replies would count as valid even after the removal.
-    /// - Parameter tail: the part of the reply that follows ``appendHead(id:to:)``
+    /// Caches a reply of at most ``maxLargeBytes``.
+    /// - Parameter tail: the part of the reply that follows the id
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,
-        _ publication: ConfigPublication, _ current: ConfigPublication.Current
+        _ source: SnapshotSource
     ) {
-        guard tail.count <= Self.maxLargeBytes, !current.hasEnded, !current.isWithdrawn else { return }
+        if tail.count > Self.maxLargeBytes { return }
         let isLarge = tail.count > Self.maxCopiedBytes
         if isLarge, largeBytes + tail.count > Self.maxLargeBytes { dropLarge() }
         let reply = CachedReply(
-            publication: publication, version: current.version, requirement: requirement,
+            publication: source.publication, version: source.version, requirement: requirement,
             body: isLarge ? ByteBuffer(bytes: tail) : nil)
         let previous = replies.store(reply, payload: isLarge ? [] : tail, for: template)
         largeBytes += (isLarge ? tail.count : 0) - (previous?.value.body?.readableBytes ?? 0)
@@ -89,9 +87,15 @@ struct ReplyCache {
         largeBytes = 0
     }
 
-    /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.
-    static func appendHead(id: UnsafeRawBufferPointer, to output: inout JSONWriter) {
-        output.rawUnframed("{\"jsonrpc\":\"2.0\",\"id\":", id)
+    /// Appends the beginning of a reply, `{"jsonrpc":"2.0","id":…`, and the bytes that follow the id.
+    static func appendHead(id: UnsafeRawBufferPointer, then rest: UnsafeRawBufferPointer, to output: inout JSONWriter) {
+        output.rawUnframed("{\"jsonrpc\":\"2.0\",\"id\":", id, rest)
+    }
+
+    /// The bytes between the id and the result of a reply.
+    static var resultName: UnsafeRawBufferPointer {
+        let text: StaticString = ",\"result\":"
+        return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 }
 

@@ -114,7 +114,7 @@ struct RequestDispatcher {
         if connection.state.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
         }
-        if request.id == nil { return nil }
+        if request.isNotification { return nil }
         if batch.chargedBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() { return error }
         return batch.isFull ? BatchReply.noRoom : nil
     }
@@ -133,13 +133,13 @@ struct RequestDispatcher {
         if let slot, let error = refusal(of: request, in: slot.batch) {
             return output.reply(id: request.id, error, in: slot)
         }
-        guard let handler = loop.methods[request.method] else {
+        guard let handler = loop.methods[request] else {
             let error = WireError(
                 .methodNotFound, "unknown method \(request.method.compactText.excerpt)")
             return output.reply(id: request.id, error, in: slot)
         }
         if connection.state.phase == .closed, handler.lifetime == .connection { return }
-        if handler.needsReply, request.id == nil {
+        if handler.needsReply, request.isNotification {
             slot?.leaveEmpty()
             return
         }
@@ -159,27 +159,30 @@ struct RequestDispatcher {
         // Parameters are read before the rights are checked: invalid parameters are reported even to a peer without the
         // right.
         let parameters = try M.Parameters(params: request.params)
-        let admission = Admission(method: M.name, requirement: M.requirement(parameters))
-        if let denial = connection.denial(of: admission) { throw denial.error }
+        let requirement = M.requirement(parameters)
+        if let denial = connection.denial(of: requirement, by: M.name) { throw denial.error }
         let call = MethodCall<M>(
-            parameters: parameters, id: request.id, isInBatch: slot != nil, template: template, connection: connection)
+            parameters: parameters, request: request, isInBatch: slot != nil, template: template,
+            connection: connection)
         switch try M.call(call) {
         case .now(let result, let source, let afterReply):
             if let slot {
                 output.reply(id: request.id, result, in: slot)
-            } else if let id = request.id {
-                reply(method, result, to: id, template, source, admission.requirement)
+            } else if !request.isNotification {
+                reply(method, result, to: request, template, source, requirement)
             }
             guard let afterReply else { return }
             // Events must follow the reply that announces their subscription, even if that reply waits for its batch.
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
         case .task(let reply):
+            let admission = Admission(method: M.name, requirement: requirement)
             try start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
         case .later(let size, let deadline, let parameterBytes, let retainedBytes, let begin):
             let parameterBytes = parameterBytes ?? request.params?.detachedMemory ?? 0
-            let bytes = retainedBytes + Self.retainedBytes(id: request.id, parameterBytes)
+            let (id, admission) = (request.id, Admission(method: M.name, requirement: requirement))
+            let bytes = retainedBytes + Self.retainedBytes(id: id, parameterBytes)
             let ticket = try self.begin(
-                request.id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
+                id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
             let cancellation = begin(Completion(connection, ticket))
             if let pending = connection.state.pending[ticket] {
                 pending.onCancel = cancellation
@@ -193,23 +196,26 @@ struct RequestDispatcher {
 
     /// Writes a reply as a separate line, and caches it if it has a source.
     private func reply<M: Method>(
-        _ method: M.Type, _ result: M.Result, to id: RequestID, _ template: RequestTemplate?, _ source: SnapshotSource?,
-        _ requirement: Requirement
+        _ method: M.Type, _ result: M.Result, to request: Request, _ template: RequestTemplate?,
+        _ source: SnapshotSource?, _ requirement: Requirement
     ) {
         let mark = loop.output.writer.mark
-        var text = id.text
-        text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output.writer) }
-        let start = loop.output.writer.bytes.count
-        loop.output.writer.rawUnframed(",\"result\":")
-        result.write(to: &loop.output.writer)
-        loop.output.writer.rawUnframed("}")
-        loop.output.writer.endLine()
-        if let template, let source, loop.caches.replies.isRepeated(template) {
-            loop.caches.replies.keep(
-                loop.output.writer.bytes[start...], for: template, requiring: requirement, source.publication,
-                source.current)
+        if let template {
+            ReplyCache.appendHead(id: template.id, then: ReplyCache.resultName, to: &loop.output.writer)
+        } else {
+            var id = (request.id ?? .null).text
+            id.withUTF8 {
+                ReplyCache.appendHead(
+                    id: UnsafeRawBufferPointer($0), then: ReplyCache.resultName, to: &loop.output.writer)
+            }
         }
-        if M.lifetime == .connection { output.withholdIfOverLimit(id, from: mark) }
+        let start = loop.output.writer.bytes.count - ReplyCache.resultName.count
+        result.write(to: &loop.output.writer)
+        loop.output.writer.endLine(after: "}")
+        if let template, source != nil, loop.caches.replies.isRepeated(template), let source {
+            loop.caches.replies.keep(loop.output.writer.bytes[start...], for: template, requiring: requirement, source)
+        }
+        if M.lifetime == .connection { output.withholdIfOverLimit(request.id, from: mark) }
     }
 
     // MARK: Pending requests

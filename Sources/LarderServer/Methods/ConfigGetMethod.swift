@@ -8,31 +8,32 @@ import NIOCore
 
 extension ConfigGet: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
-        guard let maximum = parameters.maximumAgeSeconds else {
-            let current = namespace.publication.current
+        let namespace = try call.namespace(call.parameters.namespace)
+        let publication = namespace.publication
+        guard let maximum = call.parameters.maximumAgeSeconds else {
+            let current = publication.current
             return .now(
-                try read(parameters, namespace, current),
-                source: SnapshotSource(publication: namespace.publication, current: current))
+                try read(call.parameters, publication, current), source: SnapshotSource(publication, current))
         }
+        let parameters = call.parameters
         if namespace.isConfirmed(within: maximum) {
-            return .now(try read(parameters, namespace, namespace.publication.current))
+            return .now(try read(parameters, publication, publication.current))
         }
         return .task(
             TaskReply(size: .small) { () async throws(WireError) in
                 try await namespace.refresh(within: maximum, orWithin: parameters.staleIfErrorSeconds)
-                return try read(parameters, namespace, namespace.publication.current)
+                return try read(parameters, publication, publication.current)
             })
     }
 
     private static func read(
-        _ parameters: Parameters, _ namespace: ConfigNamespace, _ current: ConfigPublication.Current
+        _ parameters: Parameters, _ publication: ConfigPublication, _ current: ConfigPublication.Current
     ) throws(WireError) -> Result {
         guard current.snapshot.revision > 0, let value = current.snapshot.value.value(at: parameters.path) else {
-            throw missing(parameters, current, of: namespace.publication)
+            throw missing(parameters, current, of: publication)
         }
         return Result(
-            value: value, revision: current.snapshot.revision, epoch: namespace.publication.epoch,
+            value: value, revision: current.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(current.freshness))
     }
 

@@ -34,11 +34,10 @@ struct ReplyCacheTests {
     private func keep(
         _ reply: String, in cache: inout ReplyCache, of publication: ConfigPublication, for line: [UInt8] = Self.line
     ) throws {
-        let current = publication.current
+        guard let source = SnapshotSource(publication, publication.current) else { return }
         try line.withUnsafeBytes { bytes in
             let template = try #require(RequestTemplate(bytes))
-            cache.keep(
-                Array(reply.utf8)[...], for: template, requiring: .inNamespace(.read, "default"), publication, current)
+            cache.keep(Array(reply.utf8)[...], for: template, requiring: .inNamespace(.read, "default"), source)
         }
     }
 

@@ -58,14 +58,12 @@ struct CachedImageReply {
 
     private func write(_ image: CachedImage, _ request: ImageGetRequest, lease: Int, id: UnsafeRawBufferPointer) {
         let loop = connection.loop
-        ReplyCache.appendHead(id: id, to: &loop.output.writer)
-        loop.output.writer.rawUnframed(",\"result\":")
+        ReplyCache.appendHead(id: id, then: ReplyCache.resultName, to: &loop.output.writer)
         request.query.constant(for: image, request.images.cache).withUnsafeBytes { loop.output.writer.raw($0) }
         ImageGet.Result.writeRest(
             freshness: image.freshness.rawValue, source: image.source.rawValue, ageSeconds: image.age, lease: lease,
             hasDescriptor: false, to: &loop.output.writer)
-        loop.output.writer.rawUnframed("}")
-        loop.output.writer.endLine()
+        loop.output.writer.endLine(after: "}")
     }
 }
 
