@@ -58,8 +58,11 @@ public struct MemberReader {
         if count <= found { return }
         let names = names()
         var known = 0
-        for name in names where self.value(name) != nil { known += 1 }
-        guard known != count, let value else { return }
+        for name in names where self.value(name) != nil {
+            known += 1
+            if known == count { return }
+        }
+        guard let value else { return }
         let all = names.map { "\($0)" }
         for (name, _) in value.members where !all.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
             throw WireError(
@@ -168,18 +171,28 @@ public struct MemberReader {
             guard let given = given(name) else { return .root }
             return try JSONPath(given, maximumSegments: maximumSegments, maximumBytes: Self.maxPathBytes)
         } catch {
-            throw WireError(
-                .invalidParams,
-                "\"\(name)\" must be \"a.b\", a JSON Pointer \"/a/b\" or an array of names: \(error.reason)")
+            throw Self.notPath(name, error)
         }
     }
 
     /// A required path. It must be given even for the whole document, so that the document is not changed by mistake.
     public func requiredPath(_ name: StaticString = "path") throws(WireError) -> JSONPath {
-        guard try !requiredValue(name).isNull else {
+        let found = try requiredValue(name)
+        guard !found.isNull else {
             throw WireError(.invalidParams, "\"\(name)\" must be a path, not null; \"\" is the whole document")
         }
-        return try path(name)
+        do throws(JSONError) {
+            return try JSONPath(
+                found, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maxPathBytes)
+        } catch {
+            throw Self.notPath(name, error)
+        }
+    }
+
+    private static func notPath(_ name: StaticString, _ error: JSONError) -> WireError {
+        WireError(
+            .invalidParams,
+            "\"\(name)\" must be \"a.b\", a JSON Pointer \"/a/b\" or an array of names: \(error.reason)")
     }
 
     /// A required string.
