@@ -5,6 +5,18 @@ import LarderProtocol
 
 // Conditions and dry runs of the methods that change a namespace.
 
+extension LayerChange {
+    /// The change with the conditions and the reason of a request; usually the request has none of them.
+    /// - Parameter path: the path at which the value is compared with `ifValue`
+    func on(
+        _ ifRevision: RevisionCondition, _ path: [String] = [], _ ifValue: ValueCondition = .any,
+        because reason: String?
+    ) -> LayerChange {
+        if ifRevision.revision == nil, case .any = ifValue, reason == nil { return self }
+        return on(ChangeTerms(ifRevision, path, ifValue, because: reason))
+    }
+}
+
 extension ChangeTerms {
     /// - Parameter path: the path at which the value is compared with `ifValue`
     init(

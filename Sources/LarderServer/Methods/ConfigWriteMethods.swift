@@ -13,8 +13,9 @@ extension ConfigSet: Method {
         let change = LayerChange.set(
             path: path, value: parameters.value.detached(),
             timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: call.author)
-        let terms = ChangeTerms(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason)
-        return call.outcome(of: change.on(terms), in: namespace, isDryRun: parameters.isDryRun)
+        return call.outcome(
+            of: change.on(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason), in: namespace,
+            isDryRun: parameters.isDryRun)
     }
 }
 
@@ -24,9 +25,10 @@ extension ConfigUnset: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
         let path = parameters.path.segments
-        let terms = ChangeTerms(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason)
         let change = LayerChange.unset(path: path, by: call.author)
-        return call.outcome(of: change.on(terms), in: namespace, isDryRun: parameters.isDryRun)
+        return call.outcome(
+            of: change.on(parameters.ifRevision, path, parameters.ifValue, because: parameters.reason), in: namespace,
+            isDryRun: parameters.isDryRun)
     }
 }
 
