@@ -7,11 +7,11 @@ import Testing
 struct ChangeConditionTests {
     private static let epoch = "00ff00ff00ff00ff"
 
-    /// A commit core whose current snapshot has revision 1.
-    private func core(_ value: JSONValue = ["a": ["x": 1], "n": 5]) throws -> CommitCore {
+    /// A state whose current snapshot has revision 1.
+    private func state(_ value: JSONValue = ["a": ["x": 1], "n": 5]) throws -> CommittedState {
         var layers = Layers()
         layers[.host] = FileDocument(document: value, updatedAt: 1)
-        return CommitCore(
+        return CommittedState(
             layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 1, publishedAt: 1),
             history: GenerationHistory(),
             numbering: RevisionNumbering(
@@ -20,8 +20,10 @@ struct ChangeConditionTests {
             epoch: Self.epoch)
     }
 
-    private func batch(_ core: CommitCore) -> ChangeBatch {
-        core.batch(limits: DocumentLimits(maximumBytes: 10_000), now: 1000, recordsOperations: true)
+    private func batch(_ state: CommittedState) -> ChangeBatch { ChangeBatch(on: state, context(now: 1000)) }
+
+    private func context(now: Int) -> ChangeContext {
+        ChangeContext(limits: DocumentLimits(maximumBytes: 10_000), now: now, recordsOperations: true)
     }
 
     private func set(_ path: [String], _ value: JSONValue) -> LayerChange {
@@ -51,7 +53,7 @@ struct ChangeConditionTests {
 
     @Test("a condition on the revision holds if revision and epoch are current, and is a conflict otherwise")
     func revision() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         #expect(refusal(set(["b"], 1).on(condition(revision: 2)), &batch) == .conflict)
         #expect(refusal(set(["b"], 1).on(condition(revision: 1, epoch: "0000000000000000")), &batch) == .conflict)
         #expect(!batch.hasChanged)
@@ -61,7 +63,7 @@ struct ChangeConditionTests {
 
     @Test("a condition on the revision is a conflict after an earlier change of the batch")
     func revisionInBatch() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         _ = try batch.apply(set(["b"], 1))
         #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == .conflict)
         #expect(refusal(.unset(path: ["b"], by: nil).on(condition(revision: 1)), &batch) == .conflict)
@@ -69,7 +71,7 @@ struct ChangeConditionTests {
 
     @Test("a condition on the revision holds after earlier changes of the batch that leave the document as it is")
     func sameDocumentInBatch() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         _ = try batch.apply(set(["n"], 5))
         _ = try batch.apply(set(["b"], 1))
         _ = try batch.apply(.unset(path: ["b"], by: nil))
@@ -78,7 +80,7 @@ struct ChangeConditionTests {
 
     @Test("a condition on a value compares the resolved value, regardless of the order of members")
     func values() throws {
-        var batch = batch(try core(["a": ["x": 1, "y": 2], "n": 5]))
+        var batch = batch(try state(["a": ["x": 1, "y": 2], "n": 5]))
         let reordered = try JSONValue(parsing: #"{"y":2,"x":1}"#)
         #expect(refusal(set(["b"], 1).on(condition((["a"], reordered))), &batch) == nil)
         #expect(refusal(set(["b"], 2).on(condition((["n"], 6))), &batch) == .conflict)
@@ -90,7 +92,7 @@ struct ChangeConditionTests {
 
     @Test("a condition on a value sees the earlier changes of the batch")
     func valuesInBatch() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         let take = { (expected: Int) in
             self.set(["owner"], .int(expected + 1)).on(self.condition((["owner"], .int(expected))))
         }
@@ -110,8 +112,8 @@ struct ChangeConditionTests {
 
     @Test("a condition at a locked path compares the resolved value, not the override that the lock hides")
     func locked() throws {
-        let core = try core()
-        var first = batch(core)
+        let state = try state()
+        var first = batch(state)
         _ = try first.apply(set(["n"], 7))
         _ = try first.apply(.rules(LayerRules(locks: LockedPaths([JSONPath(["n"])]))))
         #expect(refusal(set(["b"], 1).on(condition((["n"], 7))), &first) == .conflict)
@@ -127,8 +129,8 @@ struct ChangeConditionTests {
             [1, 2, "x", .null, ["a": 1], ["b": ["c": 2]], .array([1]), .emptyObject].randomElement()!
         }
         for _ in 0..<300 {
-            let core = try core(["a": ["b": 1], "c": [1, 2]])
-            var batch = batch(core)
+            let state = try state(["a": ["b": 1], "c": [1, 2]])
+            var batch = batch(state)
             for _ in 0..<8 {
                 let change =
                     Bool.random(using: &generator)
@@ -142,7 +144,7 @@ struct ChangeConditionTests {
                 probe = batch
                 #expect(refusal(set(["probe"], 1).on(condition((compared, "other"))), &probe) == .conflict)
                 probe = batch
-                let isCurrent = resolved == core.snapshot.value
+                let isCurrent = resolved == state.snapshot.value
                 let byRevision = refusal(set(["probe"], 1).on(condition(revision: 1)), &probe)
                 #expect((byRevision == .conflict) == !isCurrent)
             }
@@ -153,7 +155,7 @@ struct ChangeConditionTests {
 
     @Test("increments add to the resolved value, including earlier increments of the batch, or to 0 if no value exists")
     func increments() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         let add = { (path: [String], step: CounterStep) in LayerChange.increment(path: path, step, by: nil) }
         #expect(try batch.apply(add(["n"], CounterStep(by: 2))).number == 7)
         #expect(try batch.apply(add(["n"], CounterStep(by: -3))).number == 4)
@@ -168,7 +170,7 @@ struct ChangeConditionTests {
     func incrementLimits() throws {
         let largest = CounterStep.exactIntegers.upperBound
         var batch = batch(
-            try core(["n": 0, "big": .int(largest), "half": 1.5, "text": "1", "beyond": .int(largest + 1)]))
+            try state(["n": 0, "big": .int(largest), "half": 1.5, "text": "1", "beyond": .int(largest + 1)]))
         let add = { (name: String, step: CounterStep) in LayerChange.increment(path: [name], step, by: nil) }
         #expect(refusal(add("n", CounterStep(by: -1, minimum: 0)), &batch) == .conflict)
         #expect(refusal(add("n", CounterStep(by: 4, maximum: 3)), &batch) == .conflict)
@@ -182,7 +184,7 @@ struct ChangeConditionTests {
 
     @Test("an increment keeps the expiry of the override")
     func incrementOfExpiring() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         _ = try batch.apply(.set(path: ["n"], value: 1, timeToLive: .seconds(60), by: nil))
         let result = try batch.apply(.increment(path: ["n"], CounterStep(by: 1), by: nil))
         #expect(result.number == 2 && result.lifetime?.changed == false)
@@ -193,8 +195,8 @@ struct ChangeConditionTests {
 
     @Test("several changes made as one have one cause, and each that takes effect is journaled")
     func several() throws {
-        let core = try core()
-        var batch = batch(core)
+        let state = try state()
+        var batch = batch(state)
         let change = LayerChange.several(
             [set(["a", "x"], 2), set(["a", "y", "z"], 3), .unset(path: ["a", "q"], by: nil)], by: nil)
         #expect(try batch.apply(change.on(ChangeTerms(reason: "test"))).layerChanged)
@@ -206,7 +208,7 @@ struct ChangeConditionTests {
 
     @Test("if one of several changes made as one is refused, none of them is made")
     func severalRefused() throws {
-        var batch = batch(try core(["list": [1], "n": 5]))
+        var batch = batch(try state(["list": [1], "n": 5]))
         _ = try batch.apply(set(["before"], 1))
         let changes = [set(["a"], 1), set(["list", "0"], 2)]
         #expect(refusal(.several(changes, by: nil), &batch) == .invalidChange)
@@ -217,7 +219,7 @@ struct ChangeConditionTests {
 
     @Test("all conditions of several changes made as one are checked before the first change is made")
     func severalCompared() throws {
-        var batch = batch(try core())
+        var batch = batch(try state())
         let changes = LayerChange.several([set(["n"], 6), set(["m"], 5)], by: nil)
         #expect(refusal(changes.on(condition((["n"], 5), (["m"], nil))), &batch) == nil)
         #expect(refusal(changes.on(condition((["n"], 6), (["m"], 6))), &batch) == .conflict)
@@ -227,17 +229,14 @@ struct ChangeConditionTests {
 
     @Test("a preview shows the document that a commit would publish, and changes nothing")
     func preview() async throws {
-        let core = try core()
-        let limits = DocumentLimits(maximumBytes: 10_000)
-        let preview = try await core.preview(
-            set(["a", "x"], 2).on(condition(revision: 1)), limits: limits, mayPublishEmpty: true, now: 1)
+        let state = try state()
+        let preview = try await state.preview(set(["a", "x"], 2).on(condition(revision: 1)), context(now: 1))
         #expect(preview.current.revision == 1 && preview.value == ["a": ["x": 2], "n": 5])
         let places = await preview.difference().places
         #expect(places == [.init(path: JSONPath(["a", "x"]), old: 1, new: 2)])
-        #expect(core.layers.override.isEmpty && core.snapshot.revision == 1)
+        #expect(state.layers.override.isEmpty && state.snapshot.revision == 1)
         await #expect(throws: ConfigError.self) {
-            try await core.preview(
-                set(["a"], 1).on(condition(revision: 7)), limits: limits, mayPublishEmpty: true, now: 1)
+            try await state.preview(set(["a"], 1).on(condition(revision: 7)), context(now: 1))
         }
     }
 }

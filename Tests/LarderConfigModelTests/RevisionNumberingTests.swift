@@ -74,9 +74,9 @@ private struct ModelStore {
     mutating func commit(writesJournal: Bool, isNew: Bool, crash: (isWritten: Bool, Void)?) {
         let content = isNew ? newContent() : self.content
         let revision = isNew ? numbering.next(after: self.revision) : self.revision
-        let need = numbering.need(for: revision, isNew: isNew, writesJournal: writesJournal)
+        let write = numbering.write(before: revision, isNew: isNew, writesJournal: writesJournal)
         if crash?.isWritten ?? true {
-            switch need {
+            switch write {
             case .nothing: break
             case .journal(let sequence, let settledBound):
                 disk.journal.append(
@@ -86,7 +86,7 @@ private struct ModelStore {
             }
         }
         if crash != nil { return start() }
-        numbering.met(need, publishing: revision)
+        numbering.wrote(write, publishing: revision)
         publish(revision, content)
     }
 
@@ -144,20 +144,20 @@ struct RevisionNumberingTests {
     }
 
     @Test("one reservation covers a block of revisions, and a journal record needs no reservation")
-    func needs() {
+    func requiredWrites() {
         let recovered = RevisionNumbering.Recovered(
             revision: 0, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0)
         var numbering = RevisionNumbering(after: recovered, first: 0)
-        let first = numbering.need(for: 1, isNew: true, writesJournal: false)
+        let first = numbering.write(before: 1, isNew: true, writesJournal: false)
         #expect(first == .reservation(bound: 1 + RevisionNumbering.blockSize))
-        numbering.met(first, publishing: 1)
-        #expect(numbering.need(for: 2, isNew: true, writesJournal: false) == .nothing)
-        let record = numbering.need(for: 2, isNew: true, writesJournal: true)
+        numbering.wrote(first, publishing: 1)
+        #expect(numbering.write(before: 2, isNew: true, writesJournal: false) == .nothing)
+        let record = numbering.write(before: 2, isNew: true, writesJournal: true)
         #expect(record == .journal(sequence: 1, settledBound: 1 + RevisionNumbering.blockSize))
-        numbering.met(record, publishing: 2)
+        numbering.wrote(record, publishing: 2)
         #expect(numbering.settledBound == 1 + RevisionNumbering.blockSize)
-        #expect(numbering.need(for: 3, isNew: true, writesJournal: false) != .nothing)
-        #expect(numbering.need(for: 2, isNew: false, writesJournal: false) == .nothing)
+        #expect(numbering.write(before: 3, isNew: true, writesJournal: false) != .nothing)
+        #expect(numbering.write(before: 2, isNew: false, writesJournal: false) == .nothing)
     }
 
     @Test("revisions of an epoch that ends with the process need no disk write")
@@ -168,6 +168,6 @@ struct RevisionNumberingTests {
         #expect(first == 2001)
         var numbering = RevisionNumbering(after: recovered, first: first)
         numbering.endWithProcess()
-        #expect(numbering.need(for: 1_000_000, isNew: true, writesJournal: false) == .nothing)
+        #expect(numbering.write(before: 1_000_000, isNew: true, writesJournal: false) == .nothing)
     }
 }

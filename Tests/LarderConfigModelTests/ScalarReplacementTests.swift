@@ -45,9 +45,10 @@ struct ScalarReplacementTests {
                     }
                     let change = LayerChange.set(path: path, value: value(&generator), timeToLive: nil, by: nil)
                     let context = ChangeContext(
-                        resolved: layers.resolved(), limits: DocumentLimits(maximumBytes: .max), now: 1,
-                        recordsOperations: false)
-                    if let effect = try? change.apply(to: &layers, context) { difference.add(effect.difference) }
+                        limits: DocumentLimits(maximumBytes: .max), now: 1, recordsOperations: false)
+                    if let effect = try? change.apply(to: &layers, context, resolved: layers.resolved()) {
+                        difference.add(effect.difference)
+                    }
                 }
                 let expected = layers.resolved()
                 if case .scalar(_, let differs) = difference {

@@ -127,11 +127,10 @@ extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
-    // The core is not Sendable, so these properties return its parts.
     var expiry: OverrideExpiry { committer.expiry }
-    var layers: Layers { core.layers }
-    var newest: GenerationHistory { core.history }
-    var resolvedDigest: SnapshotDigest { core.resolvedDigest }
+    var layers: Layers { state.layers }
+    var newest: GenerationHistory { committer.history }
+    var resolvedDigest: SnapshotDigest { state.resolvedDigest }
 
     func pastSnapshots() async -> [PastSnapshot] { await history().snapshots() }
 
@@ -181,5 +180,5 @@ extension ConfigStore {
     }
 
     /// Writes the current generation and the pending ones.
-    func writeNow() async throws { await storage.writer.catchUp(with: core.currentGeneration) }
+    func writeNow() async throws { await storage.writer.catchUp(with: state.generation) }
 }

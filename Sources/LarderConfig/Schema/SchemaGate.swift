@@ -11,6 +11,12 @@ struct SchemaGate: Sendable {
 
     init(_ schema: NamespaceSchema?) { self.schema = schema }
 
+    /// How changes that violate the schema are treated; nil if there is no schema.
+    var enforcement: SchemaSettings.Enforcement? { schema?.settings.enforcement }
+
+    /// Whether there is neither a schema nor a refused change.
+    var isIdle: Bool { enforcement == nil && refused.isEmpty }
+
     mutating func replace(_ schema: NamespaceSchema?) {
         self.schema = schema
         isCurrentValid = false

@@ -5,6 +5,11 @@ import Synchronization
 /// The changes of one namespace that wait for its committer. Any thread can add changes, without waiting for the store.
 /// Only the committer takes them.
 final class ChangeQueue: Sendable {
+    /// Receives the outcome of a change. It must not block.
+    ///
+    /// A method of the server completes its request with such a closure, because an async call takes a task for each
+    /// change. Creating and completing a task takes 2,900 instructions. A batch of 50 writers has one task, and a change
+    /// in it takes 56,000 instructions, so 50 tasks would make it 5 % dearer. For a single writer, the figure is pending.
     typealias Completion = @Sendable (Result<CommitOutcome, ConfigError>) -> Void
 
     /// A waiting change.

@@ -7,10 +7,34 @@ import Logging
 /// Commits the changes of one namespace in batches, and owns the state that commits change: layers, current snapshot,
 /// history, schema, expiry times and status.
 ///
+/// A batch takes these steps, in the order of ``commitBatch(_:together:)``:
+/// - *queue*: ``ChangeQueue/take(atMost:)`` returns the changes that have waited longest.
+/// - *apply*: ``ChangeBatch/add(_:)`` applies each change to the result of the changes before it.
+/// - *resolve*: ``ChangeBatch/resolve()`` merges the layers into the next snapshot.
+/// - *validate*: the schema checks the snapshot (``validate(_:after:_:)``). Up to here nothing has changed.
+/// - *write*: ``perform(_:before:_:_:)`` waits until the ``RequiredWrite`` of the next state is on disk.
+/// - *publish*: ``publish(_:_:_:)`` replaces the state and the published snapshot, without suspension.
+/// - *acknowledge*: ``acknowledge(_:_:)`` completes the changes, queues the generation for the disk, and notes when
+///   overrides expire.
+/// - *refuse*: ``refuse(_:_:)`` completes the changes that the schema refuses. Those that no client requested are
+///   retained, and take the same steps again after each later change.
+///
 /// It belongs to ``ConfigStore`` and runs on its actor. The store calls ``commit(_:)`` again only after the previous
 /// call has returned. Other methods may be called during its suspensions.
 final class Committer {
-    let core: CommitCore
+    /// Changes that were applied, resolved and validated.
+    private struct Candidate {
+        var batch: ChangeBatch
+        var resolution: Resolution
+        /// The violations of the schema with which the snapshot is published nevertheless.
+        var problems: [SchemaProblem] = []
+
+        init(_ batch: ChangeBatch) { (self.batch, resolution) = (batch, batch.unchanged) }
+    }
+
+    private(set) var state: CommittedState
+    /// The newest snapshots since the start, including the current one.
+    private(set) var history: GenerationHistory
     var expiry: OverrideExpiry
     var limits: StoreLimits
     /// Finds the file and line of a violation of the schema; nil if that is not possible.
@@ -21,10 +45,12 @@ final class Committer {
     private let storage: NamespaceStorage
     private let clocks: StoreClocks
     private let log: StoreLog
+    /// Whether overrides that expire were set or restored since the last ``takeNewExpiries()``.
+    private var hasNewExpiries = false
     /// The schema to use from the next batch on; nil if it stays.
     private var nextSchema: NamespaceSchema??
     /// Whether a refused change may be valid now: the layers or the schema have changed since it was refused.
-    private var mayAcceptRefused = false
+    private var mayAcceptRefused: Bool
     /// The last published violations, as found and with their lines.
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
@@ -32,9 +58,10 @@ final class Committer {
         _ opening: StoreOpening, publication: ConfigPublication, status: SharedStatus, storage: NamespaceStorage,
         limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
     ) {
-        core = CommitCore(
+        state = CommittedState(
             layers: opening.layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering,
             epoch: opening.epoch)
+        history = opening.history
         expiry = OverrideExpiry(opening.layers.override, clocks)
         gate = opening.gate
         mayAcceptRefused = !opening.gate.refused.isEmpty
@@ -47,133 +74,82 @@ final class Committer {
         self.locator = locator
     }
 
-    /// The maximum number of changes in a batch.
-    var maxChanges: Int { limits.maxChanges(isExpensive: core.isExpensive) }
+    /// The maximum number of changes in a batch. A batch delays other work on the thread. It is therefore small, unless
+    /// a disk write or the resolution of a large configuration takes longer than applying all changes of the batch.
+    var maxChanges: Int { limits.durability == .full || state.isExpensive ? 256 : 16 }
+
+    /// The limits and the time for a batch that begins now.
+    /// - Parameter recordsOperations: whether the journal may have to record the changes
+    func context(recordsOperations: Bool) -> ChangeContext {
+        ChangeContext(
+            limits: limits.documents, now: clocks.wallClock.now, recordsOperations: recordsOperations,
+            mayPublishEmpty: !status.hasRemote)
+    }
+
+    // MARK: Batches
 
     /// Commits changes, and calls their completions. Then tries the changes again that the schema has refused before.
     func commit(_ pending: [ChangeQueue.Pending]) async {
-        if let schema = nextSchema.take() { await install(schema) }
-        await commitOnce(pending)
+        if let schema = nextSchema { await install(schema) }
+        await commitBatch(pending)
         while mayAcceptRefused {
             mayAcceptRefused = false
             // An accepted change sets `mayAcceptRefused`, and the loop then begins again with the lowest layer.
             for refused in gate.inLayerOrder where !mayAcceptRefused && gate.contains(refused) {
-                await commitOnce([ChangeQueue.Pending(retrying: refused.change)])
+                await commitBatch([ChangeQueue.Pending(retrying: refused.change)])
             }
         }
     }
 
     /// Commits changes as one batch, except for those that the schema refuses.
-    private func commitOnce(_ pending: [ChangeQueue.Pending]) async {
-        var refused: [(ChangeQueue.Pending, [SchemaProblem])] = []
-        var accepted = pending
-        if pending.count > 1, gate.schema?.refuses ?? false { (accepted, refused) = await validated(pending) }
-        let problems = accepted.isEmpty ? [] : await attempt(accepted, areValidated: accepted.count > 1)
-        if !problems.isEmpty { refused += accepted.map { ($0, problems) } }
-        for (change, problems) in refused where !(await commitFirst(change)) { await refuse(change, problems) }
-    }
-
-    /// Before the first publication no layer has valid content to keep, and the layers may be valid only together. This
-    /// method therefore commits a change that is invalid alone together with all refused changes.
-    /// - Returns: false if nothing was changed
-    private func commitFirst(_ change: ChangeQueue.Pending) async -> Bool {
-        let others = companions(of: change.change)
-        return others.isEmpty
-            ? false : await attempt(others.map(ChangeQueue.Pending.init(retrying:)) + [change]).isEmpty
-    }
-
-    /// The refused changes with which a change can make the first publication; empty after the first publication.
-    func companions(of change: LayerChange) -> [LayerChange] {
-        core.snapshot.revision == 0 ? gate.others(than: change) : []
-    }
-
-    /// Validates changes one after another, so that whether a change is valid does not depend on later changes of the
-    /// batch.
-    /// - Returns: the changes of which each leaves the configuration valid, and the others with their violations
-    private func validated(
-        _ pending: [ChangeQueue.Pending]
-    ) async -> ([ChangeQueue.Pending], [(ChangeQueue.Pending, [SchemaProblem])]) {
-        let now = clocks.wallClock.now
-        var batch = core.batch(limits: limits.documents, now: now, recordsOperations: false)
-        var accepted: [ChangeQueue.Pending] = []
-        var refused: [(ChangeQueue.Pending, [SchemaProblem])] = []
-        for change in pending {
-            var next = batch
-            // A change that cannot be applied fails with the same error in the commit.
-            if let result = try? next.apply(change.change), result.layerChanged {
-                let snapshot = await resolve(next, now: now).snapshot
-                var problems = snapshot === core.snapshot ? [] : await violations(of: snapshot, after: next)
-                if problems.isEmpty, !change.change.concernsOnlyOverrides {
-                    problems = await hiddenViolations(in: next.layers, previous: batch.layers)
-                }
-                if !problems.isEmpty {
-                    refused.append((change, problems))
-                    continue
-                }
-                batch = next
+    /// - Parameters:
+    ///   - pending: at least one change
+    ///   - together: whether to commit all of the changes, or none if the schema refuses the result of all of them
+    /// - Returns: false if no change was committed or completed, because the schema refuses changes that belong together
+    @discardableResult
+    private func commitBatch(_ pending: [ChangeQueue.Pending], together: Bool = false) async -> Bool {
+        let enforcement = gate.enforcement
+        var candidate = Candidate(
+            ChangeBatch(on: state, context(recordsOperations: limits.durability == .full)))
+        // A schema that refuses changes validates one after another, so that whether a change is valid does not depend
+        // on later changes of the batch.
+        let count = enforcement == .refuse && !together ? 1 : pending.count
+        for start in stride(from: 0, to: pending.count, by: count) {
+            let (changes, previous) = (pending[start..<start + count], enforcement == nil ? nil : candidate)
+            for change in changes { candidate.batch.add(change.change) }
+            candidate.resolution =
+                state.isExpensive ? await candidate.batch.resolveConcurrently() : candidate.batch.resolve()
+            if let previous { await validate(&candidate, after: previous, changes) }
+        }
+        if candidate.batch.refusals < pending.count {
+            let (next, write) = candidate.batch.committed(with: candidate.resolution)
+            let isWritten = write == .nothing ? true : await perform(write, before: next, candidate, pending)
+            if isWritten {
+                publish(next, candidate, pending)
+                acknowledge(candidate, pending)
             }
-            accepted.append(change)
+        } else if together {
+            return false
         }
-        return (accepted, refused)
+        if candidate.batch.refusals > 0 { await refuse(candidate.batch.results, pending) }
+        return true
     }
 
-    /// Commits changes as one batch.
-    /// - Parameter areValidated: whether ``validated(_:)`` has returned the changes
-    /// - Returns: the violations of the schema because of which nothing was changed and no change was completed; empty
-    ///   if all changes were completed
-    private func attempt(_ pending: [ChangeQueue.Pending], areValidated: Bool = false) async -> [SchemaProblem] {
-        let now = clocks.wallClock.now
-        let commit = PendingCommit(
-            pending,
-            to: core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full))
-        var resolution = await resolve(commit.batch, now: now)
-        var problems: [SchemaProblem] = []
-        if gate.schema != nil, resolution.snapshot !== core.snapshot {
-            problems = await violations(of: resolution.snapshot, after: commit.batch)
-            if !problems.isEmpty, gate.schema?.refuses ?? false {
-                if commit.batch.hasChanged { return problems }
-                // Nothing has been published yet, and the layers are still invalid.
-                let found = await located(problems, isFromFile: true)
-                status.change { $0.schema.problems = found }
-                (resolution, problems) = (core.unchanged, [])
-            } else if !problems.isEmpty {
-                problems = await located(problems, isFromFile: !commit.comesFromClient)
-            }
-        }
-        if !areValidated, commit.batch.hasChanged, pending.contains(where: { !$0.change.concernsOnlyOverrides }) {
-            let hidden = await hiddenViolations(in: commit.batch.layers, previous: core.layers)
-            if !hidden.isEmpty { return hidden }
-        }
-        let causes = resolution.snapshot === core.snapshot ? [] : commit.batch.causes
-        let need = core.need(for: resolution, of: commit.batch, writesJournal: commit.comesFromClient)
-        if need != .nothing, await !meet(need, of: commit, resolution, causes) { return [] }
-        finish(commit, resolution, causes, met: need, problems, now: now)
-        return []
-    }
-
-    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
-        let mayPublishEmpty = !status.hasRemote
-        return if core.isExpensive {
-            await core.resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
-        } else {
-            core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
-        }
-    }
-
-    /// Makes the disk write that must precede the publication of the snapshot. If it fails, the changes are refused.
+    /// Makes the disk write that must precede the publication of the next state. If it fails, the changes are refused.
     /// - Returns: whether the write succeeded
-    private func meet(
-        _ need: CommitNeed, of commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause]
+    private func perform(
+        _ write: RequiredWrite, before next: CommittedState, _ candidate: Candidate, _ pending: [ChangeQueue.Pending]
     ) async -> Bool {
         do throws(FileError) {
-            switch need {
+            switch write {
             case .nothing: break
             case .journal(let sequence, let settledBound):
-                let (snapshot, digest, operations) = (resolution.snapshot, resolution.digest, commit.batch.operations)
-                try await storage.append(after: core.currentGeneration) {
+                let (generation, operations) = (next.generation, candidate.batch.operations)
+                let causes = candidate.resolution.isNew ? generation.causes : []
+                try await storage.append(after: state.generation) {
                     JournalRecord(
-                        sequence: sequence, revision: snapshot.revision, digest: digest.text,
-                        publishedAt: snapshot.publishedAt, released: settledBound, operations: operations,
+                        sequence: sequence, revision: generation.revision, digest: generation.digest.text,
+                        publishedAt: generation.publishedAt, released: settledBound, operations: operations,
                         causes: causes)
                 }
             case .reservation(let bound): try await storage.reserve(bound)
@@ -184,42 +160,103 @@ final class Committer {
             let refusal = ConfigError(
                 .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
             report { $0.storageFailed(.commit, refusal, now: $1) }
-            commit.refuse(refusal)
+            for (change, result) in zip(pending, candidate.batch.results) {
+                switch result {
+                case .success: change.completion(.failure(refusal))
+                // The conditions of changes were compared with the result of the batch, which does not take effect.
+                case .failure(let error) where error.code == .conflict: change.completion(.failure(refusal))
+                case .failure(let error) where error.code != .schemaViolation: change.completion(.failure(error))
+                case .failure: break
+                }
+            }
             // The status has the error until a write succeeds, and there may be no other change for a long time.
-            storage.writer.confirm(with: core.currentGeneration)
+            storage.writer.confirm(with: state.generation)
             return false
         }
     }
 
-    /// Publishes a commit whose ``CommitNeed`` is on disk, without suspension. Subscribers receive the status with the
-    /// snapshot.
-    private func finish(
-        _ commit: PendingCommit, _ resolution: Resolution, _ causes: [ChangeCause], met need: CommitNeed,
-        _ problems: [SchemaProblem], now: Int
-    ) {
-        if commit.batch.hasChanged, status.current.hasStorageProblem(.commit) {
-            status.change { $0.storageWorked(.commit) }
+    /// Publishes the state after a commit whose ``RequiredWrite`` is on disk, without suspension. Subscribers receive
+    /// the status with the snapshot.
+    private func publish(_ next: CommittedState, _ candidate: Candidate, _ pending: [ChangeQueue.Pending]) {
+        let (batch, isNew) = (candidate.batch, candidate.resolution.isNew)
+        assert(batch.base === state, "another batch was committed during the write")
+        if batch.hasChanged, status.current.hasStorageProblem(.commit) {
+            change { $0.storageWorked(.commit) }
             log.storageWorked()
         }
-        commit.note(in: &status, clocks.wallClock)
-        if gate.schema != nil || !gate.refused.isEmpty {
-            noteSchema(commit, problems, isNew: resolution.snapshot !== core.snapshot)
-        }
-        let effects = core.commit(commit.batch, resolution, causes: causes, met: need)
-        if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
-        if effects.isNew {
+        if !batch.concernsOnlyOverrides { noteSources(batch, pending) }
+        if !gate.isIdle { noteSchema(candidate, pending) }
+        state = next
+        if isNew {
+            history.append(next.generation)
             status.publishes += 1
-            publication.publish(core.snapshot, status: StatusRecord(status, holding: core.layers))
-            log.published(core.snapshot, causes)
+            publication.publish(next.snapshot, status: StatusRecord(status, holding: next.layers))
+            log.published(next.snapshot, next.generation.causes)
         } else {
-            publication.update(StatusRecord(status, holding: core.layers))
+            history.update(next.generation)
+            publication.update(StatusRecord(status, holding: next.layers))
         }
-        log.note(status, now: now)
-        commit.complete(revision: core.snapshot.revision, isNew: effects.isNew)
-        guard commit.batch.hasChanged else { return }
-        storage.writer.note(core.currentGeneration)
-        expiry.note(commit.batch, in: core.layers.override)
+        log.note(status, now: batch.now)
     }
+
+    /// Updates the status with the results of changes to the remote layer and the file layers. A change that is tried
+    /// again says nothing about the current state of the source or the files.
+    private func noteSources(_ batch: ChangeBatch, _ pending: [ChangeQueue.Pending]) {
+        let now = clocks.wallClock.now
+        for (pending, result) in zip(pending, batch.results) where !pending.isRetry {
+            guard case .success(let result) = result else { continue }
+            switch pending.change.unconditional {
+            case .remote(_, _, _, isPush: true): change { $0.remotePushed(now: now) }
+            case .remote: change { $0.remoteAnswered(changed: result.layerChanged, now: now) }
+            case .files(let layer, _): change { $0.filesRead(layer, problem: nil, now: now) }
+            case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .increment, .several,
+                .recheck, .requested:
+                break
+            }
+        }
+        let problem = batch.layers.experiment.problem
+        if let problem, problem != state.layers.experiment.problem { log.experimentsLeftOut(problem) }
+    }
+
+    /// Completes the changes of the published batch, except for those that the schema refuses. Conflicts come last, so
+    /// that the caller then reads the value that caused the conflict: earlier changes of the batch may have set it.
+    private func acknowledge(_ candidate: Candidate, _ pending: [ChangeQueue.Pending]) {
+        let batch = candidate.batch
+        let (revision, isNew) = (state.snapshot.revision, candidate.resolution.isNew)
+        for (index, result) in batch.results.enumerated() {
+            guard case .success(let result) = result else { continue }
+            let outcome = CommitOutcome(
+                revision: revision, changed: isNew && result.layerChanged, layerChanged: result.layerChanged,
+                hold: result.hold, lifetime: result.lifetime, number: result.number)
+            pending[index].completion(.success(outcome))
+        }
+        if batch.hasFailures {
+            for (change, result) in zip(pending, batch.results) {
+                if case .failure(let error) = result, error.code != .schemaViolation {
+                    change.completion(.failure(error))
+                }
+            }
+        }
+        guard batch.hasChanged else { return }
+        storage.writer.note(state.generation)
+        if batch.changesExpiries {
+            expiry.note(batch, in: state.layers.override)
+            hasNewExpiries = true
+        }
+    }
+
+    /// Whether the timer may have to be set, because overrides that expire were set or restored since the last call.
+    func takeNewExpiries() -> Bool {
+        defer { hasNewExpiries = false }
+        return hasNewExpiries
+    }
+
+    // MARK: Shutdown
+
+    /// Marks all reserved revisions as settled. Nothing may be committed afterwards.
+    func settleReservations() { state = state.settled }
+
+    // MARK: Status
 
     /// Reports whether generations can be written in the background. If so, changes can be written, too.
     func noteWriteProblem() {
@@ -240,9 +277,18 @@ final class Committer {
     /// - Parameter change: receives the time in milliseconds since 1970
     func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) {
         let now = clocks.wallClock.now
-        status.change { change(&$0, now) }
-        publication.update(StatusRecord(status, holding: core.layers))
+        self.change { change(&$0, now) }
+        publication.update(StatusRecord(status, holding: state.layers))
         log.note(status, now: now)
+    }
+
+    /// Changes the status, and does not publish it.
+    private func change(_ change: (inout NamespaceStatus) -> Void) {
+        // A copy is changed, so that no access to `status` contains a call. Otherwise each access would be checked for
+        // overlaps, which takes 63 instructions.
+        var next = status
+        next.change(change)
+        status = next
     }
 
     // MARK: Schema
@@ -260,11 +306,12 @@ final class Committer {
 
     /// Replaces the schema, between two batches. The current snapshot stays published, even if it violates the schema.
     private func install(_ schema: NamespaceSchema?) async {
+        nextSchema = nil
         gate.replace(schema)
         mayAcceptRefused = true
         var problems: [SchemaProblem] = []
-        if let schema, core.snapshot.revision > 0 {
-            let (value, layers) = (core.snapshot.value, core.layers)
+        if let schema, state.snapshot.revision > 0 {
+            let (value, layers) = (state.snapshot.value, state.layers)
             problems = await located(
                 await schema.problemsConcurrently(of: value, in: layers), isFromFile: true)
             gate.isCurrentValid = problems.isEmpty
@@ -277,24 +324,64 @@ final class Committer {
         if !problems.isEmpty { log.violatesSchema(problems) }
     }
 
+    /// Validates the snapshot of a candidate. If the schema refuses it, the candidate is replaced by the previous one,
+    /// and the changes are marked as refused.
+    /// - Parameters:
+    ///   - previous: the candidate before the changes
+    ///   - changes: the changes that `previous` does not contain
+    private func validate(
+        _ candidate: inout Candidate, after previous: Candidate, _ changes: ArraySlice<ChangeQueue.Pending>
+    ) async {
+        guard let schema = gate.schema else { return }
+        let (batch, isChanged) = (candidate.batch, candidate.batch.changeCount > previous.batch.changeCount)
+        var problems: [SchemaProblem] = []
+        if let snapshot = candidate.resolution.snapshot, isChanged || !previous.resolution.isNew {
+            let before = previous.resolution.snapshot ?? state.snapshot
+            let isValid = previous.resolution.isNew || gate.isCurrentValid
+            let path = isValid && changes.count == 1 ? changes.first?.change.changedPath : nil
+            problems = await violations(of: snapshot, in: batch.layers, since: before, changedAt: path)
+        }
+        if !schema.refuses {
+            candidate.problems = await located(problems, isFromFile: !batch.comesFromClient)
+            return
+        }
+        if problems.isEmpty, isChanged, changes.contains(where: { !$0.change.concernsOnlyOverrides }) {
+            problems = await hiddenViolations(in: batch.layers, previous: previous.batch.layers)
+        }
+        if problems.isEmpty { return }
+        if isChanged {
+            candidate = previous
+            for _ in changes { candidate.batch.refuse(problems) }
+        } else {
+            // Nothing has been published yet, and the layers are still invalid.
+            let found = await located(problems, isFromFile: true)
+            change { $0.schema.problems = found }
+            candidate.resolution = batch.unchanged
+        }
+    }
+
     /// The violations of the schema by a new snapshot.
-    private func violations(of snapshot: ConfigSnapshot, after batch: ChangeBatch) async -> [SchemaProblem] {
+    /// - Parameters:
+    ///   - previous: the snapshot before the change
+    ///   - path: if the previous snapshot satisfies the schema, the only path at which the two differ; otherwise nil
+    private func violations(
+        of snapshot: ConfigSnapshot, in layers: Layers, since previous: ConfigSnapshot, changedAt path: [String]?
+    ) async -> [SchemaProblem] {
         guard let schema = gate.schema else { return [] }
-        if gate.isCurrentValid, let path = batch.changedPath {
-            return schema.problems(
-                of: snapshot.value, in: batch.layers, previous: core.snapshot.value, changedAt: path)
+        if let path {
+            return schema.problems(of: snapshot.value, in: layers, previous: previous.value, changedAt: path)
         }
         // The committer may run on an event loop, and the change may have made a small configuration large.
-        return core.isExpensive || snapshot.bytes > CommitCore.expensiveBytes
-            ? await schema.problemsConcurrently(of: snapshot.value, in: batch.layers)
-            : schema.problems(of: snapshot.value, in: batch.layers)
+        return state.isExpensive || snapshot.bytes > CommittedState.expensiveBytes
+            ? await schema.problemsConcurrently(of: snapshot.value, in: layers)
+            : schema.problems(of: snapshot.value, in: layers)
     }
 
     /// The violations that a change of lower layers adds behind overrides; empty if the schema refuses nothing.
     func hiddenViolations(in layers: Layers, previous: Layers) async -> [SchemaProblem] {
         guard let schema = gate.schema, schema.refuses else { return [] }
         if layers.override.isEmpty, layers.hold == nil { return [] }
-        return core.isExpensive || layers.remoteTextSize > CommitCore.expensiveBytes
+        return state.isExpensive || layers.remoteTextSize > CommittedState.expensiveBytes
             ? await schema.hiddenProblemsConcurrently(in: layers, previous: previous)
             : schema.hiddenProblems(in: layers, previous: previous)
     }
@@ -308,6 +395,29 @@ final class Committer {
             lastLocated = (problems, await locator.located(problems))
         }
         return lastLocated.located
+    }
+
+    /// Completes the changes that the schema refuses.
+    /// - Parameter results: the results of the changes
+    private func refuse(_ results: [Result<ChangeResult, ConfigError>], _ pending: [ChangeQueue.Pending]) async {
+        for (change, result) in zip(pending, results) {
+            guard case .failure(let error) = result, error.code == .schemaViolation else { continue }
+            if !(await commitFirst(change)) { await refuse(change, error.schemaProblems) }
+        }
+    }
+
+    /// Before the first publication no layer has valid content to keep, and the layers may be valid only together. This
+    /// method therefore commits a change that is invalid alone together with all refused changes.
+    /// - Returns: false if nothing was changed
+    private func commitFirst(_ change: ChangeQueue.Pending) async -> Bool {
+        let others = companions(of: change.change)
+        if others.isEmpty { return false }
+        return await commitBatch(others.map(ChangeQueue.Pending.init(retrying:)) + [change], together: true)
+    }
+
+    /// The refused changes with which a change can make the first publication; empty after the first publication.
+    func companions(of change: LayerChange) -> [LayerChange] {
+        state.snapshot.revision == 0 ? gate.others(than: change) : []
     }
 
     /// Completes a change with the error that it violates the schema. If no client requested the change, it is
@@ -344,93 +454,26 @@ final class Committer {
     }
 
     /// Updates the gate and the status for a commit that the schema has accepted.
-    private func noteSchema(_ commit: PendingCommit, _ problems: [SchemaProblem], isNew: Bool) {
-        gate.committed(commit.settledChanges)
-        if commit.batch.hasChanged { mayAcceptRefused = !gate.refused.isEmpty }
-        if isNew { gate.isCurrentValid = problems.isEmpty }
-        let found = isNew ? problems : status.current.schema.problems
+    private func noteSchema(_ candidate: Candidate, _ pending: [ChangeQueue.Pending]) {
+        let (batch, isNew) = (candidate.batch, candidate.resolution.isNew)
+        // A change that failed for a reason other than the schema when it was tried again is not tried once more.
+        gate.committed(
+            zip(pending, batch.results).compactMap { pending, result -> LayerChange? in
+                switch result {
+                case .success: pending.change
+                case .failure(let error): pending.isRetry && error.code != .schemaViolation ? pending.change : nil
+                }
+            })
+        if batch.hasChanged { mayAcceptRefused = !gate.refused.isEmpty }
+        if isNew { gate.isCurrentValid = candidate.problems.isEmpty }
+        let found = isNew ? candidate.problems : status.current.schema.problems
         let isReported = status.current.schema.hasRefusal(gate.refused.last)
         let isKnown = status.current.schema.problems == found
         if isReported, isKnown { return }
-        status.change { status in
+        change { status in
             status.schema.refusal = gate.refused.last
             status.schema.problems = found
         }
-        if !isKnown, !problems.isEmpty { log.violatesSchema(problems) }
-    }
-}
-
-/// Changes that are committed together, and the callers that wait for them. Its initializer completes no change: if the
-/// schema refuses the batch, its changes may be applied again in other batches.
-struct PendingCommit {
-    let batch: ChangeBatch
-    private let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
-    /// The changes that were refused. They are completed after the commit, so that the caller of a change with a
-    /// conflict then reads the value that caused it: earlier changes of the batch may have set that value.
-    private let failed: [(pending: ChangeQueue.Pending, error: ConfigError)]
-
-    /// Applies changes to a batch.
-    init(_ changes: [ChangeQueue.Pending], to batch: consuming ChangeBatch) {
-        var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
-        accepted.reserveCapacity(changes.count)
-        var failed: [(pending: ChangeQueue.Pending, error: ConfigError)] = []
-        for pending in changes {
-            do {
-                accepted.append((pending, try batch.apply(pending.change)))
-            } catch {
-                failed.append((pending, error))
-            }
-        }
-        batch.finish()
-        self.batch = batch
-        self.accepted = accepted
-        self.failed = failed
-    }
-
-    /// Whether a client requested one of the changes.
-    var comesFromClient: Bool { accepted.contains { $0.pending.change.comesFromClient } }
-
-    /// Updates the status with the results of changes to the remote layer and the file layers. A change that is tried
-    /// again says nothing about the current state of the source or the files.
-    func note(in status: inout SharedStatus, _ wallClock: WallClock) {
-        for (pending, result) in accepted where !pending.isRetry {
-            switch pending.change.unconditional {
-            case .remote(_, _, _, isPush: true): status.change { $0.remotePushed(now: wallClock.now) }
-            case .remote:
-                status.change { $0.remoteAnswered(changed: result.layerChanged, now: wallClock.now) }
-            case .files(let layer, _):
-                status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
-            case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release, .increment, .several,
-                .recheck, .requested:
-                break
-            }
-        }
-    }
-
-    /// Completes the changes with an error.
-    func refuse(_ error: ConfigError) {
-        for (pending, _) in accepted { pending.completion(.failure(error)) }
-        // The conditions of changes were compared with the result of the batch, which does not take effect.
-        for (pending, failure) in failed { pending.completion(.failure(failure.code == .conflict ? error : failure)) }
-    }
-
-    /// Completes the changes.
-    /// - Parameters:
-    ///   - revision: the current revision, which contains the changes
-    ///   - isNew: whether the revision was published for these changes
-    func complete(revision: Int, isNew: Bool) {
-        for (pending, result) in accepted {
-            let outcome = CommitOutcome(
-                revision: revision, changed: isNew && result.layerChanged, layerChanged: result.layerChanged,
-                hold: result.hold, lifetime: result.lifetime, number: result.number)
-            pending.completion(.success(outcome))
-        }
-        for (pending, error) in failed { pending.completion(.failure(error)) }
-    }
-
-    /// The changes that must not be tried again: those that were accepted, and those that failed for a reason other
-    /// than the schema when they were tried again.
-    var settledChanges: [LayerChange] {
-        accepted.map(\.pending.change) + failed.filter { $0.pending.isRetry }.map(\.pending.change)
+        if !isKnown, !candidate.problems.isEmpty { log.violatesSchema(candidate.problems) }
     }
 }

@@ -46,8 +46,8 @@ package actor ConfigStore {
         self.clocks = clocks
     }
 
-    /// The layers, the current snapshot and the history.
-    var core: CommitCore { committer.core }
+    /// The layers, the current snapshot and the numbering.
+    var state: CommittedState { committer.state }
 
     /// Opens a store and, if necessary, reserves revisions on disk. If the reservation fails, the store uses an epoch
     /// that ends with the process. Its revisions are then not comparable with those of other processes.
@@ -91,22 +91,22 @@ package actor ConfigStore {
     /// - Parameter hasAdopted: whether the generation must be written again; see ``Layers/adopt(_:at:)``
     private func begin(_ opening: StoreOpening, hasAdopted: Bool) {
         storage.writer.observeProblem { [weak self] in Task { await self?.noteWriteProblem() } }
-        if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
+        if let problem = state.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
-        if !opening.schemaProblems.isEmpty, core.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
+        if !opening.schemaProblems.isEmpty, state.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
         if let problem = committer.status.current.schemaFileProblem {
             log.schemaUnusable(problem, previous: schema?.settings.path)
         }
         for generation in opening.onlyInJournal {
-            storage.writer.note(core.history[generation.revision] ?? generation)
+            storage.writer.note(committer.history[generation.revision] ?? generation)
         }
-        if opening.isUnwritten || hasAdopted { storage.writer.note(core.currentGeneration) }
-        if opening.isNew, core.snapshot.revision > 0 { log.published(core.snapshot, [ChangeCause(.start)]) }
+        if opening.isUnwritten || hasAdopted { storage.writer.note(state.generation) }
+        if opening.isNew, state.snapshot.revision > 0 { log.published(state.snapshot, [ChangeCause(.start)]) }
     }
 
     // MARK: Changes
 
-    /// Submits a change without waiting for it.
+    /// Submits a change without waiting for it. ``ChangeQueue/Completion`` says why this is not an async method.
     /// - Parameters:
     ///   - executor: runs the committer, which takes all changes submitted before it starts; nil for any thread
     ///   - completion: receives the result; must not block
@@ -148,13 +148,13 @@ package actor ConfigStore {
     ) {
         (committer.limits, committer.locator) = (limits, locator)
         storage.configure(history)
-        report { $0 = status.continuing($0, layers: core.layers, now: $1) }
+        report { $0 = status.continuing($0, layers: state.layers, now: $1) }
     }
 
     /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
         // The current rules replace those of previous settings that the schema has refused.
-        if core.layers.rules == rules, !committer.gate.refusesRules { return }
+        if state.layers.rules == rules, !committer.gate.refusesRules { return }
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
@@ -163,7 +163,7 @@ package actor ConfigStore {
     /// - Parameter source: the identity of the remote source in the settings; nil if the settings have none
     func dropRemote(unlessFrom source: String?) async {
         committer.forgetRefusedDocument(unlessFrom: source)
-        guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, source == nil else { return }
+        guard let origin = state.layers.remote?.origin, origin != SourceOrigin.push, source == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
 
@@ -185,10 +185,9 @@ package actor ConfigStore {
     private func preview(
         _ change: LayerChange, after others: [LayerChange]
     ) async throws(ConfigError) -> ChangePreview {
-        let previous = core.layers
-        var preview = try await core.preview(
-            change, after: others, limits: committer.limits.documents, mayPublishEmpty: !committer.status.hasRemote,
-            now: clocks.wallClock.now)
+        let previous = state.layers
+        var preview = try await state.preview(
+            change, after: others, committer.context(recordsOperations: false))
         if let schema, preview.isChange, preview.publishes {
             preview.schemaProblems = await schema.problemsConcurrently(of: preview.value, in: preview.layers)
         }
@@ -236,7 +235,7 @@ package actor ConfigStore {
             let maxChanges = committer.maxChanges
             guard let pending = changes.take(atMost: maxChanges) else { return }
             await committer.commit(pending)
-            if committer.expiry.takeChange() { armExpiry() }
+            if committer.takeNewExpiries() { armExpiry() }
             if pending.count == maxChanges { await Task.yield() }
         }
     }
@@ -246,7 +245,9 @@ package actor ConfigStore {
     /// Sets the timer for the next override that expires. If expired overrides could not be removed, sets it for the
     /// next attempt instead.
     func armExpiry() {
-        guard let next = committer.expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
+        guard let next = committer.expiry.next(in: state.layers.override, isStopping: changes.isStopping) else {
+            return
+        }
         committer.expiry.set(Task { await self.expireOverrides(at: next) }, for: next)
     }
 
@@ -289,8 +290,8 @@ package actor ConfigStore {
     /// The history, including the snapshots on disk.
     package func history() -> SnapshotHistory {
         SnapshotHistory(
-            publication: publication, newest: core.history.generations,
-            current: core.snapshot.revision > 0 ? core.currentGeneration : nil, storage: storage, archived: archived)
+            publication: publication, newest: committer.history.generations,
+            current: state.snapshot.revision > 0 ? state.generation : nil, storage: storage, archived: archived)
     }
 
     /// The change that publishes the content of an earlier snapshot again, as a new snapshot. Overrides that have
@@ -308,7 +309,7 @@ package actor ConfigStore {
 
     /// The effect of each layer at a path, and when each effect began.
     func provenance(of path: [String]) async -> PathProvenance {
-        let (snapshot, layers, generations) = (core.snapshot, core.layers, await history().generations())
+        let (snapshot, layers, generations) = (state.snapshot, state.layers, await history().generations())
         return await PathProvenance.find(path, in: snapshot, of: layers, after: generations)
     }
 
@@ -320,7 +321,7 @@ package actor ConfigStore {
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
         if storage.writer.isAtWork { return "is being written to the disk" }
-        let next = committer.expiry.nextExpiry(in: core.layers.override)
+        let next = committer.expiry.nextExpiry(in: state.layers.override)
         if let next, next - clocks.wallClock.now <= time.milliseconds {
             return "has an override that expires soon"
         }
@@ -344,10 +345,10 @@ package actor ConfigStore {
         // Nothing is published after this, so no reserved revision above the current one will be published. The last
         // generation records that.
         log.flush()
-        core.settleReservations()
-        if core.snapshot.revision == 0 { return }
+        committer.settleReservations()
+        if state.snapshot.revision == 0 { return }
         do throws(FileError) {
-            try await storage.finish(with: core.currentGeneration)
+            try await storage.finish(with: state.generation)
         } catch {
             log.failed(
                 "cannot shorten the journal; it occupies more disk space than it needs", error, level: .warning)
@@ -358,15 +359,15 @@ package actor ConfigStore {
 /// The parts of the store that the namespace's sources and files use: state to read, and reports for the status.
 extension ConfigStore {
     /// The layers as they are resolved, with held documents instead of live ones.
-    var shownLayers: Layers { core.layers.shown }
+    var shownLayers: Layers { state.layers.shown }
     /// Whether there is a document from the remote source or a push.
-    var hasRemoteDocument: Bool { core.layers.hasRemote }
+    var hasRemoteDocument: Bool { state.layers.hasRemote }
     /// Whether invalid experiments of the remote document are left out. If so, a fetch may return a corrected document.
-    var lacksExperiments: Bool { core.layers.experiment.problem != nil }
+    var lacksExperiments: Bool { state.layers.experiment.problem != nil }
 
     /// The validator of the remote document; nil if the document is from another source, or was pushed.
     /// - Parameter source: the identity of the source
-    func validator(ofSource source: String) -> Validator? { core.layers.validator(ofSource: source) }
+    func validator(ofSource source: String) -> Validator? { state.layers.validator(ofSource: source) }
 
     /// - Parameter isLongPoll: whether the request is a long poll, which does not make the namespace `refreshing`
     func refreshBegan(isLongPoll: Bool) { report { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
@@ -381,7 +382,7 @@ extension ConfigStore {
     }
 
     func refreshFailed(_ error: ConfigError) {
-        report { $0.failed(error, documentSince: core.layers.remote?.updatedAt, now: $1) }
+        report { $0.failed(error, documentSince: state.layers.remote?.updatedAt, now: $1) }
     }
 
     /// Records that a response was refused because it is not a valid configuration.

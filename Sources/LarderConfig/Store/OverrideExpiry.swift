@@ -8,7 +8,6 @@ struct OverrideExpiry {
     private static let pauseAfterFailure = Duration.seconds(60)
 
     private var queue = ExpiryQueue()
-    private var hasChanged = false
     private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
     /// The expired overrides that the last attempt failed to remove.
     private var failed: [ExpiringOverride] = []
@@ -28,28 +27,17 @@ struct OverrideExpiry {
 
     var now: ExpiryQueue.Moment { time.now }
 
-    /// Queues the overrides that a batch has added.
+    /// Queues the overrides that a batch has added. The timer may then have to be set.
     mutating func note(_ batch: ChangeBatch, in overrides: OverrideLayer) {
-        if batch.restoresOverrides {
-            rebuild(from: overrides)
-            hasChanged = true
-        }
-        if batch.newExpiries.isEmpty { return }
+        if batch.restoresOverrides { rebuild(from: overrides) }
         for override in batch.newExpiries { queue.insert(override, now: now) }
         if queue.count > 2 * overrides.expiring + Self.maxStale { rebuild(from: overrides) }
-        hasChanged = true
     }
 
     /// Queues exactly the overrides of the layer, including those that could not be removed.
     private mutating func rebuild(from overrides: OverrideLayer) {
         queue.rebuild(from: overrides, now: now)
         (failed, retry) = ([], nil)
-    }
-
-    /// Whether the timer may have to be set, because overrides were queued since the last call.
-    mutating func takeChange() -> Bool {
-        defer { hasChanged = false }
-        return hasChanged
     }
 
     /// Returns the time for which to set the timer: when the next override expires or, if that is earlier, the next

@@ -5,11 +5,6 @@ import LarderPlatform
 package struct StoreLimits: Sendable, Equatable {
     package var durability: Durability
     package var documents: DocumentLimits
-
-    /// The maximum number of changes in a batch. A batch delays other work on the thread. It is therefore small, unless
-    /// a disk write or the resolution of a large configuration takes longer than applying all changes of the batch.
-    /// - Parameter isExpensive: whether the configuration is large
-    func maxChanges(isExpensive: Bool) -> Int { durability == .full || isExpensive ? 256 : 16 }
 }
 
 /// The clocks of a store.

@@ -78,7 +78,10 @@ struct StoreOpening: Sendable {
                     causes: isNew ? [ChangeCause(.start)] : recovered.causes, layers: layers))
         } else {
             let layersChanged = hasExpired || history.current?.layers.hasSameDocuments(as: layers) == false
-            history.update(layers, digest: digest, ofRevision: first, layersChanged: layersChanged)
+            if let last = history.current, last.revision == first {
+                history.update(
+                    last.with(layers, published: layersChanged ? last.publishedLayers : last.published, digest: digest))
+            }
         }
         self.layers = layers
         reservation = numbering.openingReservation(after: numbers, first: first)

@@ -85,6 +85,15 @@ package indirect enum LayerChange: Sendable {
         }
     }
 
+    /// The only path at which the change can change the resolved configuration; nil if it can do so at several paths.
+    package var changedPath: [String]? {
+        switch self {
+        case .set(let path, _, _, _), .unset(let path, _), .increment(let path, _, _): path
+        case .requested(let change, _): change.changedPath
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release, .several, .recheck: nil
+        }
+    }
+
     /// The path of a `set`; nil for other changes.
     package var path: [String]? {
         if case .set(let path, _, _, _) = self { path } else { nil }
@@ -143,23 +152,28 @@ package indirect enum LayerChange: Sendable {
     }
 
     /// Applies the change. ``ChangeBatch`` applies an increment, several changes, and changes with a condition.
+    /// - Parameters:
+    ///   - resolved: the resolved configuration before the change
+    ///   - reason: why the client requested the change; nil if it gave no reason
     /// - Returns: nil if the layers already had this content
     /// - Throws: `locked`, `rejected` or `invalidChange`; the layers are unchanged then.
-    func apply(to layers: inout Layers, _ context: ChangeContext) throws(ConfigError) -> ChangeEffect? {
+    func apply(
+        to layers: inout Layers, _ context: ChangeContext, resolved: JSONValue, because reason: String? = nil
+    ) throws(ConfigError) -> ChangeEffect? {
         let (now, maximumBytes) = (context.now, context.limits.maximumBytes)
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
             try Self.checkShape(path, value)
-            if let locked = layers.locks.touched(by: value, at: path) {
+            if layers.hasLocks, let locked = layers.locks.touched(by: value, at: path) {
                 throw ConfigError(
                     .locked,
                     "\"\(locked)\" is locked in the settings; change the defaults or the host files, or remove the lock"
                 )
             }
-            try Self.checkAncestors(path, context.resolved)
+            try Self.checkAncestors(path, resolved)
             let entry = OverrideEntry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer,
-                reason: context.reason)
+                reason: reason)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
             case .set(let old):
@@ -282,51 +296,6 @@ extension JSONValue {
     }
 }
 
-/// The condition of a requested change, and the reason for it.
-package struct ChangeTerms: Sendable {
-    /// The condition that must hold for the change to be made. Otherwise the change is refused with `conflict`. Nil to
-    /// make the change in any state.
-    package var condition: ChangeCondition?
-    /// The reason for the history and the log; nil if the client gave none.
-    package var reason: String?
-
-    package init(condition: ChangeCondition? = nil, reason: String? = nil) {
-        self.condition = condition
-        self.reason = reason
-    }
-
-    /// Whether there is neither a condition nor a reason.
-    package var isEmpty: Bool { condition == nil && reason == nil }
-}
-
-/// A condition on the state that a change is applied to. That state includes the earlier changes of the same batch.
-package struct ChangeCondition: Sendable {
-    /// A comparison of the resolved value at a path.
-    package struct Comparison: Sendable {
-        package let path: [String]
-        /// The expected value; nil if there must be no value at the path.
-        package let expected: JSONValue?
-
-        package init(path: [String], expected: JSONValue?) {
-            self.path = path
-            self.expected = expected
-        }
-    }
-
-    /// The expected revision; nil for any.
-    package var revision: Int?
-    /// The epoch of ``revision``; nil for any.
-    package var epoch: String?
-    /// The comparisons, all of which must succeed.
-    package var comparisons: [Comparison]
-
-    package init(revision: Int? = nil, epoch: String? = nil, comparisons: [Comparison] = []) {
-        self.revision = revision
-        self.epoch = epoch
-        self.comparisons = comparisons
-    }
-}
-
 /// How an increment changes a number.
 package struct CounterStep: Sendable, Equatable {
     /// The integers that every JSON reader represents exactly: ±(2⁵³ − 1).
@@ -382,5 +351,67 @@ package struct DocumentLimits: Sendable, Equatable {
     package init(maximumBytes: Int, maximumDeletion: Int? = nil) {
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
+    }
+}
+
+/// The limits and the time by which changes are checked and applied.
+package struct ChangeContext: Sendable {
+    package let limits: DocumentLimits
+    /// In milliseconds since 1970.
+    package let now: Int
+    /// Whether the journal may have to record the changes. Only then must a change return its operation.
+    package let recordsOperations: Bool
+    /// Whether the first snapshot may be empty; false if there is a remote source.
+    package let mayPublishEmpty: Bool
+
+    package init(limits: DocumentLimits, now: Int, recordsOperations: Bool, mayPublishEmpty: Bool = true) {
+        self.limits = limits
+        self.now = now
+        self.recordsOperations = recordsOperations
+        self.mayPublishEmpty = mayPublishEmpty
+    }
+}
+
+/// The effect of a ``LayerChange`` on the layers.
+struct ChangeEffect: Sendable {
+    /// The operation to record in the journal; nil if the journal does not record the change.
+    var operation: LayerOperation?
+    var difference = ResolvedDifference.any
+    /// The lifetime of the override that was set; nil for other changes.
+    var lifetime: OverrideLifetime?
+    /// Whether the change restored overrides that had been replaced or removed.
+    var restoresOverrides = false
+}
+
+/// How changes affect the resolved configuration, as far as this is known without resolving the layers.
+enum ResolvedDifference: Sendable {
+    case none
+    /// One scalar is replaced by another one.
+    /// - Parameter differs: whether the two scalars have different values
+    case scalar(JSONValue.Replacement, differs: Bool)
+    /// Scalars are replaced by others, possibly equal ones, and nothing else changes.
+    case scalars([JSONValue.Replacement])
+    /// Anything may have changed.
+    case any
+
+    /// The replaced scalars; nil if anything may have changed.
+    var replacements: [JSONValue.Replacement]? {
+        switch self {
+        case .none: []
+        case .scalar(let replacement, _): [replacement]
+        case .scalars(let replacements): replacements
+        case .any: nil
+        }
+    }
+
+    /// Adds the difference that a later change makes.
+    mutating func add(_ later: ResolvedDifference) {
+        if case .none = self {
+            self = later
+        } else if let all = replacements, let added = later.replacements {
+            self = .scalars(all + added)
+        } else {
+            self = .any
+        }
     }
 }

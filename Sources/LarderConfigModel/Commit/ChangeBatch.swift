@@ -1,43 +1,60 @@
 import LarderJSON
 
-/// Changes that are committed together. Each change is applied to the result of the changes before it.
+/// Changes that are committed together, and the steps of their commit that perform no I/O: each change is applied to the
+/// result of the changes before it (``add(_:)``), the layers are resolved (``resolve()``), and ``committed(with:)``
+/// returns the state to write and to publish.
 package struct ChangeBatch: Sendable {
-    /// The result of one change.
-    package struct Result: Sendable {
-        package let layerChanged: Bool
-        /// The rule of the rollback hold after the change; nil if there is no hold.
-        package let hold: HoldRule?
-        /// The lifetime of the override that was set; nil for other changes.
-        package let lifetime: OverrideLifetime?
-        /// The new number at the path of an increment; nil for other changes.
-        package var number: Int?
-    }
-
+    /// The state that the changes are applied to.
+    package let base: CommittedState
     /// The layers with all changes applied.
     package private(set) var layers: Layers
-    /// The operations for the journal; empty if it records none of this batch.
-    package private(set) var operations: [LayerOperation] = []
+    /// The result of each change that was added, in the order of the changes.
+    package private(set) var results: [Result<ChangeResult, ConfigError>] = []
+    /// Whether a client requested one of the changes that were made, or that the layers already had.
+    package private(set) var comesFromClient = false
+    /// Whether the changes leave all layers below the overrides as they are.
+    package private(set) var concernsOnlyOverrides = true
+    /// Whether a change failed or was refused.
+    package private(set) var hasFailures = false
+    /// The number of changes that the schema has refused.
+    package private(set) var refusals = 0
     /// The overrides with an expiry that the batch has set. Restored overrides are not included, although they may
     /// expire; see ``restoresOverrides``.
     package private(set) var newExpiries: [ExpiringOverride] = []
     /// Whether a change restored overrides that had been replaced or removed.
     package private(set) var restoresOverrides = false
-    private(set) var difference = ResolvedDifference.none
+    private var made: [LayerOperation] = []
+    private var difference = ResolvedDifference.none
     private var lastMade: LayerChange?
     private var madeBefore: [LayerChange] = []
     /// The configuration after the changes so far; nil if it has not been resolved since the last change.
     private var resolved: JSONValue?
-    private let base: Layers
     private let context: ChangeContext
 
-    init(on layers: Layers, _ context: ChangeContext) {
-        self.layers = layers
-        base = layers
+    package init(on base: CommittedState, _ context: ChangeContext) {
+        self.base = base
         self.context = context
+        layers = base.layers
     }
 
     /// Whether any change of the batch has changed a layer.
     package var hasChanged: Bool { lastMade != nil }
+
+    /// The number of changes that have changed a layer.
+    package var changeCount: Int { madeBefore.count + (hasChanged ? 1 : 0) }
+
+    /// Whether the batch has set or restored overrides that may expire.
+    package var changesExpiries: Bool { restoresOverrides || !newExpiries.isEmpty }
+
+    /// The operations for the journal; empty if it records none of this batch. If the experiments have changed, the last
+    /// operation replaces them: a replay cannot compute them, because it does not have the settings.
+    package var operations: [LayerOperation] {
+        if made.isEmpty || layers.experiment.overlays == base.layers.experiment.overlays { return made }
+        return made + [.experiment(layers.experiment)]
+    }
+
+    /// The time of the batch, in milliseconds since 1970.
+    package var now: Int { context.now }
 
     /// The causes of the snapshot that contains these changes.
     package var causes: [ChangeCause] {
@@ -45,30 +62,49 @@ package struct ChangeBatch: Sendable {
         return madeBefore.isEmpty ? [lastMade.cause] : (madeBefore.map(\.cause) + [lastMade.cause]).joined()
     }
 
-    /// The only path at which the resolved configuration can have changed; nil if it can have changed at several paths.
-    package var changedPath: [String]? {
-        guard let lastMade, madeBefore.isEmpty else { return nil }
-        switch lastMade.unconditional {
-        case .set(let path, _, _, _), .unset(let path, _), .increment(let path, _, _): return path
-        default: return nil
+    // MARK: Apply
+
+    /// Applies a change, and records the result. The batch is otherwise unchanged if the change fails.
+    package mutating func add(_ change: LayerChange) {
+        do throws(ConfigError) {
+            results.append(.success(try apply(change)))
+        } catch {
+            fail(error)
         }
+    }
+
+    /// Records that a change is not part of the batch, because the schema refuses it.
+    /// - Parameter problems: at least one
+    package mutating func refuse(_ problems: [SchemaProblem]) {
+        fail(ConfigError(problems))
+        refusals += 1
+    }
+
+    private mutating func fail(_ error: ConfigError) {
+        results.append(.failure(error))
+        hasFailures = true
     }
 
     /// Applies a change.
     /// - Throws: `conflict` if the condition of the change does not hold, and the errors of
-    ///   ``LayerChange/apply(to:_:)``; the batch is unchanged then.
-    package mutating func apply(_ change: LayerChange) throws(ConfigError) -> Result {
-        guard case .requested(let requested, let terms) = change else {
-            return try apply(change, recordedAs: change, because: nil)
+    ///   ``LayerChange/apply(to:_:resolved:because:)``; the batch is unchanged then.
+    package mutating func apply(_ change: LayerChange) throws(ConfigError) -> ChangeResult {
+        let result: ChangeResult
+        if case .requested(let requested, let terms) = change {
+            if let condition = terms.condition { try check(condition) }
+            result = try apply(requested, recordedAs: change, because: terms.reason)
+        } else {
+            result = try apply(change, recordedAs: change, because: nil)
         }
-        if let condition = terms.condition { try check(condition) }
-        return try apply(requested, recordedAs: change, because: terms.reason)
+        if change.comesFromClient { comesFromClient = true }
+        if !change.concernsOnlyOverrides { concernsOnlyOverrides = false }
+        return result
     }
 
     /// - Parameter recorded: the change as the history records it
     private mutating func apply(
         _ change: LayerChange, recordedAs recorded: LayerChange, because reason: String?
-    ) throws(ConfigError) -> Result {
+    ) throws(ConfigError) -> ChangeResult {
         switch change {
         case .increment(let path, let step, let peer):
             let sum = try step.sum(with: value(at: path), at: path)
@@ -91,7 +127,7 @@ package struct ChangeBatch: Sendable {
                 next.record(recorded)
                 self = next
             }
-            return Result(layerChanged: hasChanged, hold: layers.holdRule, lifetime: nil)
+            return ChangeResult(layerChanged: hasChanged, hold: layers.holdRule, lifetime: nil)
         default: return try applyOne(change, recordedAs: recorded, because: reason)
         }
     }
@@ -103,35 +139,30 @@ package struct ChangeBatch: Sendable {
 
     private mutating func applyOne(
         _ change: LayerChange, recordedAs recorded: LayerChange, because reason: String?
-    ) throws(ConfigError) -> Result {
-        let context = context(for: change, because: reason)
-        guard let effect = try change.apply(to: &layers, context) else {
-            return Result(layerChanged: false, hold: layers.holdRule, lifetime: nil)
+    ) throws(ConfigError) -> ChangeResult {
+        let current = configuration(forCheckOf: change)
+        guard let effect = try change.apply(to: &layers, context, resolved: current, because: reason) else {
+            return ChangeResult(layerChanged: false, hold: layers.holdRule, lifetime: nil)
         }
         record(recorded)
         resolved = nil
-        if context.recordsOperations, let operation = effect.operation { operations.append(operation) }
+        if context.recordsOperations, let operation = effect.operation { made.append(operation) }
         if let end = effect.lifetime?.expiresAt, let path = change.path {
             newExpiries.append(ExpiringOverride(path: path, expiresAt: end))
         }
         if effect.restoresOverrides { restoresOverrides = true }
         difference.add(effect.difference)
-        return Result(layerChanged: true, hold: layers.holdRule, lifetime: effect.lifetime)
+        return ChangeResult(layerChanged: true, hold: layers.holdRule, lifetime: effect.lifetime)
     }
 
-    /// The context for the check of a change. It contains the configuration before the batch. If an earlier change of
-    /// the batch can affect the check, it contains the current configuration instead, for which the layers are resolved
-    /// again.
-    private mutating func context(for change: LayerChange, because reason: String?) -> ChangeContext {
-        var context = context
-        context.reason = reason
-        if let lastMade, let path = change.path, path.count > 1,
+    /// The configuration for the check of a change: the one before the batch or, if an earlier change of the batch can
+    /// affect the check, the current one, for which the layers are resolved again.
+    private mutating func configuration(forCheckOf change: LayerChange) -> JSONValue {
+        guard let lastMade, let path = change.path, path.count > 1,
             lastMade.mayChangeContainers(above: path)
                 || madeBefore.contains(where: { $0.mayChangeContainers(above: path) })
-        {
-            context.resolved = resolvedNow()
-        }
-        return context
+        else { return base.snapshot.value }
+        return resolvedNow()
     }
 
     // MARK: Conditions
@@ -140,11 +171,11 @@ package struct ChangeBatch: Sendable {
     /// - Throws: `conflict`.
     private mutating func check(_ condition: ChangeCondition) throws(ConfigError) {
         if let revision = condition.revision {
-            if let epoch = condition.epoch, epoch != context.epoch {
+            if let epoch = condition.epoch, epoch != base.epoch {
                 throw ConfigError(
                     conflictAt: nil, "the current epoch is not \"\(epoch)\"; read the configuration again, then retry")
             }
-            guard revision == context.revision, !hasChangedResolved() else {
+            guard revision == base.snapshot.revision, !hasChangedResolved() else {
                 throw ConfigError(
                     conflictAt: nil, "the current revision is not \(revision); read the configuration again, then retry"
                 )
@@ -167,20 +198,20 @@ package struct ChangeBatch: Sendable {
     private mutating func hasChangedResolved() -> Bool {
         guard hasChanged else { return false }
         if case .scalar(_, differs: true) = difference { return true }
-        return resolvedNow() != context.resolved
+        return resolvedNow() != base.snapshot.value
     }
 
     /// The value at a path after the changes so far; nil for none. The layers are resolved only if a change of this
     /// batch can have changed the value and no override sets a scalar at the path.
     private mutating func value(at path: [String]) -> JSONValue? {
-        guard let lastMade else { return context.resolved.value(at: JSONPath(path)) }
+        guard let lastMade else { return base.snapshot.value.value(at: JSONPath(path)) }
         // Overrides are the highest layer, so this is the resolved value unless a lock hides it.
         if let scalar = layers.override.scalar(at: path), layers.locks.touched(by: scalar, at: path) == nil {
             return scalar
         }
         let mayDiffer =
             lastMade.mayChangeValue(at: path) || madeBefore.contains { $0.mayChangeValue(at: path) }
-        return (mayDiffer ? resolvedNow() : context.resolved).value(at: JSONPath(path))
+        return (mayDiffer ? resolvedNow() : base.snapshot.value).value(at: JSONPath(path))
     }
 
     private mutating func resolvedNow() -> JSONValue {
@@ -190,10 +221,138 @@ package struct ChangeBatch: Sendable {
         return now
     }
 
-    /// Ends the batch. If the journal records the batch and the experiments have changed, this adds them to the
-    /// operations: a replay cannot compute them, because it does not have the settings.
-    package mutating func finish() {
-        guard !operations.isEmpty, layers.experiment.overlays != base.experiment.overlays else { return }
-        operations.append(.experiment(layers.experiment))
+    // MARK: Resolve
+
+    /// Resolves the layers, on any thread. If only scalars have changed, this edits the current value. Otherwise it
+    /// merges all layers.
+    package func resolve() -> Resolution {
+        let current = base.snapshot
+        if current.revision > 0 {
+            if !hasChanged { return unchanged }
+        } else if !context.mayPublishEmpty, layers.isEmpty {
+            return unchanged
+        }
+        // If the order of members in the snapshot is not that of the resolved layers, an edited copy of the snapshot
+        // would keep the wrong order.
+        let difference = current.contentDigest === base.resolvedDigest ? difference : .any
+        let edited = difference.replacements.flatMap {
+            isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
+        }
+        let value = edited ?? layers.resolvedSharing()
+        assert(
+            edited == nil || value.compactText == layers.resolved().compactText,
+            "the edited snapshot differs from the merged layers")
+        // The texts of the new and the current value are compact, so equal values have texts of equal size.
+        let isSame =
+            current.revision > 0 && value.textSize == current.bytes && !difference.isReal(in: current.value)
+            && value == current.value
+        if isSame {
+            let digest = value.hasSameText(as: current.value) ? current.contentDigest : SnapshotDigest(of: value)
+            return Resolution(snapshot: nil, digest: digest)
+        }
+        let next = ConfigSnapshot(
+            value: value, revision: base.numbering.next(after: current.revision), publishedAt: context.now)
+        return Resolution(snapshot: next, digest: next.contentDigest)
+    }
+
+    /// Does the work of ``resolve()`` on another thread, for large configurations.
+    @concurrent
+    package func resolveConcurrently() async -> Resolution { resolve() }
+
+    /// The resolution if the current snapshot stays.
+    package var unchanged: Resolution { Resolution(snapshot: nil, digest: base.resolvedDigest) }
+
+    /// Whether the value of the current snapshot is the remote document itself, not a copy. This is so if no other layer
+    /// has content, neither before nor after the changes.
+    private var isRemoteDocument: Bool {
+        base.layers.sharesRemoteDocument(with: base.snapshot.value) && base.layers.isRemoteAlone && layers.isRemoteAlone
+    }
+
+    // MARK: Commit
+
+    /// The state after the commit of this batch, and the write that must be on disk before the state is published. The
+    /// layers are replaced even if none has changed, because the remote document may have a new validator.
+    package func committed(with resolution: Resolution) -> (state: CommittedState, write: RequiredWrite) {
+        let (snapshot, last, isNew) = (resolution.snapshot ?? base.snapshot, base.generation, resolution.isNew)
+        var numbering = base.numbering
+        let write = numbering.write(
+            before: snapshot.revision, isNew: isNew, writesJournal: comesFromClient && !made.isEmpty)
+        numbering.wrote(write, publishing: snapshot.revision)
+        let published =
+            isNew || snapshot.revision == 0 ? nil : hasChanged ? last.publishedLayers : last.published
+        let generation = Generation(
+            revision: snapshot.revision, digest: resolution.digest, publishedAt: snapshot.publishedAt,
+            journalSequence: numbering.journalSequence, released: numbering.settledBound, bytes: snapshot.bytes,
+            causes: isNew ? causes : last.causes, layers: layers, published: published)
+        return (CommittedState(generation, snapshot, numbering, epoch: base.epoch), write)
+    }
+}
+
+/// The result of applying one change.
+package struct ChangeResult: Sendable {
+    package let layerChanged: Bool
+    /// The rule of the rollback hold after the change; nil if there is no hold.
+    package let hold: HoldRule?
+    /// The lifetime of the override that was set; nil for other changes.
+    package let lifetime: OverrideLifetime?
+    /// The new number at the path of an increment; nil for other changes.
+    package var number: Int?
+}
+
+/// The result of resolving the layers.
+package struct Resolution: Sendable {
+    /// The next snapshot; nil if the current one stays, because the value has not changed.
+    package let snapshot: ConfigSnapshot?
+    /// The digest of the resolved layers. It differs from the digest of the snapshot if only the order of members has
+    /// changed, because the current snapshot then stays.
+    package let digest: SnapshotDigest
+
+    /// Whether a snapshot is to be published.
+    package var isNew: Bool { snapshot != nil }
+}
+
+extension ResolvedDifference {
+    /// Whether a replacement shows that the new value differs from the current one, so that the whole values need not be
+    /// compared. Of several replacements, only the last one is checked, because no later one can undo it.
+    fileprivate func isReal(in current: JSONValue) -> Bool {
+        switch self {
+        case .none, .any: return false
+        case .scalar(_, let differs): return differs
+        case .scalars(let replacements):
+            guard let last = replacements.last else { return false }
+            return current.value(at: JSONPath(last.path)) != last.value
+        }
+    }
+}
+
+/// The result of a committed change.
+package struct CommitOutcome: Sendable, Hashable {
+    /// The revision of the snapshot that contains the change.
+    package var revision: Int
+    /// Whether this change has changed its layer, and its batch was published as a new snapshot. The snapshot may be
+    /// new only because of another change of the same batch.
+    package var changed: Bool
+    /// Whether this change has changed its layer.
+    package var layerChanged: Bool
+    /// The rule of the rollback hold after the change; nil if there is no hold.
+    package var hold: HoldRule?
+    /// The lifetime of the override that was set; nil for other changes.
+    package var lifetime: OverrideLifetime?
+    /// The new number at the path of an increment; nil for other changes.
+    package var number: Int?
+
+    /// Whether a rollback hold is in effect after the change.
+    package var isHeld: Bool { hold != nil }
+
+    package init(
+        revision: Int, changed: Bool, layerChanged: Bool, hold: HoldRule? = nil, lifetime: OverrideLifetime? = nil,
+        number: Int? = nil
+    ) {
+        self.revision = revision
+        self.changed = changed
+        self.layerChanged = layerChanged
+        self.hold = hold
+        self.lifetime = lifetime
+        self.number = number
     }
 }

@@ -1,3 +1,4 @@
+import DequeModule
 import LarderJSON
 
 /// The layers of one revision, and the snapshot that they resolve to.
@@ -59,6 +60,43 @@ package final class Generation: Sendable {
         Generation(
             revision: revision, digest: digest, publishedAt: publishedAt, journalSequence: 0, released: 0, bytes: bytes,
             causes: causes, epoch: epoch, layers: layers, published: published)
+    }
+}
+
+/// The newest snapshots of a namespace, oldest first. Layers that are equal in consecutive snapshots share their
+/// documents.
+package struct GenerationHistory: Sendable {
+    /// The maximum number of snapshots in memory. Older ones are only on disk.
+    package static let capacity = HistoryLimits.recent
+
+    private var entries = Deque<Generation>()
+
+    package init() {}
+
+    package var generations: [Generation] { Array(entries) }
+
+    /// The newest snapshot; nil if nothing was published.
+    package var current: Generation? { entries.last }
+
+    /// The snapshot with a revision; nil if it is not in memory.
+    package subscript(revision: Int) -> Generation? { entries.last { $0.revision == revision } }
+
+    /// Appends the next snapshot. If the newest one has the same revision, it is replaced instead, and the layers with
+    /// which it was published are kept.
+    package mutating func append(_ generation: Generation) {
+        if let last = entries.last, last.revision == generation.revision {
+            entries[entries.count - 1] = generation.with(generation.layers, published: last.publishedLayers)
+            return
+        }
+        entries.append(generation)
+        if entries.count > Self.capacity { entries.removeFirst() }
+    }
+
+    /// Replaces the newest snapshot, whose layers have changed and resolve to the same value.
+    /// - Parameter generation: nothing changes unless it has the revision of the newest snapshot
+    package mutating func update(_ generation: Generation) {
+        guard entries.last?.revision == generation.revision else { return }
+        entries[entries.count - 1] = generation
     }
 }
 

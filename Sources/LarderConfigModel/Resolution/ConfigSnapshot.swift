@@ -3,32 +3,41 @@ import LarderEncoding
 package import LarderJSON
 import Synchronization
 
-/// A complete, resolved configuration. It is immutable.
-///
-/// It is a class, so that passing it to many readers costs a reference count each and no copy.
-package final class ConfigSnapshot: Sendable {
-    /// The resolved configuration, an object. Its text is compact JSON.
-    package let value: JSONValue
-    /// The local revision; 0 for the placeholder before the first publication.
-    package let revision: Int
-    /// The digest of the compact text of ``value``.
-    package let contentDigest: SnapshotDigest
-    /// In milliseconds since 1970.
-    package let publishedAt: Int
+/// A complete, resolved configuration. Copies share their content, so passing a snapshot to many readers costs a reference
+/// count each.
+package struct ConfigSnapshot: Sendable {
+    private final class Content: Sendable {
+        let value: JSONValue
+        let revision: Int
+        let digest: SnapshotDigest
+        let publishedAt: Int
+
+        init(_ value: JSONValue, _ revision: Int, _ digest: SnapshotDigest, publishedAt: Int) {
+            (self.value, self.revision, self.digest, self.publishedAt) = (value, revision, digest, publishedAt)
+        }
+    }
+
+    private let content: Content
 
     /// - Parameter digest: the digest of the value if it is known; nil to compute it
     package init(value: JSONValue, revision: Int, digest: SnapshotDigest? = nil, publishedAt: Int) {
-        self.value = value
-        self.revision = revision
-        contentDigest = digest ?? SnapshotDigest(of: value)
-        self.publishedAt = publishedAt
+        content = Content(value, revision, digest ?? SnapshotDigest(of: value), publishedAt: publishedAt)
     }
+
+    /// The resolved configuration, an object. Its text is compact JSON.
+    package var value: JSONValue { content.value }
+    /// The local revision; 0 for the placeholder before the first publication.
+    package var revision: Int { content.revision }
+    /// The digest of the compact text of ``value``.
+    package var contentDigest: SnapshotDigest { content.digest }
+    /// In milliseconds since 1970.
+    package var publishedAt: Int { content.publishedAt }
 
     /// SHA-256 of the compact text of ``value``, in lowercase hex.
     package var digest: String { contentDigest.text }
 
     /// The size of the compact text in bytes.
-    package var bytes: Int { value.textSize }
+    package var bytes: Int { content.value.textSize }
 }
 
 /// SHA-256 of a snapshot's text, computed when it is first read.

@@ -143,9 +143,8 @@ struct LayerChangeTests {
         func change(_ value: JSONValue) -> LayerChange { .set(path: path(), value: value, timeToLive: nil, by: nil) }
         func apply(_ change: LayerChange, to layers: inout Layers) -> Bool {
             let context = ChangeContext(
-                resolved: layers.resolved(), limits: DocumentLimits(maximumBytes: 10_000), now: 0,
-                recordsOperations: false)
-            return (try? change.apply(to: &layers, context)) != nil
+                limits: DocumentLimits(maximumBytes: 10_000), now: 0, recordsOperations: false)
+            return (try? change.apply(to: &layers, context, resolved: layers.resolved())) != nil
         }
         for _ in 0..<2000 {
             var layers = Layers()

@@ -92,9 +92,8 @@ private struct Stack {
             let change = LayerChange.remote(document, origin: source.location, force: false, isPush: false)
             _ = try change.apply(
                 to: &layers,
-                ChangeContext(
-                    resolved: .emptyObject, limits: DocumentLimits(maximumBytes: 1 << 20), now: 0,
-                    recordsOperations: false))
+                ChangeContext(limits: DocumentLimits(maximumBytes: 1 << 20), now: 0, recordsOperations: false),
+                resolved: .emptyObject)
         }
         layers.experiment.overlays = (documents[.experiment] ?? []).enumerated().map {
             .init(name: "\($0.offset)", values: $0.element, isRemote: false)

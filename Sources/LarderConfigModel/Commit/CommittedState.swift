@@ -1,3 +1,112 @@
+package import LarderJSON
+
+/// The committed state of a namespace: layers, current snapshot and numbering.
+///
+/// It is immutable: a commit makes the next state (``ChangeBatch/committed(with:)``), which replaces the current one once
+/// the required write is on disk. It is a class, because calls from another module copy a struct: seven copies took 1,700
+/// of the 68,700 instructions of a `set` with relaxed durability.
+package final class CommittedState: Sendable {
+    /// The size in bytes above which resolving or validating takes too long for a thread that serves clients.
+    package static let expensiveBytes = 64 * 1024
+
+    package let snapshot: ConfigSnapshot
+    /// The current snapshot with its layers. If the layers have changed since the publication, it also has the layers as
+    /// they were published.
+    package let generation: Generation
+    package let numbering: RevisionNumbering
+    /// The epoch of the revisions.
+    package let epoch: String
+    /// Whether resolving the layers takes too long for a thread that serves clients.
+    package let isExpensive: Bool
+
+    init(_ generation: Generation, _ snapshot: ConfigSnapshot, _ numbering: RevisionNumbering, epoch: String) {
+        self.generation = generation
+        self.snapshot = snapshot
+        self.numbering = numbering
+        self.epoch = epoch
+        isExpensive = snapshot.bytes + generation.layers.remoteTextSize > Self.expensiveBytes
+    }
+
+    /// Creates the state after a start.
+    /// - Parameters:
+    ///   - snapshot: the resolved layers
+    ///   - history: the recovered snapshots, including the current one
+    package convenience init(
+        layers: Layers, snapshot: ConfigSnapshot, history: GenerationHistory, numbering: RevisionNumbering,
+        epoch: String = ""
+    ) {
+        let known = history.current
+        let generation = Generation(
+            revision: snapshot.revision, digest: snapshot.contentDigest, publishedAt: snapshot.publishedAt,
+            journalSequence: numbering.journalSequence, released: numbering.settledBound, bytes: snapshot.bytes,
+            causes: known?.causes ?? [], layers: layers, published: known?.published)
+        self.init(generation, snapshot, numbering, epoch: epoch)
+    }
+
+    package var layers: Layers { generation.layers }
+    /// The digest of the resolved layers. It differs from the snapshot's digest only if the layers have changed in the
+    /// order of their members. Such a change does not publish a new snapshot.
+    package var resolvedDigest: SnapshotDigest { generation.digest }
+
+    /// The state with all reserved revisions marked as settled. Nothing may be published afterwards.
+    package var settled: CommittedState {
+        var numbering = numbering
+        numbering.settle()
+        let last = Generation(
+            revision: generation.revision, digest: generation.digest, publishedAt: generation.publishedAt,
+            journalSequence: generation.journalSequence, released: numbering.settledBound, bytes: generation.bytes,
+            causes: generation.causes, layers: layers, published: generation.published)
+        return CommittedState(last, snapshot, numbering, epoch: epoch)
+    }
+
+    /// Resolves a change of this state, and commits nothing.
+    /// - Parameter others: changes of which those that are possible precede the change in the same batch
+    /// - Throws: The errors of ``ChangeBatch/apply(_:)``.
+    package func preview(
+        _ change: LayerChange, after others: [LayerChange] = [], _ context: ChangeContext
+    ) async throws(ConfigError) -> ChangePreview {
+        var batch = ChangeBatch(on: self, context)
+        for other in others { _ = try? batch.apply(other) }
+        let result = try batch.apply(change)
+        let resolution = isExpensive ? await batch.resolveConcurrently() : batch.resolve()
+        return ChangePreview(
+            current: snapshot, value: (resolution.snapshot ?? snapshot).value, publishes: resolution.isNew,
+            result: result, layers: batch.layers)
+    }
+}
+
+/// The effect that a change would have.
+package struct ChangePreview: Sendable {
+    /// The snapshot that the change was applied to.
+    package let current: ConfigSnapshot
+    /// The configuration that the change would publish; that of ``current`` if the change would publish nothing.
+    package let value: JSONValue
+    /// Whether the change would publish a snapshot.
+    package let publishes: Bool
+    package let result: ChangeResult
+    /// The layers that resolve to ``value``.
+    package let layers: Layers
+    /// The violations of the schema by ``value``; empty if it is valid, or if there is no schema.
+    package var schemaProblems: [SchemaProblem] = []
+
+    /// Whether the change would change a layer.
+    package var isChange: Bool { result.layerChanged }
+
+    /// The differences between the configurations before and after the change. They are computed outside every actor,
+    /// so that large configurations do not block one.
+    package func difference() async -> ConfigDifference {
+        await ConfigDifference.between(current.value, value, at: JSONPath([]))
+    }
+}
+
+/// Whether a client's change is on disk before it is acknowledged.
+package enum Durability: String, Sendable, CaseIterable {
+    /// The change is written to disk, then published and acknowledged.
+    case full
+    /// The change is published and acknowledged at once, and written in the background.
+    case relaxed
+}
+
 /// Assigns revisions to snapshots, so that no revision ever stands for two contents, even after a crash.
 ///
 /// A revision may be published once a journal record with it is on disk, or once a bound at or above it has been
@@ -90,15 +199,15 @@ package struct RevisionNumbering: Sendable, Equatable {
     /// - Parameters:
     ///   - isNew: whether the revision has not been published yet
     ///   - writesJournal: whether the journal records the changes
-    package func need(for revision: Int, isNew: Bool, writesJournal: Bool) -> CommitNeed {
+    package func write(before revision: Int, isNew: Bool, writesJournal: Bool) -> RequiredWrite {
         if writesJournal { return .journal(sequence: journalSequence + 1, settledBound: reservedBound) }
         guard isNew, case .upTo(let last) = usable, revision > last else { return .nothing }
         return .reservation(bound: max(reservedBound, revision) + Self.blockSize)
     }
 
     /// Records that the disk write that had to precede a publication is complete.
-    package mutating func met(_ need: CommitNeed, publishing revision: Int) {
-        switch need {
+    package mutating func wrote(_ write: RequiredWrite, publishing revision: Int) {
+        switch write {
         case .nothing: break
         case .journal(let sequence, let settledBound):
             journalSequence = sequence
@@ -117,7 +226,7 @@ package struct RevisionNumbering: Sendable, Equatable {
 }
 
 /// A write that must be on disk before a snapshot is published.
-package enum CommitNeed: Sendable, Equatable {
+package enum RequiredWrite: Sendable, Equatable {
     case nothing
     /// A journal record with the changes.
     case journal(sequence: Int, settledBound: Int)
