@@ -262,7 +262,10 @@ let package = Package(
         tests("LarderBenchTests", ["larder-bench", "LarderJSON"]),
         tests(
             "LarderdTests",
-            ["larderd", "LarderConfig", "LarderProtocol", logging, nioCore, nioEmbedded]),
+            [
+                "larderd", "LarderConfig", "LarderConfigModel", "LarderJSON", "LarderProtocol", logging, nioCore,
+                nioEmbedded,
+            ]),
         tests(
             "IntegrationTests",
             [

@@ -99,7 +99,7 @@ struct Agent {
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(server: server)
-        status.follow(namespaces.all)
+        status.follow(namespaces.all.map(\.publication))
         if let problem = plan.settingsProblem {
             status.note(.init(problem: problem, readAt: plan.settingsReadAt))
         }

@@ -25,36 +25,35 @@ final class ServiceStatus: Sendable {
         var problem: String
         /// When the agent read the settings in effect, which are those of the last successful start or reload.
         var readAt: Timestamp
-    }
 
-    /// Changes since the last report.
-    private struct News {
-        /// The last state other than `refreshing`, by namespace.
-        var settled: [String: Freshness] = [:]
-        var rejectedSettings: RejectedSettings?
-        var isReadyDue = false
-        /// Whether the last message could not be sent.
-        var isRepeatDue = false
-
-        mutating func take() -> News {
-            defer { self = News(rejectedSettings: rejectedSettings) }
-            return self
+        /// The end of the status line.
+        fileprivate var text: String {
+            "; the settings file is rejected, so the settings of the last successful start or reload are in effect"
+                + " (read at \(readAt)): \(problem)"
         }
     }
 
     private struct State {
-        /// The status line that was sent last; nil before the first.
-        var reported: String?
+        var line = StatusLine()
+        var rejectedSettings: RejectedSettings?
         var isReadyDue = false
-        /// For each namespace, its last state other than `refreshing`. Before the first one: `refreshing` if there is a
-        /// document from before the start, otherwise `initializing`.
-        var settled: [String: Freshness] = [:]
+        /// The status line that was submitted last; nil if there is none, or if it could not be sent.
+        var reported: String?
+        /// The namespaces on which the status reports, by name.
         var publications: [String: ConfigPublication] = [:]
 
-        mutating func add(_ news: News) {
-            settled.merge(news.settled) { $1 }
-            if news.isReadyDue { isReadyDue = true }
-            if news.isRepeatDue { reported = nil }
+        /// The next message; nil if the service manager has the current status. Records it as submitted.
+        mutating func nextMessage(clients: Int) -> Message? {
+            let text = line.text(clients: clients) + (rejectedSettings?.text ?? "")
+            if !isReadyDue, text == reported { return nil }
+            defer { (reported, isReadyDue) = (text, false) }
+            return isReadyDue ? .ready(text) : .status(text)
+        }
+
+        /// Records that a message was not sent, so that the current status is sent again.
+        mutating func sendAgain(_ message: Message) {
+            reported = nil
+            if case .ready = message { isReadyDue = true }
         }
     }
 
@@ -63,10 +62,10 @@ final class ServiceStatus: Sendable {
 
     private let clients: @Sendable () -> Int
     private let send: Send
-    /// Publishing threads wait for this lock. It is therefore never held while all namespaces are visited.
-    private let news = Mutex(News())
-    /// Publishing threads do not take this lock.
+    /// Publishing threads wait for this lock. It is therefore never held while a message is sent.
     private let state = Mutex(State())
+    /// Held while a message is sent, so that messages are sent in the order in which they are formatted.
+    private let sending = Mutex(())
     /// Signaled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
@@ -86,37 +85,36 @@ final class ServiceStatus: Sendable {
     }
 
     /// Replaces the namespaces on which the status reports.
-    func follow(_ namespaces: [ConfigNamespace]) {
-        let publications = Dictionary(uniqueKeysWithValues: namespaces.map { ($0.name, $0.publication) })
+    func follow(_ publications: [ConfigPublication]) {
         let new = state.withLock { state in
-            defer { state.publications = publications }
-            state.add(news.withLock { $0.take() })
-            state.settled = publications.mapValues {
-                state.settled[$0.namespace] ?? ($0.current.awaitsSource ? .initializing : .refreshing)
-            }
-            return publications.filter { state.publications[$0.key] !== $0.value }
+            let followed = Dictionary(uniqueKeysWithValues: publications.map { ($0.namespace, $0) })
+            for name in state.publications.keys where followed[name] == nil { state.line.remove(name) }
+            defer { state.publications = followed }
+            return publications.filter { state.publications[$0.namespace] !== $0 }
         }
-        for (name, publication) in new {
-            publication.observeFreshness { [weak self] in self?.note($0, of: name) }
+        for publication in new {
+            let name = publication.namespace
+            publication.observeStatus { [weak self] in self?.note($0, of: name) }
         }
     }
 
-    /// Records the state of a namespace. `refreshing` does not replace the previous state.
-    func note(_ freshness: Freshness, of namespace: String) {
-        if freshness == .refreshing { return }
-        news.withLock { $0.settled[namespace] = freshness }
-        changes.raise()
+    private func note(_ status: PublishedStatus, of namespace: String) {
+        let isNew = state.withLock { state in
+            // A publishing thread may report the status of a namespace after the namespace was removed.
+            state.publications[namespace] != nil && state.line.note(status, of: namespace)
+        }
+        if isNew { changes.raise() }
     }
 
     /// Records that the start or the last reload rejected the settings file; nil if its settings are in effect.
     func note(_ rejected: RejectedSettings?) {
-        news.withLock { $0.rejectedSettings = rejected }
+        state.withLock { $0.rejectedSettings = rejected }
         changes.raise()
     }
 
     /// Reports that the start or a reload is complete, even if the reload rejected the settings.
     func becomeReady() {
-        news.withLock { $0.isReadyDue = true }
+        state.withLock { $0.isReadyDue = true }
         if !report() { changes.raise() }
     }
 
@@ -124,87 +122,26 @@ final class ServiceStatus: Sendable {
     /// - Returns: false if the message could not be submitted now
     func report() -> Bool {
         let clients = clients()
-        return state.withLock { state in
-            let news = news.withLock { $0.take() }
-            state.add(news)
-            let records = state.publications.sorted { $0.key < $1.key }
-                .map { (name: $0.key, record: $0.value.statusRecord) }
-            let line = Self.line(
-                state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
-                rejections: records.compactMap { name, record in record.refusal.map { (name, $0) } },
-                unwritable: records.filter(\.record.isUnwritable).map(\.name),
-                rejectedSettings: news.rejectedSettings)
-            if !state.isReadyDue, line == state.reported { return true }
-            let message = state.isReadyDue ? Message.ready(line) : .status(line)
+        return sending.withLock { _ in
+            guard let message = state.withLock({ $0.nextMessage(clients: clients) }) else { return true }
             do {
                 try send(message) { [weak self] in self?.repeatLater(message) }
+                return true
             } catch {
+                state.withLock { $0.sendAgain(message) }
                 return false
             }
-            (state.reported, state.isReadyDue) = (line, false)
-            return true
         }
     }
 
     /// Records that a submitted message could not be sent.
     private func repeatLater(_ message: Message) {
-        news.withLock { news in
-            news.isRepeatDue = true
-            if case .ready = message { news.isReadyDue = true }
-        }
+        state.withLock { $0.sendAgain(message) }
         changes.raise()
-    }
-
-    /// Formats the status line: the number of namespaces and those in the worst state, the number of clients, and
-    /// problems.
-    /// - Parameters:
-    ///   - rejections: the namespaces of which new content was rejected, with a short reason: systemd ignores messages of
-    ///     more than 4,096 bytes
-    ///   - unwritable: the namespaces whose state cannot be written to disk
-    static func line(
-        _ namespaces: [(name: String, freshness: Freshness)], clients: Int,
-        rejections: [(name: String, reason: String)] = [],
-        unwritable: [String] = [],
-        rejectedSettings: RejectedSettings?
-    ) -> String {
-        var line = namespaces.count == 1 ? "1 namespace" : "\(namespaces.count) namespaces"
-        let worst = namespaces.max { rank($0.freshness) < rank($1.freshness) }?.freshness ?? .fresh
-        if worst == .fresh {
-            line += ", fresh"
-        } else {
-            line += ", \(worst.rawValue): \(list(namespaces.filter { $0.freshness == worst }.map(\.name)))"
-        }
-        line += clients == 1 ? "; 1 client" : "; \(clients) clients"
-        if !unwritable.isEmpty { line += "; cannot write to disk: \(list(unwritable))" }
-        if !rejections.isEmpty {
-            line += "; rejected new content: \(list(rejections.map { "\($0.name) (\($0.reason))" }))"
-        }
-        if let rejectedSettings {
-            line +=
-                "; the settings file is rejected, so the settings of the last successful start or reload are in effect"
-            line += " (read at \(rejectedSettings.readAt)): \(rejectedSettings.problem)"
-        }
-        return line
-    }
-
-    /// The first three names, and the number of the others.
-    private static func list(_ names: [String]) -> String {
-        names.prefix(3).joined(separator: ", ") + (names.count > 3 ? ", \(names.count - 3) more" : "")
-    }
-
-    /// The severity of a state.
-    private static func rank(_ freshness: Freshness) -> Int {
-        switch freshness {
-        case .fresh: 0
-        case .refreshing: 1
-        case .initializing: 2
-        case .stale: 3
-        case .failed: 4
-        }
     }
 }
 
-/// Keeps the status line up to date. Reports each change of a state, and checks the number of clients every ten
+/// Keeps the status line up to date. Reports each change of a namespace, and checks the number of clients every ten
 /// seconds.
 struct StatusService: AgentService {
     let status: ServiceStatus

@@ -109,7 +109,7 @@ struct ReloadService: AgentService {
                 context.settings = next.settingsSource
                 inForce = next
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
-                status.follow(context.namespaces.all)
+                status.follow(context.namespaces.all.map(\.publication))
                 status.note(nil)
                 retry = await saver.save { [blocking] in try await blocking.run { try next.save() } }
             } catch {

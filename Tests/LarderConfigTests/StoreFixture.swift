@@ -63,8 +63,8 @@ struct StoreFixture {
                 durability: durability,
                 documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
-                source: hasRemote ? .init("scripted", at: "scripted:source", identity: identity) : nil,
-                staleIfError: staleIfError),
+                source: hasRemote
+                    ? .init("scripted", at: "scripted:source", identity: identity, staleIfError: staleIfError) : nil),
             schema: schema.map { try compiled($0) }, lastGood: lastGood,
             clocks: StoreClocks(wallClock: wallClock, clock: clock), logger: .silent)
     }

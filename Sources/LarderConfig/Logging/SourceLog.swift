@@ -54,9 +54,11 @@ struct SourceLog: Sendable {
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
         // This method is also called after a publication. If no refresh was attempted since the previous call, there is
         // nothing new to log.
-        if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
-        comparedFailures = status.refreshes.consecutiveFailures
-        guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }
+        let failures = status.source?.consecutiveFailures ?? 0
+        if failures > 0, failures == comparedFailures { return }
+        comparedFailures = failures
+        guard let source = status.source, let condition = Self.condition(source, status.settled), condition != logged
+        else { return }
         var metadata: Logger.Metadata = [
             "namespace": "\(namespace)", "source": "\(source.location)", "state": "\(status.settled.rawValue)",
         ]
@@ -65,7 +67,7 @@ struct SourceLog: Sendable {
             failuresLoggedAt = failuresLoggedAt.filter { now - $0.value < Self.repetition }
             guard failuresLoggedAt[failure] == nil, failuresLoggedAt.count < Self.maxLines else { return }
             failuresLoggedAt[failure] = now
-            let error = status.refreshes.lastError?.error.message ?? ""
+            let error = source.lastError?.error.message ?? ""
             metadata["error"] = "\(error)"
             failingSince = failingSince ?? now
             let problem =
@@ -103,27 +105,23 @@ struct SourceLog: Sendable {
 
     /// The condition of a source; nil before its first response or failure, and while the result of a refresh is not
     /// recorded yet.
-    private static func condition(_ status: NamespaceStatus) -> Condition? {
-        if let error = status.refreshes.lastError?.error {
+    private static func condition(_ source: NamespaceStatus.Source, _ settled: Freshness) -> Condition? {
+        if let error = source.lastError?.error {
             let reason = error.message.filter { !$0.isNumber }
             // A rejected document ends the connection, too, but then the document is the problem.
-            if status.settled == .stale, error.code == .upstreamFailed,
-                status.following.failure?.message == error.message
-            {
+            if settled == .stale, error.code == .upstreamFailed, source.following.failure?.message == error.message {
                 return .failing(
                     Failure(state: .stale, isServed: true, lacksChanges: true, code: error.code, reason: reason))
             }
-            if status.refreshes.consecutiveFailures > 0 {
+            if source.consecutiveFailures > 0 {
                 return .failing(
                     Failure(
-                        state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
-                        code: error.code, reason: reason))
+                        state: settled == .failed ? .failed : .stale, isServed: source.isHolding, code: error.code,
+                        reason: reason))
             }
         }
         // ``NamespaceStatus/follows(_:)`` is called before the result of the refresh is recorded, which may be a failure.
-        guard status.settled == .fresh, status.refreshes.lastSuccessAt != nil, case .working = status.following else {
-            return nil
-        }
+        guard settled == .fresh, source.lastSuccessAt != nil, case .working = source.following else { return nil }
         return .answering
     }
 

@@ -192,7 +192,7 @@ package final class ConfigNamespace: Sendable {
                 group.addTask {
                     for await _ in failures {
                         try? await self.environment.clock.sleep(for: Self.schemaSavePause)
-                        if self.publication.statusRecord.lacksSchemaCopy { signal.yield() }
+                        if self.publication.status.lacksSchemaCopy { signal.yield() }
                     }
                 }
                 defer { group.cancelAll() }
@@ -201,7 +201,7 @@ package final class ConfigNamespace: Sendable {
                     // The place of the schema in the settings may have changed.
                     let paths = await self.readSchema(self.configuration)
                     if paths != watched { return paths }
-                    if self.publication.statusRecord.lacksSchemaCopy { failure.yield() }
+                    if self.publication.status.lacksSchemaCopy { failure.yield() }
                 }
                 return watched
             }
@@ -337,7 +337,7 @@ package final class ConfigNamespace: Sendable {
         case .http(let http):
             if http.longPoll != nil { return "waits for changes of \(configuration.remote?.location ?? "its source")" }
             if http.interval <= time { return "polls its source" }
-            guard let next = publication.statusRecord.nextAttemptAt, next - now > time.milliseconds else {
+            guard let next = publication.status.source?.nextAttemptAt, next - now > time.milliseconds else {
                 return "is about to poll its source"
             }
         }

@@ -86,8 +86,9 @@ extension NamespaceConfiguration {
         var files: [FileLayer: String] = [:]
         for layer in FileLayer.allCases { files[layer] = location(of: layer) }
         return NamespaceStatus(
-            source: remote.map { .init($0.kind, at: $0.location, identity: $0.identity) }, files: files,
-            staleIfError: remote?.staleIfError)
+            source: remote.map {
+                .init($0.kind, at: $0.location, identity: $0.identity, staleIfError: $0.staleIfError)
+            }, files: files)
     }
 
     // MARK: File layers

@@ -198,7 +198,7 @@ package actor ConfigRefreshService {
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
-            upstreamVersion: store.publication.statusRecord.upstreamVersion)
+            upstreamVersion: store.publication.status.upstreamVersion)
     }
 
     private nonisolated var unchanged: Outcome {

@@ -61,7 +61,7 @@ struct SourcePoller: Sendable {
                 isImpatient = false
                 // If the status counts only one consecutive failure, a refresh by another caller may have succeeded
                 // since the previous failed poll. Earlier failures then no longer increase the delay.
-                if store.publication.statusRecord.consecutiveFailures == 1 { plan.forgetFailures() }
+                if store.publication.status.source?.consecutiveFailures == 1 { plan.forgetFailures() }
                 event =
                     source.reconnects
                     ? .unanswered

@@ -1,38 +1,63 @@
-import LarderConfigModel
+package import LarderConfigModel
 import LarderConfigSources
 import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 
-/// The part of a namespace's status that does not follow from its layers. Times are milliseconds since 1970.
-struct NamespaceStatus: Sendable {
-    /// A remote source.
-    struct Source: Sendable, Equatable {
-        let kind: String
-        /// For people.
-        let location: String
-        /// Whether two sources are the same; see ``ConfigSource/identity``.
-        let identity: String
+/// How current a namespace's configuration is.
+package enum Freshness: String, Sendable {
+    /// The remote source has not responded yet, and no document of it is on disk.
+    case initializing
+    /// The last refresh succeeded, or there is no remote source.
+    case fresh
+    /// A refresh is in progress.
+    case refreshing
+    /// The last refresh failed, no refresh has succeeded since the start, or the files of a layer cannot be read. The
+    /// last good snapshot is served.
+    case stale
+    /// The last refresh failed, and there is no remote document or it has expired.
+    case failed
+}
 
-        init(_ kind: String, at location: String, identity: String? = nil) {
-            self.kind = kind
-            self.location = location
-            self.identity = identity ?? location
-        }
+/// The part of a namespace's status that does not follow from its layers. The store changes it, and publishes it as a
+/// ``PublishedStatus``. Times are milliseconds since 1970.
+package struct NamespaceStatus: Sendable {
+    package struct Problem: Sendable {
+        package let error: ConfigError
+        package let at: Int
     }
 
-    /// The remote source; nil if the namespace has none.
-    var source: Source?
-    /// The locations of the file layers that the namespace has.
-    var files: [FileLayer: String]
-    /// How long after the last confirmation of the remote document a failed refresh makes the namespace only `stale`. A
-    /// failed refresh after that makes the namespace `failed`. Nil for no limit.
-    private var staleIfError: Duration?
-    /// Why the last read of a file layer failed.
-    private(set) var fileProblems: [FileLayer: String] = [:]
-    /// Why changes of a layer's files are not watched.
-    var watchProblems: [ConfigLayer: String] = [:]
+    /// A document that was refused.
+    package struct Refusal: Sendable {
+        /// Its upstream version; nil if it had none.
+        package let version: String?
+        package let reason: String
+        /// Whether a refresh or push with `force` skips the check that refused it.
+        package let canForce: Bool
+        package let at: Int
+    }
+
+    /// A document that was refused because it would remove more members than the settings allow.
+    package struct Quarantine: Sendable {
+        /// Its upstream version; nil if it had none.
+        package let version: String?
+        package let deletion: MassDeletion
+        package let at: Int
+    }
+
+    /// Counters since the start.
+    package struct Counters: Sendable {
+        /// Requests to the source.
+        package fileprivate(set) var attempted = 0
+        /// Responses that changed the remote layer.
+        package fileprivate(set) var changed = 0
+        /// Responses without a change: "not modified", or the same document.
+        package fileprivate(set) var notModified = 0
+        /// Failed refreshes, including refused documents.
+        package fileprivate(set) var failed = 0
+    }
+
     /// A part of the state on disk.
     enum StoredPart {
         /// A change or reserved revisions, which must be on disk before a publication.
@@ -45,41 +70,46 @@ struct NamespaceStatus: Sendable {
         case schema
     }
 
+    /// The remote source; nil if the namespace has none.
+    private(set) var source: Source?
+    /// The locations of the file layers that the namespace has.
+    private(set) var files: [FileLayer: String]
+    /// Why the last read of a file layer failed.
+    private(set) var fileProblems: [FileLayer: String] = [:]
+    /// Why changes of a layer's files are not watched.
+    var watchProblems: [ConfigLayer: String] = [:]
     /// Why the last write of a part of the state failed; no entry if it succeeded.
-    private var writeProblems: [StoredPart: ConfigStatusReport.Problem] = [:]
+    private var writeProblems: [StoredPart: Problem] = [:]
     /// The state of the schema.
     var schema = SchemaStatus()
     /// Why the schema file cannot be used; nil if it can, or if there is none.
     var schemaFileProblem: String?
-    /// The time of the next poll; nil if none is scheduled.
-    var nextAttemptAt: Int?
-    private(set) var refreshes = RefreshRecord()
+    /// The last refused document of the source or of a push; nil once another document is accepted.
+    private(set) var refused: Refusal?
+    /// The last document that was refused because it would remove too many members; nil once another document is
+    /// accepted.
+    private(set) var quarantine: Quarantine?
+    private(set) var counters = Counters()
 
     /// The freshness, ignoring file problems, a refresh in progress and ``isDue``.
     private(set) var settled: Freshness
-    private var isRefreshing = false
     /// Whether the remote document is from before the start, or from another source, and the first attempt to confirm it
     /// has not ended; or the first connection of the source has not been opened yet. Nothing has failed yet.
     private var isDue = false
-    /// Whether the source sends changes, as of the last refresh.
-    private(set) var following = SourceFollowing.working
     /// When ``freshnessAtRest`` last changed. A repeated failure does not change this time.
     private var settledSince = 0
-    /// When the last refresh began.
-    private var refreshingSince = 0
+    /// When the refresh in progress began; nil if there is none, or only a long poll.
+    private var refreshingSince: Int?
 
-    init(
-        source: Source?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
-    ) {
+    init(source: Source?, files: [FileLayer: String] = [:]) {
         self.source = source
         self.files = files
-        self.staleIfError = staleIfError
         settled = source == nil ? .fresh : .initializing
     }
 
     var hasRemote: Bool { source != nil }
 
-    var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
+    var freshness: Freshness { refreshingSince == nil ? freshnessAtRest : .refreshing }
 
     /// The freshness, ignoring a refresh in progress.
     private var freshnessAtRest: Freshness {
@@ -87,7 +117,8 @@ struct NamespaceStatus: Sendable {
         return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
     }
 
-    private var since: Int { isRefreshing ? refreshingSince : settledSince }
+    /// When ``freshness`` last changed.
+    var since: Int { refreshingSince ?? settledSince }
 
     /// The status after a start. The confirmation of a recovered remote document is due.
     func restored(from layers: Layers, now: Int) -> NamespaceStatus {
@@ -106,16 +137,13 @@ struct NamespaceStatus: Sendable {
     /// freshness and the last results are reset.
     func continuing(_ previous: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
         var status = previous
-        status.source = source
+        status.source = previous.source.flatMap { source?.continuing($0) } ?? source
         status.files = files
-        status.staleIfError = staleIfError
         status.fileProblems = [:]
         status.watchProblems = [:]
-        status.nextAttemptAt = nil
         if source?.identity != previous.source?.identity {
-            status.isRefreshing = false
-            status.following = .working
-            status.refreshes.sourceChanged()
+            status.refreshingSince = nil
+            status.accepted()
             status.settled = hasRemote ? .initializing : .fresh
             status.expectConfirmation(of: layers)
             status.settledSince = now
@@ -124,62 +152,76 @@ struct NamespaceStatus: Sendable {
     }
 
     mutating func refreshBegan(isLongPoll: Bool, now: Int) {
-        refreshes.began(now: now)
-        if isLongPoll { return }
-        if !isRefreshing { refreshingSince = freshnessAtRest == .refreshing ? settledSince : now }
-        isRefreshing = true
+        counters.attempted += 1
+        source?.lastAttemptAt = now
+        if isLongPoll || refreshingSince != nil { return }
+        refreshingSince = freshnessAtRest == .refreshing ? settledSince : now
     }
 
-    mutating func refreshCancelled() { isRefreshing = false }
+    mutating func refreshCancelled() { refreshingSince = nil }
 
     /// Records whether the source sends changes. Must be called before the result of a refresh is recorded.
-    mutating func follows(_ following: SourceFollowing) { self.following = following }
+    mutating func follows(_ following: SourceFollowing) { source?.following = following }
+
+    /// Records when the next poll is scheduled; nil for none.
+    mutating func nextAttempt(at time: Int?) { source?.nextAttemptAt = time }
 
     mutating func remoteAnswered(changed: Bool, now: Int) {
-        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, followFailure: following.failure, now: now)
+        if changed { counters.changed += 1 } else { counters.notModified += 1 }
+        source?.answered(isLongPoll: refreshingSince == nil, now: now)
+        accepted()
         change(now) {
-            $0.isRefreshing = false
+            $0.refreshingSince = nil
             $0.confirmed()
         }
     }
 
     mutating func remotePushed(now: Int) {
-        refreshes.accepted()
+        accepted()
         change(now) { $0.confirmed() }
+    }
+
+    private mutating func accepted() {
+        refused = nil
+        quarantine = nil
     }
 
     /// The remote document is the current one. The source may nevertheless send no changes.
     private mutating func confirmed() {
-        isDue = following.isConnecting
-        settled = following.failure == nil ? .fresh : .stale
+        isDue = source?.following.isConnecting ?? false
+        settled = source?.following.failure == nil ? .fresh : .stale
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
-        refreshes.refused(version, error, now: now)
+        refused = Refusal(version: version?.text, reason: error.message, canForce: error.canForce, at: now)
+        if let deletion = error.deletion {
+            quarantine = Quarantine(version: version?.text, deletion: deletion, at: now)
+        }
     }
 
     /// - Parameter documentSince: when the remote document last changed, in milliseconds since 1970; nil for no
     ///   document
     mutating func failed(_ error: ConfigError, documentSince: Int?, now: Int) {
-        refreshes.failed(error, isHolding: documentSince != nil, now: now)
+        counters.failed += 1
+        source?.failed(error, isHolding: documentSince != nil, now: now)
         change(now) {
-            $0.isRefreshing = false
+            $0.refreshingSince = nil
             $0.isDue = false
             $0.settled = $0.isServiceable(documentSince, now) ? .stale : .failed
         }
     }
 
-    /// Whether there is a remote document and, if ``staleIfError`` is set, its last confirmation is at most that long
-    /// ago. A confirmation in the future, before the clock was set back, does not count.
+    /// Whether there is a remote document and, if ``Source/staleIfError`` is set, its last confirmation is at most that
+    /// long ago. A confirmation in the future, before the clock was set back, does not count.
     private func isServiceable(_ documentSince: Int?, _ now: Int) -> Bool {
         guard let documentSince else { return false }
-        guard let staleIfError else { return true }
-        let age = now - max(documentSince, refreshes.lastSuccessAt ?? documentSince)
+        guard let staleIfError = source?.staleIfError else { return true }
+        let age = now - max(documentSince, source?.lastSuccessAt ?? documentSince)
         return age >= 0 && age <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ part: StoredPart, _ error: ConfigError, now: Int) {
-        writeProblems[part] = ConfigStatusReport.Problem(error: error, at: now)
+        writeProblems[part] = Problem(error: error, at: now)
     }
 
     /// Records that the epoch ends with the process, because no revisions can be reserved.
@@ -197,7 +239,10 @@ struct NamespaceStatus: Sendable {
     var isUnwritable: Bool { !writeProblems.isEmpty }
 
     /// The last of the failed writes; nil if no part of the state has one.
-    private var writeError: ConfigStatusReport.Problem? { writeProblems.values.max { $0.at < $1.at } }
+    var writeError: Problem? { writeProblems.values.max { $0.at < $1.at } }
+
+    /// The last problem with the source or the disk; nil once both work again.
+    var lastError: Problem? { [source?.lastError, writeError].compactMap { $0 }.max { $0.at < $1.at } }
 
     mutating func filesRead(_ layer: FileLayer, problem: String?, now: Int) {
         change(now) { $0.fileProblems[layer] = problem }
@@ -210,218 +255,83 @@ struct NamespaceStatus: Sendable {
         if freshnessAtRest != before { settledSince = now }
     }
 
-    /// Whether there is a remote source but no remote document yet.
-    func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
-
     /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
     var refusal: String? {
-        guard let refusal = schema.refusal else { return refreshes.refused?.reason.excerpt }
+        guard let refusal = schema.refusal else { return refused?.reason.excerpt }
         let what = refusal.layer.map { "layer \($0)" } ?? "settings"
         return "\(what): \(refusal.problems.first?.text ?? "it violates the schema")".excerpt
     }
-
-    /// See ``ConfigStatusReport/confirmedAt``.
-    func confirmedAt(holding layers: Layers) -> Int? {
-        guard let source else { return nil }
-        return refreshes.confirmedAt ?? layers.remote.flatMap { $0.source == source.identity ? $0.updatedAt : nil }
-    }
-
-    func counters(publishes: Int) -> ConfigStatusReport.Counters {
-        var counters = refreshes.counters
-        counters.publishes = publishes
-        return counters
-    }
-
-    fileprivate func report(layers: Layers, publishes: Int) -> ConfigStatusReport {
-        var report = ConfigStatusReport(freshness: freshness, since: since)
-        report.writeError = writeError
-        report.lastError = [refreshes.lastError, report.writeError].compactMap { $0 }.max { $0.at < $1.at }
-        report.refused = refreshes.refused
-        report.quarantine = refreshes.quarantine
-        report.hold = layers.hold.map { hold in
-            ConfigStatusReport.Hold(
-                revision: hold.revision, rejectedVersion: hold.refused?.version?.text, since: hold.since,
-                layers: hold.layers, rule: hold.rule, reason: hold.reason, peer: hold.peer)
-        }
-        report.awaitsSource = awaitsSource(holding: layers)
-        report.upstreamVersion = layers.remote?.version?.text
-        report.etag = layers.remote?.validator?.etag
-        report.counters = counters(publishes: publishes)
-        report.confirmedAt = confirmedAt(holding: layers)
-        report.upstream = source.map { source in
-            ConfigStatusReport.Upstream(
-                kind: source.kind, location: source.location, lastAttemptAt: refreshes.lastAttemptAt,
-                lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,
-                consecutiveFailures: refreshes.consecutiveFailures, watchError: watchError)
-        }
-        report.schema = schema
-        report.schemaFileProblem = schemaFileProblem
-        report.layers = ConfigLayer.allCases.map { self.report($0, of: layers) }
-        return report
-    }
-
-    /// See ``ConfigStatusReport/Upstream/watchError``. A rejected document ends the connection, too, but then the
-    /// document is the problem.
-    private var watchError: String? {
-        following.failure.flatMap { $0.code == .upstreamFailed ? $0.message : nil }
-    }
-
-    private func report(_ layer: ConfigLayer, of layers: Layers) -> ConfigStatusReport.Layer {
-        switch layer {
-        case .defaults: return report(files: .defaults, of: layers)
-        case .host: return report(files: .host, of: layers)
-        case .remote:
-            return ConfigStatusReport.Layer(
-                layer, isPresent: layers.remote != nil, bytes: layers.remote?.document.textSize ?? 0,
-                origin: layers.remote?.origin ?? source?.location ?? "", updatedAt: layers.remote?.updatedAt,
-                problem: refreshes.lastError?.error.message ?? watchProblems[.remote])
-        case .experiment:
-            return ConfigStatusReport.Layer(
-                layer, isPresent: !layers.experiment.overlays.isEmpty, bytes: layers.experiment.bytes,
-                origin: layers.experiment.overlays.map(\.name).joined(separator: ", "),
-                updatedAt: layers.experiment.updatedAt, problem: layers.experiment.problem)
-        case .override:
-            return ConfigStatusReport.Layer(
-                layer, isPresent: !layers.override.isEmpty, bytes: layers.override.bytes, origin: "config.set",
-                updatedAt: layers.override.updatedAt)
-        }
-    }
-
-    private func report(files layer: FileLayer, of layers: Layers) -> ConfigStatusReport.Layer {
-        let content = layers[layer].flatMap { $0.document.count > 0 ? $0 : nil }
-        return ConfigStatusReport.Layer(
-            layer.layer, isPresent: content != nil, bytes: content?.document.textSize ?? 0, origin: files[layer] ?? "",
-            updatedAt: content?.updatedAt, problem: fileProblems[layer] ?? watchProblems[layer.layer])
-    }
 }
 
-/// The status of a namespace and the number of its publications. Copies share the status until one of them changes it.
-/// Every publication keeps a copy, so a copy must be cheap.
-struct SharedStatus: Sendable {
-    private final class Box: Sendable {
-        let status: NamespaceStatus
-        init(_ status: NamespaceStatus) { self.status = status }
-    }
-
-    private var box: Box
-    /// Snapshots published since the start.
-    var publishes = 0
-
-    init(_ status: NamespaceStatus) { box = Box(status) }
-
-    var current: NamespaceStatus { box.status }
-    var hasRemote: Bool { box.status.hasRemote }
-    var freshness: Freshness { box.status.freshness }
-
-    func awaitsSource(holding layers: Layers) -> Bool { box.status.awaitsSource(holding: layers) }
-
-    /// Whether the status is the same as in an earlier copy. The number of publications may differ.
-    func isUnchanged(since earlier: SharedStatus) -> Bool { box === earlier.box }
-
-    mutating func change(_ body: (inout NamespaceStatus) -> Void) {
-        var status = box.status
-        body(&status)
-        box = Box(status)
-    }
-}
-
-/// The status of a namespace and its layers at one point in time. The report is built only on request, not at every
-/// publication.
-///
-/// Its properties are members of the report that can be read without the others. Requests that do not return the report
-/// use them.
-package struct StatusRecord: Sendable {
-    private let status: SharedStatus
-    let layers: Layers
-
-    init(_ status: SharedStatus, holding layers: Layers) {
-        self.status = status
-        self.layers = layers
-    }
-
-    init(_ status: NamespaceStatus, holding layers: Layers) {
-        self.init(SharedStatus(status), holding: layers)
-    }
-
-    var freshness: Freshness { status.freshness }
-    var awaitsSource: Bool { status.awaitsSource(holding: layers) }
-    var report: ConfigStatusReport { status.current.report(layers: layers, publishes: status.publishes) }
-
-    package var hasSource: Bool { status.hasRemote }
-    package var schema: SchemaStatus { status.current.schema }
-    /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
-    package var refusal: String? { status.current.refusal }
-    /// Whether the state of the namespace cannot be written to disk.
-    package var isUnwritable: Bool { status.current.isUnwritable }
-    /// Whether the copy of the schema could not be written.
-    var lacksSchemaCopy: Bool { status.current.hasStorageProblem(.schema) }
-    package var confirmedAt: Int? { status.current.confirmedAt(holding: layers) }
-    package var counters: ConfigStatusReport.Counters { status.current.counters(publishes: status.publishes) }
-    var upstreamVersion: String? { layers.remote?.version?.text }
-    var nextAttemptAt: Int? { status.current.nextAttemptAt }
-    var consecutiveFailures: Int { status.current.refreshes.consecutiveFailures }
-}
-
-/// The results of the refreshes and pushes of a namespace's remote layer. Times are milliseconds since 1970.
-struct RefreshRecord: Sendable {
-    /// Why the last refresh failed; nil after a success.
-    private(set) var lastError: ConfigStatusReport.Problem?
-    /// The last refused document; nil once another document is accepted.
-    private(set) var refused: ConfigStatusReport.Refusal?
-    private(set) var quarantine: ConfigStatusReport.Quarantine?
-    /// The latest time at which the document was current, as the last successful refresh has shown; nil before the
-    /// first one.
-    private(set) var confirmedAt: Int?
-    private(set) var lastAttemptAt: Int?
-    private(set) var lastSuccessAt: Int?
-    private(set) var consecutiveFailures = 0
-    /// Whether there was a remote document when the last refresh failed.
-    private(set) var isHolding = false
-    private(set) var counters = ConfigStatusReport.Counters()
-
-    mutating func began(now: Int) {
-        lastAttemptAt = now
-        counters.attempted += 1
-    }
-
-    /// - Parameter isLongPoll: whether the request was a long poll. Its response may arrive long after the request, and
-    ///   shows that the document is current when the response arrives.
-    /// - Parameter followFailure: why the source sends no later changes; nil if it does
-    mutating func succeeded(changed: Bool, isLongPoll: Bool, followFailure: ConfigError? = nil, now: Int) {
-        lastSuccessAt = now
-        confirmedAt = isLongPoll ? now : lastAttemptAt
-        consecutiveFailures = 0
-        lastError = followFailure.map { ConfigStatusReport.Problem(error: $0, at: now) }
-        if changed { counters.changed += 1 } else { counters.notModified += 1 }
-        accepted()
-    }
-
-    mutating func failed(_ error: ConfigError, isHolding: Bool, now: Int) {
-        lastError = ConfigStatusReport.Problem(error: error, at: now)
-        consecutiveFailures += 1
-        self.isHolding = isHolding
-        counters.failed += 1
-    }
-
-    mutating func accepted() {
-        refused = nil
-        quarantine = nil
-    }
-
-    mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
-        refused = ConfigStatusReport.Refusal(
-            version: version?.text, reason: error.message, canForce: error.canForce, at: now)
-        if let deletion = error.deletion {
-            quarantine = ConfigStatusReport.Quarantine(version: version?.text, deletion: deletion, at: now)
+extension NamespaceStatus {
+    /// A remote source, and the results of the requests to it since the start. Times are milliseconds since 1970.
+    package struct Source: Sendable {
+        /// `http`, `sse`, `file` or `etcd`.
+        package let kind: String
+        /// URL or path, for people.
+        package let location: String
+        /// Whether two sources are the same; see ``ConfigSource/identity``.
+        let identity: String
+        /// How long after the last confirmation of the remote document a failed refresh makes the namespace only
+        /// `stale`. A failed refresh after that makes the namespace `failed`. Nil for no limit.
+        let staleIfError: Duration?
+        /// The time of the last request, also to a previous source; nil for none.
+        package fileprivate(set) var lastAttemptAt: Int?
+        /// The time of the last usable response; nil for none.
+        package private(set) var lastSuccessAt: Int?
+        /// The latest time at which the document was current, as the last successful refresh has shown; nil before the
+        /// first one.
+        private(set) var confirmedAt: Int?
+        /// The time of the next poll; nil if none is scheduled.
+        package fileprivate(set) var nextAttemptAt: Int?
+        package private(set) var consecutiveFailures = 0
+        /// Why the last refresh failed, or why the source sends no changes; nil if neither is the case.
+        private(set) var lastError: Problem?
+        /// Whether there was a remote document when the last refresh failed.
+        private(set) var isHolding = false
+        /// Whether the source sends changes, as of the last refresh.
+        fileprivate(set) var following = SourceFollowing.working
+        /// Why the connection over which the source reports changes failed last; nil if it works or the source needs
+        /// none. A rejected document ends the connection, too, but then the document is the problem.
+        package var watchError: String? {
+            following.failure.flatMap { $0.code == .upstreamFailed ? $0.message : nil }
         }
-    }
 
-    /// Resets the results, because the source was replaced. The counters and the time of the last attempt stay.
-    mutating func sourceChanged() {
-        accepted()
-        lastError = nil
-        lastSuccessAt = nil
-        confirmedAt = nil
-        consecutiveFailures = 0
+        init(_ kind: String, at location: String, identity: String? = nil, staleIfError: Duration? = nil) {
+            self.kind = kind
+            self.location = location
+            self.identity = identity ?? location
+            self.staleIfError = staleIfError
+        }
+
+        /// This source with the results of the previous one if both are the same source. Otherwise only the time of the
+        /// last attempt is kept.
+        fileprivate func continuing(_ previous: Source) -> Source {
+            var source = self
+            source.lastAttemptAt = previous.lastAttemptAt
+            if identity != previous.identity { return source }
+            source.lastSuccessAt = previous.lastSuccessAt
+            source.confirmedAt = previous.confirmedAt
+            source.consecutiveFailures = previous.consecutiveFailures
+            source.lastError = previous.lastError
+            source.isHolding = previous.isHolding
+            source.following = previous.following
+            return source
+        }
+
+        /// - Parameter isLongPoll: whether the request was a long poll. Its response may arrive long after the request,
+        ///   and shows that the document is current when the response arrives.
+        fileprivate mutating func answered(isLongPoll: Bool, now: Int) {
+            lastSuccessAt = now
+            confirmedAt = isLongPoll ? now : lastAttemptAt
+            consecutiveFailures = 0
+            lastError = following.failure.map { Problem(error: $0, at: now) }
+        }
+
+        fileprivate mutating func failed(_ error: ConfigError, isHolding: Bool, now: Int) {
+            lastError = Problem(error: error, at: now)
+            consecutiveFailures += 1
+            self.isHolding = isHolding
+        }
     }
 }

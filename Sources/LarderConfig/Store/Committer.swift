@@ -40,7 +40,7 @@ final class Committer {
     /// Finds the file and line of a violation of the schema; nil if that is not possible.
     var locator: ViolationLocator?
     private(set) var gate: SchemaGate
-    private(set) var status: SharedStatus
+    private(set) var status: PublishedStatus
     private let publication: ConfigPublication
     private let storage: NamespaceStorage
     private let clocks: StoreClocks
@@ -55,7 +55,7 @@ final class Committer {
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
     init(
-        _ opening: StoreOpening, publication: ConfigPublication, status: SharedStatus, storage: NamespaceStorage,
+        _ opening: StoreOpening, publication: ConfigPublication, status: PublishedStatus, storage: NamespaceStorage,
         limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
     ) {
         state = CommittedState(
@@ -83,7 +83,7 @@ final class Committer {
     func context(recordsOperations: Bool) -> ChangeContext {
         ChangeContext(
             limits: limits.documents, now: clocks.wallClock.now, recordsOperations: recordsOperations,
-            mayPublishEmpty: !status.hasRemote)
+            mayPublishEmpty: !status.hasSource)
     }
 
     // MARK: Batches
@@ -187,14 +187,14 @@ final class Committer {
         if !batch.concernsOnlyOverrides { noteSources(batch, pending) }
         if !gate.isIdle { noteSchema(candidate, pending) }
         state = next
+        status.committed(next.layers, isPublication: isNew)
         if isNew {
             history.append(next.generation)
-            status.publishes += 1
-            publication.publish(next.snapshot, status: StatusRecord(status, holding: next.layers))
+            publication.publish(next.snapshot, status: status)
             log.published(next.snapshot, next.generation.causes)
         } else {
             history.update(next.generation)
-            publication.update(StatusRecord(status, holding: next.layers))
+            publication.update(status)
         }
         log.note(status, now: batch.now)
     }
@@ -278,7 +278,7 @@ final class Committer {
     func report(_ change: (inout NamespaceStatus, _ now: Int) -> Void) {
         let now = clocks.wallClock.now
         self.change { change(&$0, now) }
-        publication.update(StatusRecord(status, holding: state.layers))
+        publication.update(status)
         log.note(status, now: now)
     }
 

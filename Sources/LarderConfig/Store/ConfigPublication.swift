@@ -26,32 +26,45 @@ package final class ConfigPublication: Sendable {
 
     private struct State {
         var current: Current
-        var status: StatusRecord
+        var status: PublishedStatus
         var history: RecentSnapshots
         /// The buffers of the streams that ``snapshots()`` has returned, one per stream.
         var slots: [SnapshotSlot] = []
         /// The signal that is raised at each publication, and when the namespace ends; nil before ``raise(_:)``.
         var changes: Signal?
-        var freshnessObservers: [FreshnessObserver] = []
-        /// Whether a thread reports the freshness to the observers.
-        var isReportingFreshness = false
+        var observers: [StatusObserver] = []
+        /// The number of changes to report; see ``observeStatus(_:)``.
+        var conditions = 0
+        /// Whether a thread reports the status to the observers.
+        var isReporting = false
 
-        /// The next observer that does not have the current freshness; nil if all of them have it.
-        mutating func nextReport() -> (report: @Sendable (Freshness) -> Void, freshness: Freshness)? {
-            let freshness = current.freshness
-            guard let index = freshnessObservers.firstIndex(where: { $0.reported != freshness }) else {
-                isReportingFreshness = false
+        /// Replaces the status.
+        /// - Returns: whether the change must be reported to the observers
+        mutating func replace(_ new: PublishedStatus) -> Bool {
+            let isSame = new.hasSameCondition(as: status)
+            status = new
+            current.awaitsSource = new.awaitsSource
+            if isSame { return false }
+            current.freshness = new.freshness
+            conditions += 1
+            return !observers.isEmpty
+        }
+
+        /// The next observer that does not know the current status; nil if all of them do.
+        mutating func nextReport() -> (report: @Sendable (PublishedStatus) -> Void, status: PublishedStatus)? {
+            guard let index = observers.firstIndex(where: { $0.reported != conditions }) else {
+                isReporting = false
                 return nil
             }
-            freshnessObservers[index].reported = freshness
-            return (freshnessObservers[index].report, freshness)
+            observers[index].reported = conditions
+            return (observers[index].report, status)
         }
     }
 
-    private struct FreshnessObserver {
-        let report: @Sendable (Freshness) -> Void
-        /// The last reported freshness; nil for none.
-        var reported: Freshness?
+    private struct StatusObserver {
+        let report: @Sendable (PublishedStatus) -> Void
+        /// The value of ``State/conditions`` at the last report; nil before the first.
+        var reported: Int?
     }
 
     /// Removes the slot of a stream when the stream is no longer used.
@@ -72,7 +85,7 @@ package final class ConfigPublication: Sendable {
     private let state: Mutex<State>
     private let latestVersion = Atomic<Int>(0)
 
-    init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: StatusRecord) {
+    init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: PublishedStatus) {
         self.namespace = namespace
         self.epoch = epoch
         var history = RecentSnapshots()
@@ -89,10 +102,8 @@ package final class ConfigPublication: Sendable {
     /// The version of ``current``. Reading it takes no lock.
     package var version: Int { latestVersion.load(ordering: .acquiring) }
 
-    /// The whole status; see ``statusRecord`` for single members.
-    package var status: ConfigStatusReport { statusRecord.report }
-
-    package var statusRecord: StatusRecord { state.withLock { $0.status } }
+    /// The current status. Reading it takes a lock.
+    package var status: PublishedStatus { state.withLock { $0.status } }
 
     /// An upper bound of the memory of a copy of the current snapshot and of all layers, in bytes.
     package var copiedBytes: Int {
@@ -127,62 +138,56 @@ package final class ConfigPublication: Sendable {
         changes.raise()
     }
 
-    /// Reports the freshness of the namespace now, and again after changes until the namespace ends. The last report
-    /// has the current freshness. A freshness that lasts less than one report may be skipped.
+    /// Reports the status of the namespace now, and again after each change of its freshness, of the reason of refused
+    /// content, or of whether it can be written to disk, until the namespace ends. The last report has the current
+    /// ones. Those that last less than one report may be skipped.
     /// - Parameter report: called on the current thread or on a publishing one, one call at a time; must return within
     ///   microseconds
-    package func observeFreshness(_ report: @escaping @Sendable (Freshness) -> Void) {
-        let last = state.withLock { state -> Freshness? in
-            if state.current.hasEnded { return state.current.freshness }
-            state.freshnessObservers.append(FreshnessObserver(report: report))
+    package func observeStatus(_ report: @escaping @Sendable (PublishedStatus) -> Void) {
+        let last = state.withLock { state -> PublishedStatus? in
+            if state.current.hasEnded { return state.status }
+            state.observers.append(StatusObserver(report: report))
             return nil
         }
-        if let last { report(last) } else { reportFreshness() }
+        if let last { report(last) } else { reportStatus() }
     }
 
-    /// Calls the observers that do not have the current freshness, outside the lock. If another thread does this
-    /// already, that thread makes the calls, so that an older freshness never follows a newer one.
-    private func reportFreshness() {
+    /// Calls the observers that do not know the current status, outside the lock. If another thread does this already,
+    /// that thread makes the calls, so that an older status never follows a newer one.
+    private func reportStatus() {
         let isReporting = state.withLock { state in
-            defer { state.isReportingFreshness = true }
-            return state.isReportingFreshness
+            defer { state.isReporting = true }
+            return state.isReporting
         }
         if isReporting { return }
-        while let next = state.withLock({ $0.nextReport() }) { next.report(next.freshness) }
+        while let next = state.withLock({ $0.nextReport() }) { next.report(next.status) }
     }
 
     /// Replaces the snapshot. Called only by the store, for one snapshot at a time.
-    func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
-        let (slots, changes, hasNewFreshness) = state.withLock { state in
-            let hasNewFreshness = status.freshness != state.current.freshness
+    func publish(_ snapshot: ConfigSnapshot, status: PublishedStatus) {
+        let (slots, changes, isReportDue) = state.withLock { state in
             state.current.snapshot = snapshot
-            state.current.freshness = status.freshness
-            state.current.awaitsSource = status.awaitsSource
-            state.status = status
+            let isReportDue = state.replace(status)
             state.history.append(snapshot)
             changed(&state)
-            return (state.slots, state.changes, hasNewFreshness)
+            return (state.slots, state.changes, isReportDue)
         }
         // `put` is called outside the lock, because it may run a consumer synchronously, and the consumer takes the
         // lock.
         for slot in slots { slot.put(snapshot) }
         changes?.raise()
-        if hasNewFreshness { reportFreshness() }
+        if isReportDue { reportStatus() }
     }
 
-    /// Replaces the status, and reports a change of the freshness to its observers. The streams of snapshots yield
-    /// nothing.
-    func update(_ status: StatusRecord) {
-        let hasNewFreshness = state.withLock { state in
-            let previous = state.current.freshness
-            state.status = status
-            if previous == status.freshness, state.current.awaitsSource == status.awaitsSource { return false }
-            state.current.freshness = status.freshness
-            state.current.awaitsSource = status.awaitsSource
-            changed(&state)
-            return previous != status.freshness
+    /// Replaces the status. The streams of snapshots yield nothing.
+    func update(_ status: PublishedStatus) {
+        let isReportDue = state.withLock { state in
+            let previous = (state.current.freshness, state.current.awaitsSource)
+            let isReportDue = state.replace(status)
+            if previous != (state.current.freshness, state.current.awaitsSource) { changed(&state) }
+            return isReportDue
         }
-        if hasNewFreshness { reportFreshness() }
+        if isReportDue { reportStatus() }
     }
 
     private func changed(_ state: inout State) {
@@ -203,7 +208,7 @@ package final class ConfigPublication: Sendable {
         let (slots, changes) = state.withLock { state in
             state.current.hasEnded = true
             changed(&state)
-            defer { (state.slots, state.changes, state.freshnessObservers) = ([], nil, []) }
+            defer { (state.slots, state.changes, state.observers) = ([], nil, []) }
             return (state.slots, state.changes)
         }
         for slot in slots { slot.finish() }

@@ -33,10 +33,9 @@ package actor ConfigStore {
     ) {
         var restored = status.restored(from: opening.layers, now: clocks.wallClock.now)
         restored.schema = opening.gate.status(opening.schemaProblems)
-        let status = SharedStatus(restored)
+        let status = PublishedStatus(restored, holding: opening.layers)
         publication = ConfigPublication(
-            namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot,
-            status: StatusRecord(status, holding: opening.layers))
+            namespace: storage.namespace, epoch: opening.epoch, snapshot: opening.snapshot, status: status)
         log = StoreLog(namespace: storage.namespace, clock: clocks.clock, logger: logger)
         committer = Committer(
             opening, publication: publication, status: status, storage: storage, limits: limits, clocks: clocks,
@@ -94,7 +93,7 @@ package actor ConfigStore {
         if let problem = state.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }
         if !opening.schemaProblems.isEmpty, state.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
-        if let problem = committer.status.current.schemaFileProblem {
+        if let problem = committer.status.schemaFileProblem {
             log.schemaUnusable(problem, previous: schema?.settings.path)
         }
         for generation in opening.onlyInJournal {
@@ -212,7 +211,7 @@ package actor ConfigStore {
 
     /// Records why the schema file cannot be used; nil if it can. The previous schema stays in force.
     func schemaFailed(_ problem: String?) {
-        guard committer.status.current.schemaFileProblem != problem else { return }
+        guard committer.status.schemaFileProblem != problem else { return }
         report { status, _ in status.schemaFileProblem = problem }
         if let problem { log.schemaUnusable(problem, previous: schema?.settings.path) }
     }
@@ -390,7 +389,7 @@ extension ConfigStore {
 
     func refreshCancelled() { report { status, _ in status.refreshCancelled() } }
 
-    func nextAttempt(at time: Int?) { report { status, _ in status.nextAttemptAt = time } }
+    func nextAttempt(at time: Int?) { report { status, _ in status.nextAttempt(at: time) } }
 
     func filesFailed(_ layer: FileLayer, _ message: String) {
         report { $0.filesRead(layer, problem: message, now: $1) }
@@ -405,7 +404,7 @@ extension ConfigStore {
     /// Records why the copy of the schema could not be written; nil if it was written, or if there is none to write.
     /// - Returns: whether the last attempt had another result
     func schemaSaved(problem: ConfigError?) -> Bool {
-        let failed = committer.status.current.hasStorageProblem(.schema)
+        let failed = committer.status.lacksSchemaCopy
         if let problem {
             report { $0.storageFailed(.schema, problem, now: $1) }
         } else if failed {

@@ -9,7 +9,8 @@ final class StoreLog {
     private let logger: Logger
     private let publications: PublicationLog
     private var sources: SourceLog
-    private var compared: SharedStatus?
+    /// The value of ``PublishedStatus/changes`` at the last comparison; nil before the first.
+    private var compared: Int?
     private let storageProblems: RateLimitedLog<String, FileError>
 
     init(namespace: String, clock: any Clock<Duration>, logger: Logger) {
@@ -36,9 +37,9 @@ final class StoreLog {
     func flush() { publications.flush() }
 
     /// Logs the differences between a status and the one of the previous call.
-    func note(_ status: SharedStatus, now: Int) {
-        if let compared, status.isUnchanged(since: compared) { return }
-        compared = status
+    func note(_ status: PublishedStatus, now: Int) {
+        if compared == status.changes { return }
+        compared = status.changes
         sources.note(status.current, now: now)
     }
 

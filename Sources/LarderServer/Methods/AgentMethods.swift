@@ -118,10 +118,11 @@ extension RequestContext {
     fileprivate func stats() async -> AgentStats.Result {
         var namespaces: [String: AgentStats.Namespace] = [:]
         for namespace in readableNamespaces {
-            let counters = namespace.publication.statusRecord.counters
+            let status = namespace.publication.status
+            let counters = status.counters
             var figures = AgentStats.Namespace()
             figures.revision = namespace.publication.current.snapshot.revision
-            figures.publishes = counters.publishes
+            figures.publishes = status.publishes
             figures.attempted = counters.attempted
             figures.changed = counters.changed
             figures.notModified = counters.notModified

@@ -42,8 +42,8 @@ extension ConfigGet: Method {
         _ parameters: Parameters, _ current: ConfigPublication.Current, of publication: ConfigPublication
     ) -> WireError {
         let (path, namespace) = (parameters.path.description.excerpt, parameters.namespace)
-        let schema = publication.statusRecord.schema
-        let problems = schema.refusal?.problems ?? schema.problems
+        let status = publication.status
+        let problems = status.schema.refusal?.problems ?? status.schema.problems
         if current.snapshot.revision == 0, let first = problems.first {
             return WireError(
                 problems.map(SchemaError.init),
@@ -51,7 +51,7 @@ extension ConfigGet: Method {
                     + "\(first.text); correct the value or the schema", code: .unavailable)
         }
         if current.awaitsSource {
-            let reason = publication.status.lastError.map { ": \($0.error.message)" } ?? ""
+            let reason = status.lastError.map { ": \($0.error.message)" } ?? ""
             return WireError(
                 .unavailable,
                 "no value at \"\(path)\" in namespace \"\(namespace)\": its remote source has not delivered a valid "
@@ -64,7 +64,7 @@ extension ConfigGet: Method {
 extension ConfigNamespace {
     /// Whether the source has confirmed the snapshot within the last `seconds`. Always true without a source.
     fileprivate func isConfirmed(within seconds: Double) -> Bool {
-        let status = publication.statusRecord
+        let status = publication.status
         return !status.hasSource || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
     }
 
@@ -77,7 +77,7 @@ extension ConfigNamespace {
             _ = try await refresher.refresh(begunWithin: .seconds(seconds))
         } catch {
             guard error.code == .upstreamFailed || error.isRefusal else { throw WireError(error) }
-            let age = publication.statusRecord.age(at: WallClock.system.now)
+            let age = publication.status.age(at: WallClock.system.now)
             if let age, let allowed, age <= allowed { return }
             if error.code == .schemaViolation { throw WireError(error) }
             let cached =
@@ -88,7 +88,7 @@ extension ConfigNamespace {
     }
 }
 
-extension StatusRecord {
+extension PublishedStatus {
     /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back.
     fileprivate func age(at now: Int) -> Double? {
         confirmedAt.flatMap { $0 <= now ? Double(now - $0) / 1000 : nil }

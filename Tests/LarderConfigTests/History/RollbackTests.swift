@@ -42,7 +42,7 @@ struct RollbackTests {
             #expect(commit.revision == 3 && commit.changed && commit.isHeld)
             #expect(store.value == ["v": 1])
             let hold = store.publication.status.hold
-            #expect(hold?.revision == 1 && hold?.rejectedVersion == "2")
+            #expect(hold?.revision == 1 && hold?.refused?.version?.text == "2")
             #expect(store.publication.status.upstreamVersion == "2", "the live document is still recorded")
 
             // The source sends the refused version again, then the same version with other content, and then an older
@@ -240,7 +240,7 @@ struct RollbackTests {
         if !isCrash { await first.stop() }
         let second = try await fixture.open()
         #expect(second.value == ["v": 1] && second.revision == 3)
-        #expect(second.publication.status.hold?.rejectedVersion == "2")
+        #expect(second.publication.status.hold?.refused?.version?.text == "2")
         let refused = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
         _ = try await second.replaceRemote(refused, origin: SourceOrigin.push, force: false, isPush: true)
         #expect(second.value == ["v": 1])

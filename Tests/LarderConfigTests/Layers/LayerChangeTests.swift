@@ -236,7 +236,7 @@ struct LayerChangeTests {
         await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil) }
         #expect(store.publication.status.lastError?.error.code == .storageFailed)
         #expect(store.publication.status.writeError?.error.code == .storageFailed)
-        #expect(store.publication.status.layers.allSatisfy { $0.problem == nil })
+        #expect(ConfigLayer.allCases.allSatisfy { store.publication.status.problem(of: $0) == nil })
         files.failWrites(with: nil)
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
         #expect(store.publication.status.lastError == nil && store.publication.status.writeError == nil)

@@ -32,7 +32,7 @@ struct AnswerAgeTests {
             _ = try await first.value
             // A response confirms the document as of the time of its request.
             #expect(store.publication.status.confirmedAt == 1_000_000)
-            #expect(store.publication.status.upstream?.lastSuccessAt == 1_005_000)
+            #expect(store.publication.status.source?.lastSuccessAt == 1_005_000)
             await source.nextRequest().answer(["v": 2])
             for task in strict { #expect(try await task.value.commit.revision == 2) }
             #expect(source.requestCount == 2)

@@ -89,7 +89,7 @@ struct LongPollTests {
                 #expect(clock.nextDeadline == clock.now.advanced(by: Self.confirmation))
                 let status = store.publication.status
                 #expect(status.freshness == .fresh)
-                #expect(status.lastError == nil && status.upstream?.consecutiveFailures == 0)
+                #expect(status.lastError == nil && status.source?.consecutiveFailures == 0)
                 clock.advance(by: Self.confirmation)
                 let poll = await source.nextRequest()
                 #expect(poll.occasion == .asked)
@@ -110,7 +110,7 @@ struct LongPollTests {
             await source.nextRequest().fail()
             await clock.waitForSleepers(1)
             #expect(store.publication.current.freshness == .stale)
-            #expect(store.publication.status.upstream?.consecutiveFailures == 1)
+            #expect(store.publication.status.source?.consecutiveFailures == 1)
         }
     }
 
@@ -159,7 +159,7 @@ struct LongPollTests {
             request.answer(["v": 1])
             #expect(try await refresh.commit.changed)
             #expect(await source.nextRequest().occasion == .awaiting)
-            #expect(store.publication.status.upstream?.consecutiveFailures == 0)
+            #expect(store.publication.status.source?.consecutiveFailures == 0)
         }
     }
 }

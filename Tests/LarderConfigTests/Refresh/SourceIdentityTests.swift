@@ -45,9 +45,9 @@ struct SourceIdentityTests {
         var status = NamespaceStatus(source: .init("http", at: "http://h/a", identity: "sha256:1"))
         status.refused(nil, ConfigError(.rejected, "x"), now: 1)
         let same = NamespaceStatus(source: .init("http", at: "http://h/b", identity: "sha256:1"))
-        #expect(same.continuing(status, layers: Layers(), now: 2).refreshes.refused != nil)
+        #expect(same.continuing(status, layers: Layers(), now: 2).refused != nil)
         let other = NamespaceStatus(source: .init("http", at: "http://h/a", identity: "sha256:2"))
-        #expect(other.continuing(status, layers: Layers(), now: 2).refreshes.refused == nil)
+        #expect(other.continuing(status, layers: Layers(), now: 2).refused == nil)
     }
 
     @Test("state of an earlier version adopts the identity of the source at its location, once")

@@ -81,7 +81,7 @@ struct SourcePollerTests {
                 let expected = plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)
                 await clock.waitForSleepers(1)
                 #expect(clock.nextDeadline == clock.now.advanced(by: expected), "after \(step); seed \(seed)")
-                #expect(store.publication.status.upstream?.nextAttemptAt == wallClock.now + expected.milliseconds)
+                #expect(store.publication.status.source?.nextAttemptAt == wallClock.now + expected.milliseconds)
                 clock.advance(by: expected)
             }
             polling.cancel()

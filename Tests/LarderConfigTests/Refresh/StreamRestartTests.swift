@@ -38,7 +38,7 @@ struct StreamRestartTests {
 
     private func waitUntilFresh(_ namespaces: ConfigNamespaces) async throws {
         let (states, reporter) = AsyncStream.makeStream(of: Freshness.self)
-        try #require(namespaces["default"]).publication.observeFreshness { reporter.yield($0) }
+        try #require(namespaces["default"]).publication.observeStatus { reporter.yield($0.freshness) }
         for await state in states where state == .fresh { return }
     }
 

@@ -72,7 +72,7 @@ struct UpstreamAnswerTests {
             request.fail()
             _ = await #expect(throws: ConfigError.self) { try await third.value }
             #expect(store.publication.status.freshness == .stale)
-            #expect(store.publication.status.upstream?.consecutiveFailures == 1)
+            #expect(store.publication.status.source?.consecutiveFailures == 1)
             #expect(store.value == ["v": 1])
         }
     }

@@ -141,7 +141,7 @@ struct CommitOrderTests {
         observe(store, steps) {
             let (current, status) = (publication.current, publication.status)
             return "publish \(current.snapshot.revision): \(current.freshness), "
-                + "awaits source: \(current.awaitsSource), changed: \(status.counters.changed), published: \(status.counters.publishes)"
+                + "awaits source: \(current.awaitsSource), changed: \(status.counters.changed), published: \(status.publishes)"
         }
         let document = SourceDocument(value: ["a": 1])
         _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Publication of snapshots")
 struct ConfigPublicationTests {
-    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+    private static let status = PublishedStatus(NamespaceStatus(source: nil), holding: Layers())
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
         ConfigSnapshot(value: .emptyObject, revision: revision, publishedAt: 0)
@@ -48,25 +48,42 @@ struct ConfigPublicationTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
-    @Test("a freshness observer gets the current freshness and then only its changes")
-    func freshness() {
+    @Test("an observer gets the current status and then only changes of freshness, refused content and writability")
+    func observer() {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
-        let reported = Mutex<[Freshness]>([])
-        publication.observeFreshness { freshness in reported.withLock { $0.append(freshness) } }
+        let reported = Mutex<[String]>([])
+        publication.observeStatus { status in
+            let text = [
+                status.freshness.rawValue, status.isUnwritable ? "unwritable" : nil, status.refusal,
+            ]
+            reported.withLock { $0.append(text.compactMap { $0 }.joined(separator: " ")) }
+        }
         var status = NamespaceStatus(source: nil)
-        func record() -> StatusRecord { StatusRecord(status, holding: Layers()) }
+        func record() -> PublishedStatus { PublishedStatus(status, holding: Layers()) }
         publication.publish(Self.snapshot(1), status: record())
         status.filesRead(.host, problem: "broken", now: 1)
         publication.update(record())
         publication.update(record())
+        status.watchProblems[.host] = "no watches left"
+        publication.update(record())
         status.filesRead(.host, problem: nil, now: 2)
         publication.publish(Self.snapshot(2), status: record())
+        status.storageFailed(.commit, ConfigError(.storageFailed, "no space"), now: 3)
+        publication.update(record())
+        status.storageFailed(.generations, ConfigError(.storageFailed, "no space"), now: 3)
+        publication.update(record())
+        status.refused(nil, ConfigError(.rejected, "too old"), now: 4)
+        publication.update(record())
         publication.end()
-        #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
+        status.storageWorked(.commit)
+        status.storageWorked(.generations)
+        publication.update(record())
+        #expect(
+            reported.withLock { $0 } == ["fresh", "stale", "fresh", "fresh unwritable", "fresh unwritable too old"])
     }
 
-    @Test("a freshness observer that registers during a change gets the old freshness before the new one")
+    @Test("an observer that registers during a change gets the old freshness before the new one")
     func freshnessOrder() async {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
@@ -74,12 +91,12 @@ struct ConfigPublicationTests {
         let (begun, changed, reportedBoth) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchGroup())
         for _ in 0..<2 { reportedBoth.enter() }
         Thread.detachNewThread {
-            publication.observeFreshness { freshness in
-                if freshness == .fresh {
+            publication.observeStatus { status in
+                if status.freshness == .fresh {
                     begun.signal()
                     changed.wait()
                 }
-                reported.withLock { $0.append(freshness) }
+                reported.withLock { $0.append(status.freshness) }
                 reportedBoth.leave()
             }
         }
@@ -88,7 +105,7 @@ struct ConfigPublicationTests {
                 begun.wait()
                 var status = NamespaceStatus(source: nil)
                 status.filesRead(.host, problem: "broken", now: 1)
-                publication.update(StatusRecord(status, holding: Layers()))
+                publication.update(PublishedStatus(status, holding: Layers()))
                 changed.signal()
                 reportedBoth.wait()
                 continuation.resume()

@@ -134,7 +134,7 @@ struct LogTests {
 
     @Test("the log line of a failed source shows whether an expired document is served or no document has arrived yet")
     func expired() {
-        let status = NamespaceStatus(source: .init("http", at: "http://origin/a"), staleIfError: .seconds(10))
+        let status = NamespaceStatus(source: .init("http", at: "http://origin/a", staleIfError: .seconds(10)))
         for (documentSince, text) in [
             (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
             (nil, "it has not delivered a valid document yet"),

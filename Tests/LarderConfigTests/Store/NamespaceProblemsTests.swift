@@ -47,7 +47,7 @@ struct NamespaceProblemsTests {
             let problem = publication.status.writeError?.error
             #expect(problem?.code == .storageFailed)
             #expect(problem?.message.contains(copy) == true, "\(problem?.message ?? "no problem")")
-            #expect(publication.statusRecord.isUnwritable)
+            #expect(publication.status.isUnwritable)
             namespaces.start()
             try scratch.remove(copy)
             while publication.status.writeError != nil {

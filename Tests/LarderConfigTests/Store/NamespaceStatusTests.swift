@@ -167,7 +167,7 @@ struct NamespaceStatusTests {
         var fixture = StoreFixture()
         fixture.wallClock = WallClock { now.withLock { $0 } }
         try await fixture.withFlow { (store, refresher, source) async throws in
-            func attempt(at time: Int, _ answer: (ScriptedSource.Request) -> Void) async -> ConfigStatusReport {
+            func attempt(at time: Int, _ answer: (ScriptedSource.Request) -> Void) async -> PublishedStatus {
                 now.withLock { $0 = time }
                 let refresh = Task { try await refresher.refreshIfNeeded() }
                 let request = await source.nextRequest()
@@ -183,7 +183,7 @@ struct NamespaceStatusTests {
                 let status = await attempt(at: time) { $0.fail() }
                 #expect(status.freshness == .stale)
                 #expect(status.since == 3_000)
-                #expect(status.upstream?.lastSuccessAt == 2_000)
+                #expect(status.source?.lastSuccessAt == 2_000)
             }
             #expect(await attempt(at: 6_000) { $0.answerNotModified() }.since == 6_000)
         }
@@ -191,7 +191,7 @@ struct NamespaceStatusTests {
 
     @Test("the status has the reason of refused content, of the schema first, in at most 200 characters")
     func refusal() {
-        func refusal(_ status: NamespaceStatus) -> String? { StatusRecord(status, holding: Layers()).refusal }
+        func refusal(_ status: NamespaceStatus) -> String? { PublishedStatus(status, holding: Layers()).refusal }
         var status = NamespaceStatus(source: nil)
         #expect(refusal(status) == nil)
         status.refused(nil, ConfigError(.rejected, "version 16 is older than 17"), now: 1)
@@ -212,7 +212,7 @@ struct NamespaceStatusTests {
     )
     func watchError() {
         var status = NamespaceStatus(source: .init("etcd", at: "http://origin"))
-        func watchError() -> String? { StatusRecord(status, holding: Layers()).report.upstream?.watchError }
+        func watchError() -> String? { PublishedStatus(status, holding: Layers()).source?.watchError }
         status.remoteAnswered(changed: true, now: 1_000)
         #expect(watchError() == nil)
         let denied = ConfigError(.upstreamFailed, "the watch was denied")
@@ -231,16 +231,63 @@ struct NamespaceStatusTests {
         #expect(watchError() == nil)
     }
 
+    @Test("new settings keep the results of the same source, and of another source only the time of the last request")
+    func continued() {
+        typealias Source = NamespaceStatus.Source
+        var status = NamespaceStatus(source: Source("http", at: "http://h/a", identity: "a"))
+        status.refreshBegan(isLongPoll: false, now: 1)
+        status.remoteAnswered(changed: true, now: 2)
+        status.refreshBegan(isLongPoll: false, now: 3)
+        status.follows(.failing(ConfigError(.upstreamFailed, "no stream")))
+        status.nextAttempt(at: 9)
+        status.failed(ConfigError(.upstreamFailed, "refused"), documentSince: 2, now: 4)
+        func continued(_ source: Source?) -> PublishedStatus {
+            let new = NamespaceStatus(source: source).continuing(status, layers: Layers(), now: 5)
+            return PublishedStatus(new, holding: Layers())
+        }
+        let same = continued(Source("http", at: "http://h/b", identity: "a", staleIfError: .seconds(1)))
+        #expect(same.freshness == .stale && same.since == 4)
+        #expect(same.source?.location == "http://h/b" && same.source?.staleIfError == .seconds(1))
+        #expect(same.source?.lastAttemptAt == 3 && same.source?.lastSuccessAt == 2 && same.confirmedAt == 1)
+        #expect(same.source?.consecutiveFailures == 1 && same.source?.isHolding == true)
+        #expect(same.source?.nextAttemptAt == nil && same.source?.following.failure?.message == "no stream")
+        #expect(same.lastError?.error.message == "refused")
+        let other = continued(Source("http", at: "http://h/a", identity: "b"))
+        #expect(other.freshness == .initializing && other.since == 5)
+        #expect(other.source?.lastAttemptAt == 3 && other.source?.lastSuccessAt == nil && other.confirmedAt == nil)
+        #expect(other.source?.consecutiveFailures == 0 && other.lastError == nil)
+        #expect(other.source?.following.failure == nil)
+        let none = continued(nil)
+        #expect(none.source == nil && none.freshness == .fresh && none.lastError == nil)
+        #expect([same, other, none].allSatisfy { $0.counters.attempted == 2 && $0.counters.failed == 1 })
+    }
+
+    @Test("a change that does not concern the status publishes the same status with the new layers")
+    func unchanged() async throws {
+        try await StoreFixture().withFlow { (store, _, _) async throws in
+            let before = store.publication.status
+            _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+            let after = store.publication.status
+            #expect(after.changes == before.changes)
+            #expect(after.publishes == before.publishes + 1)
+            #expect(!before.content(of: .override).isPresent && after.content(of: .override).isPresent)
+            await store.nextAttempt(at: 7)
+            let last = store.publication.status
+            #expect(last.changes == before.changes + 1 && last.publishes == after.publishes)
+            #expect(last.content(of: .override).isPresent && last.source?.nextAttemptAt == 7)
+        }
+    }
+
     @Test("a layer whose files are not watched reports the problem, and the freshness is unchanged")
     func watchProblem() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
             for layer in [ConfigLayer.defaults, .host, .remote] {
                 await store.watching(layer, problem: "no watches left")
                 let status = store.publication.status
-                #expect(status.layers.filter { $0.problem == "no watches left" }.map(\.layer) == [layer])
+                #expect(ConfigLayer.allCases.filter { status.problem(of: $0) == "no watches left" } == [layer])
                 #expect(status.freshness == .initializing)
                 await store.watching(layer, problem: nil)
-                #expect(store.publication.status.layers.allSatisfy { $0.problem == nil })
+                #expect(ConfigLayer.allCases.allSatisfy { store.publication.status.problem(of: $0) == nil })
             }
         }
     }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Reply cache")
 struct ReplyCacheTests {
-    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+    private static let status = PublishedStatus(NamespaceStatus(source: nil), holding: Layers())
     private static let line = line("")
 
     private static func line(_ path: String) -> [UInt8] {

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Files of current snapshots")
 struct SnapshotFilesTests {
-    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+    private static let status = PublishedStatus(NamespaceStatus(source: nil), holding: Layers())
 
     private static func publication(_ document: JSONValue, revision: Int = 1) -> ConfigPublication {
         let snapshot = snapshot(document, revision: revision)

@@ -41,7 +41,7 @@ struct BroadcastTests {
         let (old, new) = (snapshot(1, changed: []), snapshot(2, changed: changed))
         let publication = ConfigPublication(
             namespace: "default", epoch: "e", snapshot: old,
-            status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+            status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
         let channel = SnapshotChannel(publication, on: connection.loop.eventLoop)
         let topics = (0..<count).map { channel.topic(JSONPath(["p\($0)"])) }
         // Retains removed subscriptions, so that a new subscription cannot have the identity of a removed one.

@@ -31,7 +31,7 @@ struct ConnectionSubscriptionsTests {
         let publication = ConfigPublication(
             namespace: "default", epoch: "e",
             snapshot: ConfigSnapshot(value: .emptyObject, revision: 1, publishedAt: 0),
-            status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+            status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
         let channel = SnapshotChannel(publication, on: connection.loop.eventLoop)
         let topic = Topic(JSONPath([]), channel: channel)
         var subscriptions = ConnectionSubscriptions()

@@ -58,7 +58,7 @@ struct PublicationSliceTests {
         let result = try await loop.submit {
             let result = Counts()
             for snapshot in snapshots {
-                publication.publish(snapshot, status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+                publication.publish(snapshot, status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
             }
             let bound = NIOLoopBound(result, eventLoop: loop)
             loop.execute { loop.execute { bound.value.values.append(count()) } }
@@ -156,7 +156,7 @@ struct PublicationSliceTests {
             let value = try JSONValue(parsing: Array("{\(members.joined(separator: ","))}".utf8))
             return ConfigSnapshot(value: value, revision: revision, publishedAt: 0)
         }
-        let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+        let status = PublishedStatus(NamespaceStatus(source: nil), holding: Layers())
         let publication = ConfigPublication(namespace: "default", epoch: "e", snapshot: try snapshot(7), status: status)
         let new = try snapshot(8)
         let texts = try await loop.submit {

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Snapshot channels", .timeLimit(.minutes(15)))
 struct SnapshotChannelTests {
-    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+    private static let status = PublishedStatus(NamespaceStatus(source: nil), holding: Layers())
 
     private static func publication(_ namespace: String = "default") -> ConfigPublication {
         ConfigPublication(namespace: namespace, epoch: "e", snapshot: snapshot(0), status: status)

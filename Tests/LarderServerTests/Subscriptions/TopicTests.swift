@@ -15,7 +15,7 @@ struct TopicTests {
         ConfigPublication(
             namespace: "default", epoch: "e",
             snapshot: ConfigSnapshot(value: ["a": 1], revision: 7, publishedAt: 0),
-            status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+            status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
     }
 
     @Test(
@@ -47,7 +47,7 @@ struct TopicTests {
             if afterPublication {
                 publication.publish(
                     ConfigSnapshot(value: ["a": 2], revision: 8, publishedAt: 0),
-                    status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+                    status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
             }
             loop.run()
             #expect(channel?.snapshot.revision == (afterPublication ? 8 : 7))
@@ -71,7 +71,7 @@ struct TopicTests {
         let publish: @Sendable () -> Int = {
             publication.publish(
                 ConfigSnapshot(value: ["p1": value], revision: 8, publishedAt: 0),
-                status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+                status: PublishedStatus(NamespaceStatus(source: nil), holding: Layers()))
             return channel.value.1.snapshot.revision
         }
         let first =

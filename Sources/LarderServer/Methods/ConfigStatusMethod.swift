@@ -1,0 +1,87 @@
+import LarderConfig
+import LarderConfigModel
+import LarderPlatform
+import LarderProtocol
+
+extension ConfigStatus: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        if let name = call.parameters.namespace {
+            return .now(Result(namespaces: [Namespace(try call.namespace(name), call)]))
+        }
+        return .now(Result(namespaces: call.context.readableNamespaces.map { Namespace($0, call) }))
+    }
+}
+
+extension ConfigStatus.Namespace {
+    /// The status of a namespace for the peer that has sent a request.
+    fileprivate init(_ namespace: ConfigNamespace, _ call: MethodCall<ConfigStatus>) {
+        let (publication, configuration) = (namespace.publication, namespace.configuration)
+        let (snapshot, status) = (publication.current.snapshot, publication.status)
+        let (source, isPublished) = (status.source, snapshot.revision > 0)
+        self.init(
+            namespace: namespace.name, state: ConfigState(status.freshness),
+            since: Timestamp(milliseconds: status.since), revision: snapshot.revision, epoch: publication.epoch,
+            digest: isPublished ? "sha256:" + snapshot.digest : nil, bytes: isPublished ? snapshot.bytes : 0,
+            publishedAt: isPublished ? Timestamp(milliseconds: snapshot.publishedAt) : nil,
+            ageMilliseconds: source?.lastSuccessAt.map { max(0, WallClock.system.now - $0) },
+            durability: configuration.durability.rawValue, lastError: status.lastError.map(ConfigStatus.Problem.init),
+            rejected: status.refused.map {
+                ConfigStatus.Rejection(
+                    version: $0.version, reason: $0.reason, canForce: $0.canForce, at: Timestamp(milliseconds: $0.at))
+            },
+            upstream: source.map {
+                ConfigStatus.Upstream(
+                    kind: $0.kind, location: $0.location, version: status.upstreamVersion, etag: status.etag,
+                    lastAttemptAt: $0.lastAttemptAt.map(Timestamp.init(milliseconds:)),
+                    lastSuccessAt: $0.lastSuccessAt.map(Timestamp.init(milliseconds:)),
+                    nextAttemptAt: $0.nextAttemptAt.map(Timestamp.init(milliseconds:)),
+                    consecutiveFailures: $0.consecutiveFailures, watchError: $0.watchError)
+            },
+            layers: ConfigLayer.allCases.map { ConfigStatus.Layer($0, of: status) })
+        writeError = status.writeError.map(ConfigStatus.Problem.init)
+        quarantine = status.quarantine.map {
+            ConfigStatus.Quarantine(
+                version: $0.version, at: Timestamp(milliseconds: $0.at), members: $0.deletion.members,
+                removed: $0.deletion.removed)
+        }
+        schema = configuration.schema.map { settings in
+            ConfigStatus.SchemaState(
+                path: settings.path, enforce: settings.enforcement.rawValue,
+                digest: status.schema.digest.map { "sha256:" + $0.text }, problem: status.schemaFileProblem,
+                errors: status.schema.problems.map(SchemaError.init))
+        }
+        schemaRejection = status.schema.refusal.map {
+            ConfigStatus.SchemaRejection(
+                layer: $0.layer?.rawValue, version: $0.version, at: Timestamp(milliseconds: $0.at),
+                errors: $0.problems.map(SchemaError.init))
+        }
+        hold = status.hold.map {
+            ConfigStatus.Hold(
+                revision: $0.revision, rejectedVersion: $0.refused?.version?.text,
+                since: Timestamp(milliseconds: $0.since), layers: $0.layers.map(\.rawValue), rule: $0.rule.rawValue,
+                reason: $0.reason, peer: $0.peer.map(WirePeer.init))
+        }
+        acknowledgements = call.loop.registry.acknowledgements.summary(of: namespace.name)
+        copy = call.server.copies.map { copies in
+            let (path, problem) = copies.copy(of: namespace.name)
+            return ConfigStatus.Copy(path: path, problem: problem)
+        }
+    }
+}
+
+extension ConfigStatus.Problem {
+    fileprivate init(_ problem: NamespaceStatus.Problem) {
+        self.init(
+            name: WireError(problem.error).code.name, message: problem.error.message,
+            at: Timestamp(milliseconds: problem.at))
+    }
+}
+
+extension ConfigStatus.Layer {
+    fileprivate init(_ layer: ConfigLayer, of status: PublishedStatus) {
+        let content = status.content(of: layer)
+        self.init(
+            name: layer.rawValue, present: content.isPresent, bytes: content.bytes, origin: status.origin(of: layer),
+            updatedAt: content.updatedAt.map(Timestamp.init(milliseconds:)), problem: status.problem(of: layer))
+    }
+}
