@@ -291,6 +291,7 @@ extension NamespaceStatus {
         private(set) var isHolding = false
         /// Whether the source sends changes, as of the last refresh.
         fileprivate(set) var following = SourceFollowing.working
+
         /// Why the connection over which the source reports changes failed last; nil if it works or the source needs
         /// none. A rejected document ends the connection, too, but then the document is the problem.
         package var watchError: String? {

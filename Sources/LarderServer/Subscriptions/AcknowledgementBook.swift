@@ -4,11 +4,21 @@ import Synchronization
 /// The last acknowledgement of each connection for each namespace, over all event loops. The memory is limited by the
 /// number of connections, because each has at most ``maxNamespaces`` acknowledgements.
 final class AcknowledgementBook: Sendable {
-    private struct Client {
-        /// The peer when it last acknowledged a snapshot.
-        var peer: PeerCredentials
-        /// The last acknowledgement for each namespace. The last one is the newest.
-        var acknowledgements: [AgentClients.Acknowledgement] = []
+    private struct Entry {
+        let acknowledgement: AgentClients.Acknowledgement
+        let peer: PeerCredentials
+    }
+
+    private struct State {
+        /// By namespace and connection ID.
+        var entries: [String: [Int: Entry]] = [:]
+        /// The namespaces of the entries of each connection, the last acknowledged one last. Keyed by connection ID.
+        var namespaces: [Int: [String]] = [:]
+
+        mutating func remove(_ namespace: String, of id: Int) {
+            entries[namespace]?[id] = nil
+            if entries[namespace]?.isEmpty ?? false { entries[namespace] = nil }
+        }
     }
 
     /// The maximum number of namespaces of one connection. A further one replaces the oldest.
@@ -18,43 +28,57 @@ final class AcknowledgementBook: Sendable {
     /// The maximum number of rejections that the status of a namespace lists.
     static let maxRejections = 16
 
-    /// Keyed by connection id.
-    private let clients = Mutex<[Int: Client]>([:])
+    private let state = Mutex(State())
 
     /// Replaces the acknowledgement of a client for a namespace.
     func note(_ acknowledgement: AgentClients.Acknowledgement, by id: Int, _ peer: PeerCredentials) {
-        clients.withLock { clients in
-            var latest = clients[id]?.acknowledgements ?? []
-            latest.removeAll { $0.namespace == acknowledgement.namespace }
-            latest.append(acknowledgement)
-            clients[id] = Client(peer: peer, acknowledgements: latest.suffix(Self.maxNamespaces))
+        let namespace = acknowledgement.namespace
+        state.withLock { state in
+            var latest = state.namespaces[id] ?? []
+            latest.removeAll { $0 == namespace }
+            if latest.count == Self.maxNamespaces { state.remove(latest.removeFirst(), of: id) }
+            state.namespaces[id] = latest + [namespace]
+            state.entries[namespace, default: [:]][id] = Entry(acknowledgement: acknowledgement, peer: peer)
         }
     }
 
     /// Removes the acknowledgements of a client that has disconnected.
-    func forget(_ id: Int) { clients.withLock { $0[id] = nil } }
+    func forget(_ id: Int) {
+        state.withLock { state in
+            for namespace in state.namespaces.removeValue(forKey: id) ?? [] { state.remove(namespace, of: id) }
+        }
+    }
 
     /// The last acknowledgement of a client for each namespace, ordered by namespace.
     func latest(by id: Int) -> [AgentClients.Acknowledgement] {
-        (clients.withLock { $0[id]?.acknowledgements } ?? []).sorted { $0.namespace < $1.namespace }
+        state.withLock { state in
+            (state.namespaces[id] ?? []).sorted().compactMap { state.entries[$0]?[id]?.acknowledgement }
+        }
     }
 
     /// A summary of all clients' acknowledgements for a namespace.
     func summary(of namespace: String) -> ConfigStatus.Acknowledgements {
-        let latest = clients.withLock { clients in
-            clients.compactMap { id, client in
-                client.acknowledgements.first { $0.namespace == namespace }.map { (id, client.peer, $0) }
-            }
-        }
         var summary = ConfigStatus.Acknowledgements()
-        for (_, _, last) in latest where last.accepted { summary.accepted[last.revision, default: 0] += 1 }
+        guard let entries = state.withLock({ $0.entries[namespace] }) else { return summary }
+        for entry in entries.values where entry.acknowledgement.accepted {
+            summary.accepted[entry.acknowledgement.revision, default: 0] += 1
+        }
         for revision in summary.accepted.keys.sorted(by: >).dropFirst(Self.maxRevisions) {
             summary.accepted[revision] = nil
         }
+<<<<<<< HEAD
         let refused = latest.filter { !$0.2.accepted }.sorted { ($0.2.at, $0.0) > ($1.2.at, $1.0) }
         summary.rejections = refused.count
         summary.rejected = refused.prefix(Self.maxRejections).map { id, peer, last in
             ConfigStatus.Acknowledgements.Rejection(
+=======
+        let rejected = entries.filter { !$0.value.acknowledgement.accepted }
+            .sorted { ($0.value.acknowledgement.at, $0.key) > ($1.value.acknowledgement.at, $1.key) }
+        summary.rejections = rejected.count
+        summary.rejected = rejected.prefix(Self.maxRejections).map { id, entry in
+            let (last, peer) = (entry.acknowledgement, entry.peer)
+            return ConfigStatus.Acknowledgements.Rejection(
+>>>>>>> d1118fc4 (Store acknowledgements by namespace)
                 client: id, peer: WirePeer(pid: peer.pid, uid: peer.uid, command: peer.command),
                 revision: last.revision, reason: last.reason, at: last.at)
         }
