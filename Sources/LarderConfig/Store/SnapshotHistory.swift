@@ -15,12 +15,18 @@ package struct SnapshotHistory: Sendable {
     let archived: ArchivedSnapshots
 
     /// The kept snapshots, newest first.
-    package func snapshots() async -> [PastSnapshot] {
+    /// - Parameter limit: the maximum number of snapshots. The others are not read or described, except that either all
+    ///   snapshots that are only on disk are read, or none.
+    package func snapshots(limit: Int = .max) async -> [PastSnapshot] {
         let files = await keptFiles()
         let kept = Set(files.map(\.revision))
-        let oldest = newest.first?.revision ?? 0
-        let older = await archived.snapshots(ofRevisions: files.map(\.revision).filter { $0 < oldest })
-        var snapshots = await PastSnapshot.describe(newest.reversed().filter { kept.contains($0.revision) }) + older
+        let recent = newest.reversed().lazy.filter { kept.contains($0.revision) }.prefix(limit)
+        var snapshots = await PastSnapshot.describe(Array(recent))
+        if snapshots.count < limit {
+            let oldest = newest.first?.revision ?? 0
+            let older = await archived.snapshots(ofRevisions: files.map(\.revision).filter { $0 < oldest })
+            snapshots += older.prefix(limit - snapshots.count)
+        }
         let pinned = Set(files.lazy.filter(\.isPinned).map(\.revision))
         for index in snapshots.indices { snapshots[index].isPinned = pinned.contains(snapshots[index].revision) }
         return snapshots
@@ -107,11 +113,11 @@ package struct SnapshotHistory: Sendable {
         if let revision, revision != generation.revision {
             generation = try await self.generation(ofRevision: revision)
         }
-        let known = await snapshots()
+        let kept = await keptFiles()
         return SavedGeneration(
             revision: generation.revision, text: await storage.text(of: generation.withoutJournal()),
-            revisions: known.map(\.revision),
-            isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })
+            revisions: kept.map(\.revision),
+            isPinned: kept.contains { $0.revision == generation.revision && $0.isPinned })
     }
 
     /// The kept snapshots, newest first. Under an epoch that ends with the process, snapshots from before the start are
@@ -148,7 +154,7 @@ package struct SavedGeneration: Sendable {
     package var revision: Int
     /// The content of the file; nil if nothing was published.
     package var text: String?
-    /// The revisions of the history, newest first.
+    /// The revisions of the history, newest first. A backup of one of them may fail if its file is damaged.
     package var revisions: [Int]
     package var isPinned = false
 }

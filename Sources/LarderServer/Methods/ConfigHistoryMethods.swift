@@ -11,10 +11,10 @@ extension ConfigHistory: Method {
         let (namespace, limit) = (try call.namespace(call.parameters.namespace), call.parameters.limit)
         return .task(
             TaskReply(size: .atMost(bytesOfHistory)) { () async throws(WireError) in
-                let past = await namespace.store.history().snapshots()
+                let past = await namespace.store.history().snapshots(limit: limit ?? .max)
                 return Result(
                     namespace: namespace.name, epoch: namespace.publication.epoch,
-                    generations: past.prefix(limit ?? past.count).enumerated().map { index, snapshot in
+                    generations: past.enumerated().map { index, snapshot in
                         Generation(
                             revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
                             publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,

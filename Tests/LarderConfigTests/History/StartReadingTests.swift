@@ -45,6 +45,38 @@ struct StartReadingTests {
         await store.stop()
     }
 
+    @Test("the backup of the current snapshot lists all revisions, and reads no older generation")
+    func backup() async throws {
+        let files = FaultyFileSystem()
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        let store = try await fixture.open()
+        let before = files.generationReads
+        let saved = try await store.history().saved(revision: nil)
+        #expect(saved.revision == 21 && saved.revisions == (6...21).reversed())
+        #expect(files.generationReads == before)
+        await store.stop()
+    }
+
+    @Test("a list of snapshots reads no older generation if its limit is the number of snapshots in memory")
+    func limit() async throws {
+        let files = FaultyFileSystem()
+        let fixture = StoreFixture.local(files: files, clock: ManualClock())
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        let store = try await fixture.open()
+        let before = files.generationReads
+        #expect(await store.history().snapshots(limit: 1).map(\.revision) == [21])
+        #expect(files.generationReads == before)
+        for limit in [2, 16, 17] {
+            let revisions = await store.history().snapshots(limit: limit).map(\.revision)
+            #expect(revisions == (6...21).reversed().prefix(limit).map(\.self))
+        }
+        #expect(files.generationReads == before + 15)
+        await store.stop()
+    }
+
     @Test("a value, explanation or rollback right after a start can use the older generations")
     func firstNeed() async throws {
         let fixture = StoreFixture.local(clock: ManualClock())
