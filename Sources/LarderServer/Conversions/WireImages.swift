@@ -135,20 +135,19 @@ extension ImagePeek.Result {
             case .fetch: (.fetch, false)
             case .notCached: (.notCached, false)
             }
-        let rules = explanation.rules.rules.map { ImagePeek.Rule(name: $0.name, text: $0.text) }
         self.init(
             cached: cached, decision: decision, revalidates: revalidates,
             download: explanation.download.map { ImageDownloads.Download($0, images, for: rights) },
-            rules: explains ? rules + Self.download(explanation) : nil)
+            rules: explains ? Self.rules(explanation) : nil)
     }
 
-    /// Returns a rule that describes the queued or running download of the image; empty if there is no such download.
-    private static func download(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
-        guard let download = explanation.download else { return [] }
+    /// Returns the rules that were applied and, if a download of the image is queued or running, one that describes it.
+    private static func rules(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
+        let rules = explanation.rules.rules.map { ImagePeek.Rule(name: $0.name, text: $0.text) }
+        guard let download = explanation.download else { return rules }
         let state = download.isQueued ? "queued" : "in progress, with \(download.receivedBytes) bytes received"
-        return [
-            ImagePeek.Rule(name: "download", text: "a download is \(state); \(download.waiters) requests wait for it")
-        ]
+        let text = "a download is \(state); \(download.waiters) requests wait for it"
+        return rules + [ImagePeek.Rule(name: "download", text: text)]
     }
 }
 

@@ -66,19 +66,12 @@ final class AcknowledgementBook: Sendable {
         for revision in summary.accepted.keys.sorted(by: >).dropFirst(Self.maxRevisions) {
             summary.accepted[revision] = nil
         }
-<<<<<<< HEAD
-        let refused = latest.filter { !$0.2.accepted }.sorted { ($0.2.at, $0.0) > ($1.2.at, $1.0) }
-        summary.rejections = refused.count
-        summary.rejected = refused.prefix(Self.maxRejections).map { id, peer, last in
-            ConfigStatus.Acknowledgements.Rejection(
-=======
         let rejected = entries.filter { !$0.value.acknowledgement.accepted }
             .sorted { ($0.value.acknowledgement.at, $0.key) > ($1.value.acknowledgement.at, $1.key) }
         summary.rejections = rejected.count
         summary.rejected = rejected.prefix(Self.maxRejections).map { id, entry in
             let (last, peer) = (entry.acknowledgement, entry.peer)
             return ConfigStatus.Acknowledgements.Rejection(
->>>>>>> d1118fc4 (Store acknowledgements by namespace)
                 client: id, peer: WirePeer(pid: peer.pid, uid: peer.uid, command: peer.command),
                 revision: last.revision, reason: last.reason, at: last.at)
         }
