@@ -50,9 +50,7 @@ struct ServiceStatusTests {
         #expect(many == "5 namespaces, stale: n0, n1, n2, 2 more; 2 clients")
     }
 
-    @Test(
-        "a namespace keeps its state in the status line while it is refreshed, and is initializing before its first state"
-    )
+    @Test("a namespace keeps its state in the status line while it is refreshed; its first state is initializing")
     func refreshing() {
         var line = StatusLine()
         func note(_ status: PublishedStatus) -> Bool { line.note(status, of: "a") }
