@@ -22,19 +22,19 @@ public struct MemberReader {
     /// - Throws: `invalidParams` if an array has more elements than there are names
     public init(params: JSONValue?, positional: @autoclosure () -> [String]) throws(WireError) {
         value = params
-        guard let params, params.kind == .array else {
+        guard let value, value.kind == .array else {
             self.positional = []
-            (nameLengths, count) = params?.memberSummary ?? (0, 0)
+            (nameLengths, count) = value?.memberSummary ?? (0, 0)
             return
         }
         self.positional = positional()
         (nameLengths, count) = (.max, 0)
-        if params.count > self.positional.count {
+        if value.count > self.positional.count {
             let known =
                 self.positional.isEmpty
                 ? "the method has none"
                 : "the method has \(self.positional.count) (\(self.positional.joined(separator: ", ")))"
-            throw WireError(.invalidParams, "too many positional parameters: \(params.count); \(known)")
+            throw WireError(.invalidParams, "too many positional parameters: \(value.count); \(known)")
         }
     }
 

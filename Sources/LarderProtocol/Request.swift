@@ -45,7 +45,7 @@ public struct Request: Sendable {
         case .bool, .array, .object:
             throw Invalid(id: .null, "\"id\" must be a string, a number or null")
         }
-        let duplicates = value.duplicateNames
+        let duplicates = value.isCompact ? [] : value.duplicateNames
         if let name = duplicates.first {
             let isIDUnclear = duplicates.contains { $0.isSpelled(as: "id") }
             throw Invalid(

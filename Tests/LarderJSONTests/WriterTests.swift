@@ -152,6 +152,33 @@ struct WriterTests {
         #expect(String(decoding: writer.bytes, as: UTF8.self) == expected)
     }
 
+    @Test("an object of four members is written as by one call for each member")
+    func objectOfFour() throws {
+        let long = String(repeating: "é1", count: 3_000)
+        let values = ["7", "-0.10", "[ 1, {} ]", #"{"a":1,"a":2}"#, "\"\(long)\"", #""\u0041""#]
+        let texts = ["", "abc", "fresh", "0123456789abcdef", "größe", "a\"b", "line\n", long]
+        for value in try values.map({ try JSONValue(parsing: $0) }) {
+            for number in [0, 7, -7, 10, -123_456, Int.max, Int.min] {
+                for (index, text) in texts.enumerated() {
+                    let other = texts[texts.count - 1 - index]
+                    var (writer, expected) = (JSONWriter(reservingCapacity: 1), JSONWriter())
+                    writer.beginArray()
+                    expected.beginArray()
+                    for _ in 0..<2 {
+                        writer.object("value", value, "n", number, "text", text, "", other)
+                        expected.beginObject()
+                        expected.member("value", value)
+                        expected.member("n", number)
+                        expected.member("text", text)
+                        expected.member("", other)
+                        expected.endObject()
+                    }
+                    #expect(writer.bytes == expected.bytes)
+                }
+            }
+        }
+    }
+
     @Test("after removeAll, a writer has no bytes and writes the next value like a new writer")
     func removeAll() {
         var writer = JSONWriter(reservingCapacity: 4)

@@ -255,19 +255,21 @@ package final class NameIndex: Sendable {
     /// The position of the name of a member.
     @inline(__always)
     func position(ofName name: Node, text: UnsafePointer<UInt8>) -> Int? {
-        guard !name.has(Node.Flag.escaped | Node.Flag.redirected) else {
-            return Names.withBytes(name, text: text) { position(of: $0) }
-        }
+        if name.has(Node.Flag.escaped | Node.Flag.redirected) { return position(ofRareName: name, text: text) }
         return position(of: text + Int(name.offset) + 1, Int(name.length) &- 2, hash: name.span)
+    }
+
+    /// The position of a name with escapes, or that occurs several times in its object, so that its hash is not stored.
+    @inline(never)
+    private func position(ofRareName name: Node, text: UnsafePointer<UInt8>) -> Int? {
+        Names.withBytes(name, text: text) { position(of: $0) }
     }
 
     /// The position of the string at a position in the document of `value`; nil if the index does not contain it.
     package func position(of name: JSONPosition, in value: JSONValue) -> Int? {
         guard name.kind == .string else { return nil }
         let (entry, text) = (value.document.nodes[Int(name.node)], value.document.text)
-        guard !entry.has(Node.Flag.escaped) else {
-            return Names.withBytes(entry, text: text) { position(of: $0) }
-        }
+        if entry.has(Node.Flag.escaped) { return position(ofRareName: entry, text: text) }
         let (start, count) = (text + Int(entry.offset) + 1, Int(entry.length) &- 2)
         return position(of: start, count, hash: NameHash.padded(start, count))
     }
@@ -427,9 +429,9 @@ enum Word {
             let last = count &- 4
             return (load32(left) ^ load32(right)) | (load32(left + last) ^ load32(right + last)) == 0
         }
-        var index = 0
-        while index < count, left[index] == right[index] { index &+= 1 }
-        return index == count
+        // The first, the middle and the last byte are all bytes of a name of up to three.
+        let (middle, last) = (count &>> 1, count &- 1)
+        return count == 0 || left[0] == right[0] && left[middle] == right[middle] && left[last] == right[last]
     }
 
     /// A mask of the lowest `count` bytes of a word. `count` is at most 8.

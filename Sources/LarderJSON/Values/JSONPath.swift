@@ -50,18 +50,20 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: ``JSONError`` with `invalidPath` if the path is invalid or exceeds a limit, or `typeMismatch` if the
     ///   value is neither a string nor an array of strings
     public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
-        try self.init(value.document, value.node, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
+        self = try Self.read(
+            value.document, value.node, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
     }
 
     /// Reads a path from the value at a node.
-    init(_ document: Document, _ node: Int, maximumSegments: Int, maximumBytes: Int) throws(JSONError) {
+    static func read(
+        _ document: Document, _ node: Int, maximumSegments: Int, maximumBytes: Int
+    ) throws(JSONError) -> JSONPath {
         let entry = document.nodes[node]
         guard Int(entry.length) <= maximumBytes else {
             throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, more than \(maximumBytes)")
         }
         if entry.kind == Node.Kind.string {
-            self = try Names.withBytes(entry, text: document.text) { Self.parse($0, maximumSegments) }.get()
-            return
+            return try Names.withBytes(entry, text: document.text) { parse($0, maximumSegments) }.get()
         }
         let value = JSONValue(document: document, node: node)
         guard entry.kind == Node.Kind.array else {
@@ -70,7 +72,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         }
         var segments: [String] = []
         for element in value.elements {
-            if segments.count == maximumSegments { throw Self.tooManySegments(maximumSegments, at: 0) }
+            if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: 0) }
             guard let name = element.string else {
                 throw JSONError(
                     .typeMismatch, at: 0,
@@ -78,7 +80,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             }
             segments.append(name)
         }
-        self.init(segments)
+        return JSONPath(segments)
     }
 
     /// The memory of the path's text in bytes.

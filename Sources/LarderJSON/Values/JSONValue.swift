@@ -176,7 +176,7 @@ extension JSONValue {
         guard let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount),
             document.nodes[found].kind != Node.Kind.null
         else { return nil }
-        return try JSONPath(document, found, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
+        return try JSONPath.read(document, found, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
     }
 
     /// The value at `path`; nil if it does not exist.

@@ -4,9 +4,12 @@ package struct JSONPosition: Sendable {
     let node: UInt32
     package let kind: JSONValue.Kind
 
-    fileprivate init(_ document: Document, _ node: Int) {
-        self.node = UInt32(truncatingIfNeeded: node)
-        kind = JSONValue.Kind(rawValue: UInt8(truncatingIfNeeded: document.nodes[node].kind)) ?? .null
+    /// - Parameter node: the node of the value; 0 for none
+    @inline(__always)
+    fileprivate init?(_ nodes: UnsafePointer<Node>, _ node: UInt32) {
+        if node == 0 { return nil }
+        self.node = node
+        kind = JSONValue.Kind(rawValue: UInt8(truncatingIfNeeded: nodes[Int(node)].kind)) ?? .null
     }
 }
 
@@ -16,19 +19,24 @@ extension JSONValue {
     package func members(
         _ names: NameIndex
     ) -> (JSONPosition?, JSONPosition?, JSONPosition?, JSONPosition?) {
-        var found: (JSONPosition?, JSONPosition?, JSONPosition?, JSONPosition?) = (nil, nil, nil, nil)
-        let nodes = document.nodes
-        var cursor = MemberCursor(document, object: node)
-        while let (name, value) = cursor.next(document) {
-            switch names.position(ofName: nodes[name], text: document.text) {
-            case 0?: found.0 = JSONPosition(document, value)
-            case 1?: found.1 = JSONPosition(document, value)
-            case 2?: found.2 = JSONPosition(document, value)
-            case 3?: found.3 = JSONPosition(document, value)
-            default: break
+        let (nodes, text, entry) = (document.nodes, document.text, entry)
+        guard entry.kind == Node.Kind.object else { return (nil, nil, nil, nil) }
+        // The node of each value; 0 for none.
+        var found = SIMD4<UInt32>()
+        var name = node &+ 1
+        let end = node &+ Int(entry.span) &- (entry.has(Node.Flag.indexed) ? 1 : 0)
+        while name < end {
+            if !nodes[name].has(Node.Flag.later),
+                let position = names.position(ofName: nodes[name], text: text), position < 4
+            {
+                found[position] = UInt32(truncatingIfNeeded: Names.winner(nodes, name) &+ 1)
             }
+            name &+= 1 &+ Int(nodes[name &+ 1].span)
         }
-        return found
+        return (
+            JSONPosition(nodes, found[0]), JSONPosition(nodes, found[1]), JSONPosition(nodes, found[2]),
+            JSONPosition(nodes, found[3])
+        )
     }
 
     /// The value at a position, which must stem from a value of the same document.

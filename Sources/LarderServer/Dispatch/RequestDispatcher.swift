@@ -158,7 +158,8 @@ struct RequestDispatcher {
     ) throws(WireError) {
         // Parameters are read before the rights are checked: invalid parameters are reported even to a peer without the
         // right.
-        let parameters = try M.Parameters(params: request.params)
+        let parameters = try M.Parameters(
+            from: MemberReader(params: request.params, positional: M.Parameters.positional))
         let requirement = M.requirement(parameters)
         if let denial = connection.denial(of: requirement, by: M.name) { throw denial.error }
         let call = MethodCall<M>(

@@ -77,15 +77,6 @@ public enum ConfigGet: WireMethod, AuthorizedMethod {
             epoch = try reader.requiredString("epoch")
             state = ConfigState(rawValue: try reader.requiredString("state"))
         }
-
-        public func write(to writer: inout JSONWriter) {
-            writer.beginObject()
-            writer.member("value", value)
-            writer.member("revision", revision)
-            writer.member("epoch", epoch)
-            writer.member("state", state.rawValue)
-            writer.endObject()
-        }
     }
 
     package static func requirement(_ parameters: Parameters) -> Requirement {
