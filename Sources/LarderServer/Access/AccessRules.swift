@@ -106,21 +106,14 @@ extension Connection {
     /// Reviews the connection after a change of the access rules: ends the subscriptions and cancels the requests for
     /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
     func reviewAccess() {
-        for subscription in state.subscriptions.sorted {
+        for subscription in subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
             let denial = denial(of: .inNamespace(.read, name), by: ConfigSubscribe.name)
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
-        for ticket in state.pending.tickets(.connection) {
-            guard let request = state.pending[ticket],
-                let denial = denial(of: request.admission.requirement, by: request.admission.method),
-                denial.isDenied
-            else { continue }
-            request.denial = denial.error
-            request.cancel(denial.error)
-        }
+        dispatcher.reviewAccess()
         output.flush()
     }
 }

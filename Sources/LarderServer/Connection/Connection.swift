@@ -1,5 +1,6 @@
 import Glibc
 import LarderConfig
+import LarderConfigModel
 import LarderEventLoop
 import LarderImages
 import LarderPlatform
@@ -9,10 +10,10 @@ import NIOCore
 
 /// A client connection. Used on its event loop only.
 ///
-/// Each part of the state is a value that performs no I/O: ``RequestReader`` (input), ``BatchQueue`` and
-/// ``PendingRequests`` (requests), ``OutboundQueue`` (output), ``ConnectionSubscriptions``, ``ImageLeases``,
-/// ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights). ``SocketReader``, ``RequestDispatcher``
-/// and ``ReplyWriter`` carry a request from the socket to its reply.
+/// ``SocketReader``, ``RequestDispatcher`` and ``ReplyWriter`` carry a request from the socket to its reply. Each of them
+/// is the only one to use its part of the state: a ``RequestReader`` (input), a ``BatchQueue`` and ``PendingRequests``
+/// (requests), and an ``OutboundQueue`` (output), which are values that perform no I/O. So are the other parts:
+/// ``ConnectionSubscriptions``, ``ImageLeases``, ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights).
 final class Connection: EpollTarget {
     enum Phase {
         case serving
@@ -21,32 +22,46 @@ final class Connection: EpollTarget {
         case closed
     }
 
-    /// The state of a connection.
-    struct State {
-        fileprivate(set) var phase = Phase.serving
-        fileprivate var registration = SocketRegistration()
-        var reader: RequestReader
-        var batches = BatchQueue()
-        var pending = PendingRequests()
-        var outbound = OutboundQueue()
-        var subscriptions = ConnectionSubscriptions()
-        var leases = ImageLeases()
+    private struct State {
+        var phase = Phase.serving
+        var registration = SocketRegistration()
         var usage: ConnectionUsage
-        var metrics = ConnectionMetrics()
         var principal: Principal
+        var hasAcknowledged = false
     }
 
     let id: Int
     let loop: LoopContext
     /// The connected socket. It is closed when the connection closes.
     let socket: CInt
-    // A release build does not check for overlapping accesses to the state. A request makes about 25 accesses, and each
-    // check takes 63 instructions. The checks are not needed: only the event loop uses the state, and code that changes
-    // a part does not call code that could access that part. Debug builds, which the tests use, do check.
+    let connectedAt = Timestamp(milliseconds: WallClock.system.now)
+    // A release build does not check for overlapping accesses to the following five properties. A request makes about 25
+    // accesses, and each check takes 63 instructions. The checks are not needed: only the event loop uses the properties,
+    // and code that changes one of them does not call code that could access it. Debug builds, which the tests use, do
+    // check.
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
-    var state: State
+    private var state: State
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var inputState: SocketReader.State
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var requestState = RequestDispatcher.State()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var outputState = ReplyWriter.State()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var leases = ImageLeases()
+    var subscriptions = ConnectionSubscriptions()
+
+    var phase: Phase { state.phase }
 
     var input: SocketReader { SocketReader(connection: self) }
     var dispatcher: RequestDispatcher { RequestDispatcher(connection: self) }
@@ -59,8 +74,8 @@ final class Connection: EpollTarget {
         self.id = id
         self.loop = loop
         self.socket = socket
+        inputState = SocketReader.State(maximumLineBytes: limits.lineBytes)
         state = State(
-            reader: RequestReader(maximumLineBytes: limits.lineBytes),
             usage: ConnectionUsage(limits: limits, user: user),
             principal: Principal(peer, rights: loop.rights(of: peer)))
     }
@@ -84,15 +99,13 @@ final class Connection: EpollTarget {
     }
 
     override func ready(_ events: EpollEvents) {
-        state.reader.socketBecameReady()
+        input.socketBecameReady()
         // Pending output is written first, so that requests that waited for the output to drain share a time slice with
         // requests that have just arrived.
         if events.contains(.writable) { output.resume() }
         if state.phase == .closed { return }
         if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
-        if events.contains(.inputEnded) { state.reader.peerHalfClosed() }
-        state.reader.deferLongLine()
-        input.serve()
+        input.serveArrived(hasEnded: events.contains(.inputEnded))
     }
 
     /// Sets whether the loop reports when the socket has room for output.
@@ -105,10 +118,9 @@ final class Connection: EpollTarget {
     func drain() {
         guard state.phase == .serving else { return }
         state.phase = .draining
-        state.reader.stop()
-        dispatcher.startRestOfBatch()
-        cancelUncommitted()
-        for subscription in state.subscriptions.sorted { subscription.end(.shutdown) }
+        input.stop()
+        dispatcher.stop()
+        for subscription in subscriptions.sorted { subscription.end(.shutdown) }
         output.flush()
         closeIfDone()
     }
@@ -116,9 +128,8 @@ final class Connection: EpollTarget {
     /// Closes the connection if no request, subscription or output is outstanding, and either the connection is
     /// draining or all its input has been served.
     func closeIfDone() {
-        guard state.reader.isFinished || state.phase == .draining, !state.reader.isServing,
-            state.batches.waiting == nil, state.pending.isEmpty,
-            state.subscriptions.isEmpty, !state.outbound.isPending
+        guard input.isFinished || state.phase == .draining, !input.isServing, !dispatcher.isBatchWaiting,
+            dispatcher.pendingCount == 0, subscriptions.isEmpty, !output.isPending
         else { return }
         close()
     }
@@ -130,16 +141,13 @@ final class Connection: EpollTarget {
         state.phase = .closed
         state.registration.remove(socket, from: loop.epoll)
         Glibc.close(socket)
-        state.outbound.removeAll()
-        state.reader.stop()
-        dispatcher.startRestOfBatch()
-        cancelUncommitted()
-        let ended = state.pending.connectionClosed()
-        loop.traffic.requestsInFlight -= ended.requests
-        state.usage.removeRequests(ended.places, chargedBytes: ended.bytes)
-        for subscription in state.subscriptions.sorted { subscription.remove() }
-        if state.metrics.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
-        leasesEnded(state.leases.endAll())
+        output.close()
+        input.stop()
+        dispatcher.stop()
+        dispatcher.close()
+        for subscription in subscriptions.sorted { subscription.remove() }
+        if state.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
+        leasesEnded(leases.endAll())
         chargeBufferedBytes()
         loop.registry.users.leave(state.usage.user)
         loop.remove(self)
@@ -149,61 +157,32 @@ final class Connection: EpollTarget {
 
     /// Whether another request may be started now.
     var hasRoomForRequest: Bool {
-        state.phase != .closed && !state.outbound.isPending
-            && state.pending.count < state.usage.limits.requestsInFlightPerConnection
+        state.phase != .closed && !output.isPending
+            && dispatcher.pendingCount < state.usage.limits.requestsInFlightPerConnection
     }
 
     /// Whether another line may be served now.
-    var isGateOpen: Bool { state.phase == .serving && state.batches.waiting == nil && hasRoomForRequest }
-
-    /// Completes a pending request and writes its reply.
-    /// - Parameter reservation: the memory that the task of the request has reserved for the reply
-    func complete(
-        _ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>,
-        reservation: ReplyReservation? = nil
-    ) {
-        switch state.pending.complete(ticket) {
-        case .unknown: break
-        case .orphaned(let bytes):
-            loop.registry.users.removeOrphanedRequest(state.usage.user, chargedBytes: bytes)
-        case .answer(let request):
-            loop.traffic.requestsInFlight -= 1
-            state.usage.removeRequests(1, chargedBytes: request.chargedBytes)
-            let reservation = reservation ?? request.reservation
-            state.usage.replacedBytes = reservation?.bytes ?? 0
-            output.complete(request, result)
-            output.flush()
-            state.usage.replacedBytes = 0
-            // The reply is written or queued, and its queued bytes are charged.
-            withExtendedLifetime(reservation) {}
-            input.resumeRequests()
-            closeIfDone()
-        }
-    }
-
-    /// Cancels the pending requests that are not committed, because the agent stops or the client has disconnected.
-    private func cancelUncommitted() {
-        if state.pending.isEmpty { return }
-        let reason = WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
-        for ticket in state.pending.tickets(.connection) { state.pending[ticket]?.cancel(reason) }
-    }
+    var isGateOpen: Bool { state.phase == .serving && !dispatcher.isBatchWaiting && hasRoomForRequest }
 
     /// Called when all queued output was written. Subscriptions that missed a snapshot get the newest one, and reading
     /// resumes.
     func outputDrained() {
         chargeBufferedBytes()
-        for subscription in state.subscriptions.takeLagging() { subscription.catchUp() }
+        for subscription in subscriptions.takeLagging() { subscription.catchUp() }
         input.resumeRequests()
         closeIfDone()
     }
 
     // MARK: Limits
 
+    /// The resources that the connection uses.
+    var usage: ConnectionUsage { state.usage }
+
     /// Charges the user for the bytes that are buffered for this connection.
     func chargeBufferedBytes() {
         let bytes =
             state.phase == .closed
-            ? 0 : state.outbound.pendingBytes + state.reader.pendingBytes + state.batches.chargedBytes
+            ? 0 : output.pendingBytes + input.pendingBytes + dispatcher.bufferedBytes
         state.usage.update(chargedBytes: bytes)
     }
 
@@ -222,6 +201,28 @@ final class Connection: EpollTarget {
         }
     }
 
+    /// Runs `body`, which writes a reply for which memory is reserved. The reply takes the place of the reservation.
+    func replacing(_ reservation: ReplyReservation?, _ body: () -> Void) {
+        state.usage.replacedBytes = reservation?.bytes ?? 0
+        body()
+        state.usage.replacedBytes = 0
+        // The reply is written or queued, and its queued bytes are charged.
+        withExtendedLifetime(reservation) {}
+    }
+
+    // MARK: Acknowledgements and leases
+
+    /// Whether the client has acknowledged a snapshot.
+    var hasAcknowledged: Bool { state.hasAcknowledged }
+
+    /// Records that the client has acknowledged a snapshot.
+    func acknowledged() { state.hasAcknowledged = true }
+
+    /// Ends a lease on an image, if the connection has it.
+    func endLease(_ number: Int) {
+        if let digest = leases.release(number).released { leasesEnded([digest]) }
+    }
+
     /// Releases the references and the places of image leases that have ended.
     func leasesEnded(_ blobs: [BlobDigest]) {
         if blobs.isEmpty { return }
@@ -230,6 +231,24 @@ final class Connection: EpollTarget {
     }
 
     // MARK: The peer
+
+    /// The peer.
+    var credentials: PeerCredentials { state.principal.credentials }
+
+    /// Whether the peer has all rights.
+    var isPeerTrusted: Bool { state.principal.credentials.isTrusted }
+
+    /// Whether the peer may store images and therefore pass descriptors.
+    var mayPassDescriptors: Bool { state.principal.mayPassDescriptors }
+
+    /// Reads the name of the peer's process unless the name is known.
+    func identifyPeer() { state.principal.identify() }
+
+    /// The peer, for the provenance of a change.
+    var author: Peer {
+        state.principal.identifyLogin()
+        return state.principal.credentials.provenance
+    }
 
     /// The rights of the peer under the current rules. They are computed again only if the rules have changed.
     var rights: PeerRights {
@@ -259,16 +278,6 @@ final class Connection: EpollTarget {
         state.principal.identify()
         return state.principal.credentials.logMetadata(more)
     }
-}
-
-/// Counters of one connection, as `agent.clients` reports them.
-struct ConnectionMetrics {
-    let connectedAt = Timestamp(milliseconds: WallClock.system.now)
-    /// The number of lines served.
-    var requests = 0
-    var bytesReceived = 0
-    /// Whether the client has acknowledged a snapshot.
-    var hasAcknowledged = false
 }
 
 /// The registration of a connection's socket with the epoll instance of its loop.

@@ -11,9 +11,21 @@ struct ReplyWriter {
     /// Output of at least this size is sent before the next request is served.
     private static let largeOutputBytes = 64 * 1024
 
+    /// The output of a connection. Only ``ReplyWriter`` changes it.
+    struct State {
+        fileprivate var outbound = OutboundQueue()
+    }
+
     let connection: Connection
 
     private var loop: LoopContext { connection.loop }
+
+    /// Whether output waits until the socket has room.
+    var isPending: Bool { connection.outputState.outbound.isPending }
+    /// The number of bytes of the pending output.
+    var pendingBytes: Int { connection.outputState.outbound.pendingBytes }
+    /// The number of bytes that the socket has accepted.
+    var acceptedBytes: Int { connection.outputState.outbound.acceptedBytes }
 
     // MARK: Replies
 
@@ -53,7 +65,7 @@ struct ReplyWriter {
         }
         // A large reply to a request with the lifetime `committed` is a dry run or an error, so nothing was changed.
         if request.slot == nil { withholdIfOverLimit(request.id, from: mark) }
-        if let batch = request.slot?.batch { writeIfComplete(batch) }
+        if let batch = request.slot?.batch { connection.dispatcher.finishIfComplete(batch) }
     }
 
     /// Writes the reply that `body` encodes. In a batch, an error replaces a large reply if too much is buffered for the
@@ -69,7 +81,7 @@ struct ReplyWriter {
                 writer.rewind(to: mark)
                 Envelope.writeError(id: id, error, to: &writer)
             }
-            return countReplies(of: slot.batch)
+            return connection.dispatcher.countReplies(of: slot.batch)
         }
         body(&loop.output.writer)
         loop.output.writer.endLine()
@@ -86,25 +98,8 @@ struct ReplyWriter {
         reply(id: id(), error, in: nil)
     }
 
-    /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay
-    /// buffered until the last request of the batch has its reply, which may take arbitrarily long.
-    private func countReplies(of batch: BatchReply) {
-        connection.state.batches.update(batch)
-        if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
-    }
-
-    /// Writes the line of a batch if the batch has all its replies.
-    func writeIfComplete(_ batch: BatchReply) {
-        guard batch.isComplete, connection.state.phase != .closed else { return }
-        connection.state.batches.complete(batch)
-        let (line, afterwards) = batch.finish()
-        if let line { write(line) }
-        if connection.state.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
-        for action in afterwards { action() }
-    }
-
     /// Appends a line to the output. A small line is sent together with later output.
-    private func write(_ line: [UInt8]) {
+    func write(_ line: [UInt8]) {
         if line.count > Self.largeOutputBytes {
             flush(then: ByteBuffer(bytes: line))
         } else {
@@ -127,7 +122,7 @@ struct ReplyWriter {
     /// - Returns: false if the connection is closed, possibly because the preceding flush failed
     func pass(_ file: PassedFile) -> Bool {
         flush()
-        if connection.state.phase == .closed { return false }
+        if connection.phase == .closed { return false }
         loop.output.file = file
         return true
     }
@@ -135,43 +130,46 @@ struct ReplyWriter {
     /// Sends the buffered output and then `body`, whose bytes are not copied.
     func flush(then body: ByteBuffer?) {
         defer { loop.output.clear() }
-        if connection.state.phase == .closed || connection.state.outbound.isBroken { return }
+        if connection.phase == .closed || connection.outputState.outbound.isBroken { return }
         let count = loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
         loop.traffic.bytesSent += count
-        if connection.state.outbound.isPending {
-            connection.state.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
+        if connection.outputState.outbound.isPending {
+            connection.outputState.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
             return connection.chargeBufferedBytes()
         }
         let (writer, file) = (connection.writer, loop.output.file)
-        let maySend = file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+        let maySend =
+            file == nil || connection.outputState.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
         let result = maySend ? writer.write(loop.output.writer.bytes, passing: file, then: body) : .wouldBlock
         if case .complete = result.status {
-            return connection.state.outbound.wroteAll(count, withDescriptor: file != nil)
+            return connection.outputState.outbound.wroteAll(count, withDescriptor: file != nil)
         }
         if file != nil, result.isDescriptorRefused {
             loop.traffic.bytesSent -= count
             return flushWithoutDescriptor(then: body)
         }
-        let action = connection.state.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
-        connection.state.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
+        let action = connection.outputState.outbound.wrote(
+            result, of: loop.output.writer.bytes, passing: file, then: body)
+        connection.outputState.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
         connection.chargeBufferedBytes()
         perform(action)
     }
 
     /// Writes queued output. Called when the socket has room again, and after the delay of a retry.
     func resume() {
-        guard connection.state.phase != .closed, connection.state.outbound.isPending else { return }
+        guard connection.phase != .closed, connection.outputState.outbound.isPending else { return }
         let writer = connection.writer
         var action = OutboundQueue.Action.writeNext
-        while case .writeNext = action, let piece = connection.state.outbound.nextPiece {
+        while case .writeNext = action, let piece = connection.outputState.outbound.nextPiece {
             let maySend =
-                piece.file == nil || connection.state.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+                piece.file == nil
+                || connection.outputState.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
             let result =
                 maySend ? piece.bytes.withUnsafeReadableBytes { writer.write($0, passing: piece.file) } : .wouldBlock
             if piece.file != nil, result.isDescriptorRefused {
-                connection.state.outbound.replaceNext(refusal(replacing: Array(buffer: piece.bytes)))
+                connection.outputState.outbound.replaceNext(refusal(replacing: Array(buffer: piece.bytes)))
             } else {
-                action = connection.state.outbound.wroteNext(result)
+                action = connection.outputState.outbound.wroteNext(result)
             }
         }
         perform(action)
@@ -191,9 +189,7 @@ struct ReplyWriter {
         let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.endIndex
         guard let reply = try? JSONValue(parsing: Array(output[..<end])), let id = reply["id"].flatMap(RequestID.init)
         else { return output }
-        if let lease = reply["result"]?["lease"]?.int, let digest = connection.state.leases.release(lease).released {
-            connection.leasesEnded([digest])
-        }
+        if let lease = reply["result"]?["lease"]?.int { connection.endLease(lease) }
         loop.traffic.refused.requests += 1
         loop.traffic.requestErrors += 1
         var writer = JSONWriter()
@@ -204,6 +200,31 @@ struct ReplyWriter {
                 "too many descriptors are in transit to clients that do not read; retry later, or use a method that needs "
                     + "no descriptor"), to: &writer)
         return writer.bytes + output[end...]
+    }
+
+    /// Drops pending output, because the connection closes.
+    func close() { connection.outputState.outbound.removeAll() }
+
+    // MARK: Stalls
+
+    /// Records that the ``StallMonitor`` monitors the connection.
+    /// - Returns: false if it did before
+    func beginMonitoring() -> Bool {
+        defer { connection.outputState.outbound.isMonitored = true }
+        return !connection.outputState.outbound.isMonitored
+    }
+
+    /// Records whether the ``StallMonitor`` continues to monitor the connection: it does while output is pending.
+    /// - Returns: whether output is pending
+    func continueMonitoring() -> Bool {
+        connection.outputState.outbound.isMonitored = connection.outputState.outbound.isPending
+        return connection.outputState.outbound.isPending
+    }
+
+    /// The time since the client last accepted output; nil if no output is pending.
+    func stalledTime(at now: NIODeadline) -> TimeAmount? {
+        let writer = connection.writer
+        return connection.outputState.outbound.stalledTime(at: now, unreadByPeer: writer.unreadByPeer)
     }
 
     private func perform(_ action: OutboundQueue.Action) {

@@ -15,20 +15,58 @@ import NIOCore
 /// (``ReceivedDescriptors``). In both cases recvmsg(2) returns only the bytes up to the end of those sent with the
 /// descriptor.
 struct SocketReader {
+    /// The input of a connection. Only ``SocketReader`` changes it.
+    struct State {
+        fileprivate var reader: RequestReader
+        /// The number of lines served.
+        fileprivate(set) var lines = 0
+        fileprivate(set) var bytesReceived = 0
+
+        init(maximumLineBytes: Int) { reader = RequestReader(maximumLineBytes: maximumLineBytes) }
+    }
+
     let connection: Connection
 
     private var loop: LoopContext { connection.loop }
 
+    /// Whether lines are being served. A request that completes during that time does not resume reading.
+    var isServing: Bool { connection.inputState.reader.isServing }
+    /// Whether all input has been served.
+    var isFinished: Bool { connection.inputState.reader.isFinished }
+    /// Whether the rest of the input is deferred until other connections have been served.
+    var isResumeScheduled: Bool { connection.inputState.reader.isResumeScheduled }
+    /// The number of buffered bytes of a line that arrived in pieces and is incomplete or being served.
+    var pendingBytes: Int { connection.inputState.reader.pendingBytes }
+
+    /// Drops input that was not served, and received descriptors, because the connection ends.
+    func stop() { connection.inputState.reader.stop() }
+
+    /// Removes and returns the descriptor of the line that is being served; nil if none arrived with it.
+    func takeDescriptor() -> ReceivedDescriptors.Passed? { connection.inputState.reader.descriptors?.take() }
+
+    // MARK: Events
+
+    /// Records that the socket has input, or that its input has ended.
+    func socketBecameReady() { connection.inputState.reader.socketBecameReady() }
+
+    /// Serves the input that has arrived.
+    /// - Parameter hasEnded: whether the peer has shut down its sending side
+    func serveArrived(hasEnded: Bool) {
+        if hasEnded { connection.inputState.reader.peerHalfClosed() }
+        connection.inputState.reader.deferLongLine()
+        serve()
+    }
+
     /// Reads and serves until the reader has to wait, then writes the replies.
     func serve() {
-        steps: while connection.state.phase != .closed {
-            switch connection.state.reader.nextAction(isGateOpen: connection.isGateOpen) {
+        steps: while connection.phase != .closed {
+            switch connection.inputState.reader.nextAction(isGateOpen: connection.isGateOpen) {
             case .wait: break steps
             case .read(let maxBytes): read(maxBytes)
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
-                serving { if let line = connection.state.reader.takeLastLine() { serve(line) } }
-                connection.state.reader.descriptors?.removeAll()
+                serving { if let line = connection.inputState.reader.takeLastLine() { serve(line) } }
+                connection.inputState.reader.descriptors?.removeAll()
             case .deferRest:
                 deferRest()
                 break steps
@@ -43,13 +81,13 @@ struct SocketReader {
 
     /// Schedules the connection to continue after the other connections of the loop have been served.
     func deferRest() {
-        if connection.state.reader.isResumeScheduled { return }
-        connection.state.reader.resumeScheduled()
+        if connection.inputState.reader.isResumeScheduled { return }
+        connection.inputState.reader.resumeScheduled()
         loop.deferWork { [connection] in
-            connection.state.reader.resumed()
+            connection.inputState.reader.resumed()
             connection.loop.beginDeferredSlice()
-            if connection.state.phase == .closed { return }
-            let hasRequests = connection.state.reader.backlog != nil || connection.state.batches.waiting != nil
+            if connection.phase == .closed { return }
+            let hasRequests = connection.inputState.reader.backlog != nil || connection.dispatcher.isBatchWaiting
             if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
         }
     }
@@ -57,12 +95,12 @@ struct SocketReader {
     /// Continues with requests that waited because too many others were pending, because output was pending, or because
     /// the time slice ended.
     func resumeRequests() {
-        guard connection.state.phase == .serving, !connection.state.reader.isResumeScheduled,
-            !connection.state.reader.isServing
+        guard connection.phase == .serving, !connection.inputState.reader.isResumeScheduled,
+            !connection.inputState.reader.isServing
         else { return }
         loop.beginLongSlice()
-        connection.state.reader.gateOpened()
-        if connection.state.batches.waiting != nil {
+        connection.inputState.reader.gateOpened()
+        if connection.dispatcher.isBatchWaiting {
             serving { connection.dispatcher.startBatch() }
             connection.output.flush()
         }
@@ -72,10 +110,12 @@ struct SocketReader {
     /// Executes the requests that a disconnected peer has sent, as far as that is possible without waiting, then closes
     /// the connection. If many peers disconnect at once, connections that are still open are served first.
     func hangUp() {
-        if connection.state.phase == .closed { return }
-        if connection.state.reader.isResumeScheduled { return connection.state.reader.peerHungUp(isSliceOver: false) }
+        if connection.phase == .closed { return }
+        if connection.inputState.reader.isResumeScheduled {
+            return connection.inputState.reader.peerHungUp(isSliceOver: false)
+        }
         loop.beginSlice()
-        connection.state.reader.peerHungUp(isSliceOver: loop.isSliceOver)
+        connection.inputState.reader.peerHungUp(isSliceOver: loop.isSliceOver)
         serve()
     }
 
@@ -89,34 +129,34 @@ struct SocketReader {
         if hasPassed { receive(passed) }
         switch count {
         case 1...:
-            connection.state.metrics.bytesReceived += count
+            connection.inputState.bytesReceived += count
             loop.traffic.bytesReceived += count
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let served = serveLines(bytes)
-            if served < count, connection.state.phase == .serving {
+            if served < count, connection.phase == .serving {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
-            connection.state.reader.endInputOfDescriptors()
+            connection.inputState.reader.endInputOfDescriptors()
             // The kernel reports only input that arrives after this read, not input that is already in the socket. The
             // reader therefore records whether the socket may have more now.
-            connection.state.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
-        case 0: connection.state.reader.inputEnded()
+            connection.inputState.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
+        case 0: connection.inputState.reader.inputEnded()
         default: readFailed(errno)
         }
     }
 
     /// Whether to receive a descriptor that arrives with the next input.
     private var mayTakeDescriptor: Bool {
-        loop.server.images != nil && connection.state.principal.mayPassDescriptors
-            && connection.state.reader.descriptors?.hasRoom ?? true
-            && (connection.state.principal.credentials.isTrusted
-                || connection.state.usage.user.hasRoomForFile(connection.state.usage.limits))
+        loop.server.images != nil && connection.mayPassDescriptors
+            && connection.inputState.reader.descriptors?.hasRoom ?? true
+            && (connection.isPeerTrusted
+                || connection.usage.user.hasRoomForFile(connection.usage.limits))
     }
 
     /// Keeps a descriptor until the lines that it may belong to have been served.
     private func receive(_ passed: larder_passed) {
-        guard let images = loop.server.images, connection.state.principal.mayPassDescriptors else { return }
-        let descriptors = connection.state.reader.descriptors(of: connection.state.usage.user)
+        guard let images = loop.server.images, connection.mayPassDescriptors else { return }
+        let descriptors = connection.inputState.reader.descriptors(of: connection.usage.user)
         guard passed.descriptor >= 0 else { return descriptors.add(.lost) }
         let files = descriptors.openFiles
         files.add()
@@ -134,8 +174,8 @@ struct SocketReader {
 
     private func readFailed(_ error: CInt) {
         switch error {
-        case EINTR, ECONNRESET: connection.state.reader.readWasInterrupted()
-        case EAGAIN: connection.state.reader.socketIsEmpty()
+        case EINTR, ECONNRESET: connection.inputState.reader.readWasInterrupted()
+        case EAGAIN: connection.inputState.reader.socketIsEmpty()
         default:
             // The peer disconnected without reading. Administrators cannot act on this, so it is logged at debug level.
             loop.server.logger.debug(
@@ -146,46 +186,47 @@ struct SocketReader {
     }
 
     private func serveBacklog() {
-        guard var bytes = connection.state.reader.takeBacklog() else { return }
+        guard var bytes = connection.inputState.reader.takeBacklog() else { return }
         bytes.moveReaderIndex(forwardBy: bytes.withUnsafeReadableBytes { serveLines($0) })
-        if bytes.readableBytes > 0, connection.state.phase == .serving { keep(bytes) }
-        connection.state.reader.endInputOfDescriptors()
+        if bytes.readableBytes > 0, connection.phase == .serving { keep(bytes) }
+        connection.inputState.reader.endInputOfDescriptors()
         connection.output.flush()
     }
 
     private func keep(_ rest: ByteBuffer) {
-        connection.state.reader.keep(rest, isGateOpen: connection.isGateOpen)
+        connection.inputState.reader.keep(rest, isGateOpen: connection.isGateOpen)
     }
 
     /// Serves the complete lines of the input until the gate closes or the time slice ends.
     /// - Returns: the number of bytes served
     private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let pendingBytes = connection.state.reader.pendingBytes
+        let pendingBytes = connection.inputState.reader.pendingBytes
         var offset = 0
         serving {
-            while let line = connection.state.reader.nextLine(in: bytes, at: &offset) {
+            while let line = connection.inputState.reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
-                connection.state.reader.descriptors?.endLine()
+                connection.inputState.reader.descriptors?.endLine()
                 if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }
-        if connection.state.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
+        if connection.inputState.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
         return offset
     }
 
     /// Runs `body`, which serves lines. A request that completes while `body` runs neither resumes reading nor closes
     /// the connection.
     private func serving(_ body: () -> Void) {
-        connection.state.reader.isServing = true
+        connection.inputState.reader.isServing = true
         body()
-        connection.state.reader.isServing = false
+        connection.inputState.reader.isServing = false
     }
 
     /// Charges the user for the bytes of an incomplete line. Drops the line if it is large and too much is buffered for
     /// the user.
     private func countUnfinishedLine() {
-        if connection.state.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
-            connection.state.reader.dropUnfinishedLine()
+        if connection.inputState.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
+        {
+            connection.inputState.reader.dropUnfinishedLine()
             connection.output.refuse(error)
         }
         connection.chargeBufferedBytes()
@@ -198,16 +239,16 @@ struct SocketReader {
         defer { connection.output.flushIfLarge() }
         switch consume line {
         case .whole(let bytes):
-            connection.state.metrics.requests += 1
+            connection.inputState.lines += 1
             return connection.dispatcher.dispatch(bytes)
         case .assembled(let bytes):
-            connection.state.metrics.requests += 1
+            connection.inputState.lines += 1
             let isCostly = bytes.withUnsafeBytes { connection.dispatcher.dispatch($0) }
-            connection.state.reader.didServe(bytes)
+            connection.inputState.reader.didServe(bytes)
             return isCostly
         case .tooLong:
             loop.traffic.refused.lines += 1
-            let limit = connection.state.usage.limits.lineBytes
+            let limit = connection.usage.limits.lineBytes
             connection.output.refuse(
                 WireError(
                     .lineTooLong,

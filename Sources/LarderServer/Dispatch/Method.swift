@@ -137,13 +137,13 @@ struct Completion<Value: WireResult>: Sendable {
 
     /// Completes the request. May be called from any thread.
     func complete(_ result: Result<Value, WireError>) {
-        eventLoop.execute { connection.value.complete(ticket, result.map { $0 }) }
+        eventLoop.execute { connection.value.dispatcher.complete(ticket, result.map { $0 }) }
     }
 
     /// Completes the request on its event loop, after all connections with input were served.
     func completeDeferred(_ result: Result<Value, WireError>) {
         let (connection, ticket) = (connection.value, ticket)
-        connection.loop.deferWork { connection.complete(ticket, result.map { $0 }) }
+        connection.loop.deferWork { connection.dispatcher.complete(ticket, result.map { $0 }) }
     }
 }
 
@@ -199,13 +199,9 @@ struct MethodCall<Method: AuthorizedMethod> {
     var id: RequestID? { request.id }
     var loop: LoopContext { connection.loop }
     var server: ServerContext { connection.loop.server }
-    var peer: PeerCredentials { connection.state.principal.credentials }
-
+    var peer: PeerCredentials { connection.credentials }
     /// The peer, for the provenance of a change.
-    var author: Peer {
-        connection.state.principal.identifyLogin()
-        return peer.provenance
-    }
+    var author: Peer { connection.author }
 
     /// Returns the namespace with a name.
     /// - Throws: `unknownNamespace`. The error lists the namespaces that the peer may know of.

@@ -11,10 +11,23 @@ struct RequestDispatcher {
     /// The maximum number of requests in a batch.
     static let maxBatchRequests = 64
 
+    /// The requests of a connection that have no reply yet. Only ``RequestDispatcher`` changes it.
+    struct State {
+        fileprivate var batches = BatchQueue()
+        fileprivate var pending = PendingRequests()
+    }
+
     let connection: Connection
 
     private var loop: LoopContext { connection.loop }
     private var output: ReplyWriter { connection.output }
+
+    /// Whether requests of a batch wait to be started. Input that follows the batch waits too.
+    var isBatchWaiting: Bool { connection.requestState.batches.waiting != nil }
+    /// The number of started requests without a reply.
+    var pendingCount: Int { connection.requestState.pending.count }
+    /// The number of bytes buffered for batches.
+    var bufferedBytes: Int { connection.requestState.batches.chargedBytes }
 
     // MARK: Lines
 
@@ -30,7 +43,7 @@ struct RequestDispatcher {
     }
 
     private func parse(_ line: UnsafeRawBufferPointer, _ template: RequestTemplate?) {
-        connection.state.principal.identify()
+        connection.identifyPeer()
         let message: JSONValue
         do {
             message = try loop.parser.parse(line)
@@ -75,13 +88,13 @@ struct RequestDispatcher {
                 WireError(
                     .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
-        connection.state.batches.waiting = BatchReply(message)
-        connection.state.batches.keepsRequests = false
+        connection.requestState.batches.waiting = BatchReply(message)
+        connection.requestState.batches.keepsRequests = false
         startBatch()
         // The requests are charged only while the batch waits. The batch no longer waits if all its requests were
         // started, or refused because too much is buffered.
-        if connection.state.batches.waiting != nil {
-            connection.state.batches.keepsRequests = true
+        if connection.requestState.batches.waiting != nil {
+            connection.requestState.batches.keepsRequests = true
             connection.chargeBufferedBytes()
         }
     }
@@ -90,28 +103,40 @@ struct RequestDispatcher {
     /// are pending, when output is pending, or when the time slice ends.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
-        if connection.state.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
+        if connection.requestState.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
-    /// Takes the remaining requests from the waiting batch, because the connection or the agent is stopping. If the
-    /// connection is closed, starts only those with the lifetime `committed`. If the agent is stopping, refuses all of
-    /// them.
-    func startRestOfBatch() { startBatch { true } }
-
     private func startBatch(while hasRoom: () -> Bool) {
-        guard let batch = connection.state.batches.waiting else { return }
+        guard let batch = connection.requestState.batches.waiting else { return }
         while hasRoom(), let (request, slot) = batch.next() { serve(request, in: slot, nil) }
         guard batch.isStarted else { return }
-        connection.state.batches.waiting = nil
-        if connection.state.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
-        output.writeIfComplete(batch)
+        connection.requestState.batches.waiting = nil
+        if connection.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
+        finishIfComplete(batch)
+    }
+
+    /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay
+    /// buffered until the last request of the batch has its reply, which may take arbitrarily long.
+    func countReplies(of batch: BatchReply) {
+        connection.requestState.batches.update(batch)
+        if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
+    }
+
+    /// Writes the line of a batch if the batch has all its replies.
+    func finishIfComplete(_ batch: BatchReply) {
+        guard batch.isComplete, connection.phase != .closed else { return }
+        connection.requestState.batches.complete(batch)
+        let (line, afterwards) = batch.finish()
+        if let line { output.write(line) }
+        if connection.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
+        for action in afterwards { action() }
     }
 
     /// Returns the error if a request of a batch is refused; nil if the request may be executed. A request is refused
     /// if the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result. The
     /// last two reasons do not apply to a notification, which has no result.
     private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
-        if connection.state.phase == .draining {
+        if connection.phase == .draining {
             return WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
         }
         if request.isNotification { return nil }
@@ -138,7 +163,7 @@ struct RequestDispatcher {
                 .methodNotFound, "unknown method \(request.method.compactText.excerpt)")
             return output.reply(id: request.id, error, in: slot)
         }
-        if connection.state.phase == .closed, handler.lifetime == .connection { return }
+        if connection.phase == .closed, handler.lifetime == .connection { return }
         if handler.needsReply, request.isNotification {
             slot?.leaveEmpty()
             return
@@ -185,7 +210,7 @@ struct RequestDispatcher {
             let ticket = try self.begin(
                 id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
             let cancellation = begin(Completion(connection, ticket))
-            if let pending = connection.state.pending[ticket] {
+            if let pending = connection.requestState.pending[ticket] {
                 pending.onCancel = cancellation
             } else if M.lifetime == .connection {
                 // The request is no longer pending, because the connection was closed while `begin` ran.
@@ -221,6 +246,69 @@ struct RequestDispatcher {
 
     // MARK: Pending requests
 
+    /// Completes a pending request and writes its reply.
+    /// - Parameter reservation: the memory that the task of the request has reserved for the reply
+    func complete(
+        _ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>,
+        reservation: ReplyReservation? = nil
+    ) {
+        switch connection.requestState.pending.complete(ticket) {
+        case .unknown: break
+        case .orphaned(let bytes):
+            loop.registry.users.removeOrphanedRequest(connection.usage.user, chargedBytes: bytes)
+        case .answer(let request):
+            loop.traffic.requestsInFlight -= 1
+            connection.usage.removeRequests(1, chargedBytes: request.chargedBytes)
+            connection.replacing(reservation ?? request.reservation) {
+                output.complete(request, result)
+                output.flush()
+            }
+            connection.input.resumeRequests()
+            connection.closeIfDone()
+        }
+    }
+
+    /// Cancels the pending requests with an id. A client may use an id for several requests.
+    /// - Returns: whether there were any
+    func cancel(_ id: RequestID, _ reason: WireError) -> Bool {
+        let tickets = connection.requestState.pending.tickets(id: id)
+        for ticket in tickets { connection.requestState.pending[ticket]?.cancel(reason) }
+        return !tickets.isEmpty
+    }
+
+    /// Cancels the pending requests that the peer has lost the right to. Those with the lifetime
+    /// ``PendingRequests/Lifetime/committed`` continue.
+    func reviewAccess() {
+        for ticket in connection.requestState.pending.tickets(.connection) {
+            guard let request = connection.requestState.pending[ticket],
+                let denial = connection.denial(of: request.admission.requirement, by: request.admission.method),
+                denial.isDenied
+            else { continue }
+            request.denial = denial.error
+            request.cancel(denial.error)
+        }
+    }
+
+    /// Stops to start requests, because the agent stops or the connection is closed: takes the remaining requests from
+    /// a waiting batch, and cancels the pending requests that are not committed.
+    func stop() {
+        // If the connection is closed, only the requests with the lifetime `committed` are started, because the batch
+        // was received as a whole. If the agent is stopping, all requests are refused.
+        startBatch { true }
+        if connection.requestState.pending.isEmpty { return }
+        let reason = WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
+        for ticket in connection.requestState.pending.tickets(.connection) {
+            connection.requestState.pending[ticket]?.cancel(reason)
+        }
+    }
+
+    /// Drops the pending requests, because the connection is closed.
+    func close() {
+        let ended = connection.requestState.pending.connectionClosed()
+        loop.traffic.requestsInFlight -= ended.requests
+        connection.usage.removeRequests(ended.places, chargedBytes: ended.bytes)
+    }
+
     /// Starts the task of an admitted request.
     func start<Result: WireResult>(
         _ reply: TaskReply<Result>, id: RequestID?, _ params: JSONValue?, _ admission: Admission,
@@ -247,7 +335,7 @@ struct RequestDispatcher {
         finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
-        let (eventLoop, usage) = (loop.eventLoop, connection.state.usage)
+        let (eventLoop, usage) = (loop.eventLoop, connection.usage)
         // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
         // arrival.
         let task = Task.immediate {
@@ -264,14 +352,14 @@ struct RequestDispatcher {
             }
             eventLoop.execute { [reservation, refusal] in
                 let (connection, finish) = bound.value
-                if let refusal { connection.loop.count(refusal, of: connection.state.principal.credentials) }
-                let result = finish(value, connection.state.pending[ticket])
-                connection.complete(ticket, result.map { $0 }, reservation: reservation)
+                if let refusal { connection.loop.count(refusal, of: connection.credentials) }
+                let result = finish(value, connection.requestState.pending[ticket])
+                connection.dispatcher.complete(ticket, result.map { $0 }, reservation: reservation)
             }
         }
-        connection.state.pending[ticket]?.onCancel = { [connection] reason in
+        connection.requestState.pending[ticket]?.onCancel = { [connection] reason in
             task.cancel()
-            if endsOnCancellation { connection.complete(ticket, .failure(reason)) }
+            if endsOnCancellation { connection.dispatcher.complete(ticket, .failure(reason)) }
         }
     }
 
@@ -290,7 +378,7 @@ struct RequestDispatcher {
     /// - Throws: `limitExceeded`
     private func reserve(_ size: ReplySize, for parameterBytes: Int) throws(WireError) -> ReplyReservation? {
         // A request of a closed connection has no reply, and must be executed.
-        guard case .atMost(let bytes) = size, connection.state.phase != .closed else { return nil }
+        guard case .atMost(let bytes) = size, connection.phase != .closed else { return nil }
         return try connection.counted { usage throws(UsageRefusal) in try usage.reserveReply(bytes + parameterBytes) }
     }
 
@@ -301,15 +389,15 @@ struct RequestDispatcher {
         _ id: RequestID?, _ bytes: Int, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
         in slot: BatchSlot?, reservation: ReplyReservation? = nil
     ) throws(WireError) -> PendingRequests.Ticket {
-        if connection.state.phase == .closed {
-            connection.state.usage.admitOrphan(bytes)
+        if connection.phase == .closed {
+            connection.usage.admitOrphan(bytes)
         } else {
             try connection.counted { usage throws(UsageRefusal) in
                 try usage.admitRequest(bytes, batchBytes: slot?.batch.ownRequestBytes ?? 0)
             }
         }
         loop.traffic.requestsInFlight += 1
-        return connection.state.pending.add(
+        return connection.requestState.pending.add(
             PendingRequest(
                 id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: bytes,
                 reservation: reservation))
@@ -317,13 +405,15 @@ struct RequestDispatcher {
 
     /// Fails a pending request after a time, unless it is completed first.
     private func expire(_ ticket: PendingRequests.Ticket, _ deadline: ReplyDeadline) {
-        connection.state.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
+        connection.requestState.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(
+            in: deadline.time
+        ) {
             [connection] in
-            connection.state.pending[ticket]?.cancel(deadline.error)
+            connection.requestState.pending[ticket]?.cancel(deadline.error)
             deadline.onExpiry?()
             // The reply is deferred, so that other connections are served first if thousands of requests have the same
             // deadline.
-            connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
+            connection.loop.deferWork { connection.dispatcher.complete(ticket, .failure(deadline.error)) }
         }
     }
 }

@@ -42,9 +42,9 @@ final class ProgressNotifier<Progress: ProgressNotification> {
     /// Creates a notifier for the client of a connection.
     convenience init(to connection: Connection) {
         self.init(
-            on: connection.loop.eventLoop, isOutputPending: { connection.state.outbound.isPending },
+            on: connection.loop.eventLoop, isOutputPending: { connection.output.isPending },
             send: { progress in
-                if connection.state.phase == .closed { return }
+                if connection.phase == .closed { return }
                 progress.write(to: &connection.loop.output.writer)
                 connection.loop.output.writer.endLine()
                 connection.output.flush()

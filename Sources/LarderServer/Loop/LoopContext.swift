@@ -74,12 +74,12 @@ final class LoopContext {
         leaseTimer.sweep = { [eventLoop] now, end in
             var (expired, next) = ([(connection: Connection, lease: Int)](), NIODeadline.distantFuture)
             eventLoop.forEachInSlices(Array(table.connections.values)) { connection in
-                let leases = connection.state.leases.expiry(at: now)
+                let leases = connection.leases.expiry(at: now)
                 for lease in leases.expired { expired.append((connection, lease)) }
                 next = min(next, leases.next)
             } andThen: {
                 eventLoop.forEachInSlices(expired) { connection, lease in
-                    if let blob = connection.state.leases.end(lease, ifExpiredAt: now) {
+                    if let blob = connection.leases.end(lease, ifExpiredAt: now) {
                         connection.leasesEnded([blob])
                     }
                 } andThen: {

@@ -15,12 +15,11 @@ final class StallMonitor {
 
     /// Monitors a connection while it has pending output.
     func watch(_ connection: Connection) {
-        if connection.state.outbound.isMonitored { return }
-        connection.state.outbound.isMonitored = true
+        guard connection.output.beginMonitoring() else { return }
         connections.append(connection)
         if isSweeping { return }
         isSweeping = true
-        let limit = connection.state.usage.limits.sendTimeoutAmount
+        let limit = connection.usage.limits.sendTimeoutAmount
         let interval = min(TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500))
         scheduleSweep(every: interval, on: connection.loop)
     }
@@ -35,8 +34,7 @@ final class StallMonitor {
         loop.eventLoop.forEachInSlices(swept) { connection in
             self.closeIfStalled(connection, at: now)
             connection.chargeBufferedBytes()
-            connection.state.outbound.isMonitored = connection.state.outbound.isPending
-            if connection.state.outbound.isPending { self.connections.append(connection) }
+            if connection.output.continueMonitoring() { self.connections.append(connection) }
         } andThen: {
             self.closeOverLimit(swept, at: now, on: loop) {
                 self.isSweeping = !self.connections.isEmpty
@@ -55,7 +53,7 @@ final class StallMonitor {
         loop.eventLoop.forEachInSlices(swept) { connection in
             if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            candidates.sort { $0.state.usage.chargedBytes > $1.state.usage.chargedBytes }
+            candidates.sort { $0.usage.chargedBytes > $1.usage.chargedBytes }
             let close = { (connection: Connection) in
                 if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
             }
@@ -63,30 +61,25 @@ final class StallMonitor {
         }
     }
 
-    private static func stalledTime(of connection: Connection, at now: NIODeadline) -> TimeAmount? {
-        let writer = connection.writer
-        return connection.state.outbound.stalledTime(at: now, unreadByPeer: writer.unreadByPeer)
-    }
-
     private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
-        let usage = connection.state.usage
+        let usage = connection.usage
         // Memory that is only reserved for replies is not queued for a client that does not read.
         guard usage.user.exceedsQueuedBytes(usage.limits, without: usage.user.reservedBytes),
-            let stalled = stalledTime(of: connection, at: now)
+            let stalled = connection.output.stalledTime(at: now)
         else { return false }
         return stalled >= min(maxStallOverLimit, usage.limits.sendTimeoutAmount)
     }
 
     private func closeIfStalled(_ connection: Connection, at now: NIODeadline) {
-        guard let stalled = Self.stalledTime(of: connection, at: now),
-            stalled >= connection.state.usage.limits.sendTimeoutAmount
+        guard let stalled = connection.output.stalledTime(at: now),
+            stalled >= connection.usage.limits.sendTimeoutAmount
         else { return }
         connection.loop.traffic.connectionsStalled += 1
         connection.loop.server.logger.warning(
             "disconnected a client that does not read",
             metadata: connection.logMetadata([
                 "seconds": "\(stalled.nanoseconds / 1_000_000_000)",
-                "pending_bytes": "\(connection.state.outbound.pendingBytes)",
+                "pending_bytes": "\(connection.output.pendingBytes)",
             ]))
         connection.close()
     }
@@ -95,7 +88,7 @@ final class StallMonitor {
         connection.loop.traffic.refused.queuedConnections += 1
         connection.loop.server.logger.warning(
             "disconnected a client that does not read, because its user exceeds limits.queuedBytesPerUser",
-            metadata: connection.logMetadata(["pending_bytes": "\(connection.state.outbound.pendingBytes)"]))
+            metadata: connection.logMetadata(["pending_bytes": "\(connection.output.pendingBytes)"]))
         connection.close()
     }
 }

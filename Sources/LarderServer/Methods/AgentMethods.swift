@@ -48,25 +48,23 @@ extension RequestCancel: Method {
     /// reply, besides the reply to `request.cancel`.
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let (id, connection) = (call.parameters.id, call.connection)
-        let tickets = connection.state.pending.tickets(id: id)
         let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
-        for ticket in tickets { connection.state.pending[ticket]?.cancel(reason) }
-        return .now(Result(cancelled: !tickets.isEmpty))
+        return .now(Result(cancelled: connection.dispatcher.cancel(id, reason)))
     }
 }
 
 extension AgentClients.Client {
     /// The connection as `agent.clients` reports it.
     init(_ connection: Connection) {
-        connection.state.principal.identify()
-        let (peer, metrics) = (connection.state.principal.credentials, connection.state.metrics)
+        connection.identifyPeer()
+        let (peer, input, output) = (connection.credentials, connection.inputState, connection.output)
         let acknowledgements = connection.loop.registry.acknowledgements
         self.init(
-            id: connection.id, peer: peer.wire, command: peer.command, connectedAt: metrics.connectedAt,
-            requests: metrics.requests, subscriptions: connection.state.subscriptions.count,
-            bytesReceived: metrics.bytesReceived, bytesSent: connection.state.outbound.acceptedBytes,
-            pendingBytes: connection.state.outbound.pendingBytes,
-            acknowledged: metrics.hasAcknowledged ? acknowledgements.latest(by: connection.id) : [])
+            id: connection.id, peer: peer.wire, command: peer.command, connectedAt: connection.connectedAt,
+            requests: input.lines, subscriptions: connection.subscriptions.count,
+            bytesReceived: input.bytesReceived, bytesSent: output.acceptedBytes,
+            pendingBytes: output.pendingBytes,
+            acknowledged: connection.hasAcknowledged ? acknowledgements.latest(by: connection.id) : [])
     }
 }
 

@@ -11,12 +11,12 @@ extension ConfigSubscribe: Method {
     /// Opens a subscription. Its first event, if there is one, follows the reply.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, connection, loop) = (call.parameters, call.connection, call.loop)
-        if connection.state.phase == .draining {
+        if connection.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
         let namespace = try call.namespace(parameters.namespace)
         let publication = namespace.publication
-        let open = connection.state.subscriptions.count
+        let open = connection.subscriptions.count
         let chargedBytes = try connection.counted { usage throws(UsageRefusal) in
             try usage.admitSubscription(to: parameters.path, open: open)
         }
@@ -26,15 +26,15 @@ extension ConfigSubscribe: Method {
         let topic = loop.hub.topic(parameters.path, of: publication)
         // The flush, or an event for this connection, may find that the client has disconnected, and close the
         // connection.
-        if connection.state.phase == .closed {
+        if connection.phase == .closed {
             loop.hub.removeUnused(topic)
-            connection.state.usage.removeSubscription(chargedBytes: chargedBytes)
+            connection.usage.removeSubscription(chargedBytes: chargedBytes)
             throw .disconnected
         }
         let subscription = Subscription(
-            id: connection.state.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
+            id: connection.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
             since: parameters.since, epoch: parameters.epoch, chargedBytes: chargedBytes)
-        connection.state.subscriptions.add(subscription)
+        connection.subscriptions.add(subscription)
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
         let result = Result(
@@ -48,7 +48,7 @@ extension ConfigUnsubscribe: Method {
     /// Ends a subscription. No further events are sent for it.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let id = call.parameters.subscription
-        guard let subscription = call.connection.state.subscriptions[id] else {
+        guard let subscription = call.connection.subscriptions[id] else {
             throw WireError(.notFound, "this connection has no subscription \(id)")
         }
         subscription.remove()
@@ -79,7 +79,7 @@ extension ConfigAcknowledge: Method {
                 namespace: parameters.namespace, revision: parameters.revision, accepted: parameters.accepted,
                 reason: parameters.reason, at: Timestamp(milliseconds: WallClock.system.now)),
             by: call.connection.id, call.peer)
-        call.connection.state.metrics.hasAcknowledged = true
+        call.connection.acknowledged()
         return .now(Result(revision: parameters.revision))
     }
 }

@@ -47,7 +47,7 @@ final class Subscription {
     // MARK: Events
 
     /// Whether an event can be written now.
-    private var canWrite: Bool { !connection.state.outbound.isPending }
+    private var canWrite: Bool { !connection.output.isPending }
 
     /// Starts to send events. Called when the reply to the subscription request has been written.
     /// - Parameter revision: the revision in the reply
@@ -77,7 +77,7 @@ final class Subscription {
         switch action {
         case .none: break
         case .send(let event): send(event)
-        case .postpone: connection.state.subscriptions.addLagging(self)
+        case .postpone: connection.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
             write(topic.encode(.end(reason)), sequence: sequence, skipped: 0)
             remove()
@@ -114,10 +114,10 @@ final class Subscription {
 
     /// Removes the subscription without an event.
     func remove() {
-        guard connection.state.subscriptions.remove(self) else { return }
+        guard connection.subscriptions.remove(self) else { return }
         state.close()
         connection.loop.traffic.subscriptionsOpen -= 1
-        connection.state.usage.removeSubscription(chargedBytes: chargedBytes)
+        connection.usage.removeSubscription(chargedBytes: chargedBytes)
         connection.loop.hub.remove(self)
     }
 }

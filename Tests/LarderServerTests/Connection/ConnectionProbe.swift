@@ -23,13 +23,13 @@ struct ConnectionProbe {
     }
 
     /// The resources in use by the connection's user.
-    var usage: UserUsage { connection.state.usage.user }
+    var usage: UserUsage { connection.usage.user }
     /// The number of served lines.
-    var requests: Int { connection.state.metrics.requests }
-    var isClosed: Bool { connection.state.phase == .closed }
-    var isOutputPending: Bool { connection.state.outbound.isPending }
+    var requests: Int { connection.inputState.lines }
+    var isClosed: Bool { connection.phase == .closed }
+    var isOutputPending: Bool { connection.output.isPending }
     /// Whether the rest of the input is deferred until other connections have been served.
-    var isResumeScheduled: Bool { connection.state.reader.isResumeScheduled }
+    var isResumeScheduled: Bool { connection.input.isResumeScheduled }
 
     /// Reports events of the socket to the connection, as the event loop does.
     func ready(_ events: EpollEvents) { connection.ready(events) }

@@ -99,10 +99,9 @@ struct MethodTests {
                 for await _ in end {}
                 return AgentPing.Result()
             }
-            let connection = dispatcher.connection
             reply.deadline = ReplyDeadline(
                 time: .seconds(1), error: WireError(.timeout, "late"),
-                onExpiry: { calls.add(connection.state.pending.isEmpty ? "after the reply" : "before the reply") })
+                onExpiry: { calls.add(dispatcher.pendingCount == 0 ? "after the reply" : "before the reply") })
             try dispatcher.start(
                 reply, id: request.id, request.params, Admission(method: "wait", requirement: .nothing), .connection,
                 in: slot)

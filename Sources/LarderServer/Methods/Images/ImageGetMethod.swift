@@ -92,12 +92,12 @@ private struct ImageGetRequest {
         let seconds = query.leaseSeconds ?? images.leaseSeconds
         let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
         let number: Int
-        if let known = connection.state.leases.extend(image.digest, until: end) {
+        if let known = connection.leases.extend(image.digest, until: end) {
             images.cache.release(image.digest)
             number = known
         } else {
             do throws(WireError) {
-                if connection.state.leases.isFull {
+                if connection.leases.isFull {
                     throw WireError(
                         .limitExceeded,
                         "this connection has \(ImageLeases.max) leases, the maximum; release some with image.release")
@@ -107,7 +107,7 @@ private struct ImageGetRequest {
                 images.cache.release(image.digest)
                 throw error
             }
-            number = connection.state.leases.add(image.digest, until: end)
+            number = connection.leases.add(image.digest, until: end)
         }
         if end < .distantFuture { loop.leaseTimer.watch(until: end) }
         return number
@@ -121,7 +121,7 @@ private struct ImageGetRequest {
     ///   - id: the id of the request
     func taskReply(cached: CachedImage?, id: RequestID?) -> TaskReply<ImageGet.Result> {
         var request = query.request
-        request.user = UInt32(clamping: connection.state.principal.credentials.uid)
+        request.user = UInt32(clamping: connection.credentials.uid)
         let (image, images, wantsFile) = (request, images, query.wantsDescriptor)
         let notifier = query.reportsProgress ? ProgressNotifier<ImageGet.Progress>(to: connection) : nil
         let relay = notifier.map { ProgressRelay(to: $0, on: connection.loop.eventLoop) }
@@ -172,7 +172,7 @@ private struct ImageGetRequest {
             } catch {
                 return .failure(error)
             }
-            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.state.usage.user) }) {
+            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.usage.user) }) {
                 _ = connection.output.pass(file)
             }
             return .success(result)
@@ -186,7 +186,7 @@ private struct ImageGetRequest {
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
         if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial.error }
         guard delivery.file != nil,
-            let refusal = connection.state.usage.user.refusalOfFile(connection.state.usage.limits)
+            let refusal = connection.usage.user.refusalOfFile(connection.usage.limits)
         else { return nil }
         connection.loop.traffic.refused.requests += 1
         return refusal

@@ -83,7 +83,7 @@ extension ImageRelease: Method {
     /// it ends when it has been released once for each of these requests.
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         _ = try call.server.imageService()
-        let (isFound, released) = call.connection.state.leases.release(call.parameters.lease)
+        let (isFound, released) = call.connection.leases.release(call.parameters.lease)
         if let released { call.connection.leasesEnded([released]) }
         return .now(Result(released: isFound))
     }
@@ -191,7 +191,7 @@ extension ImagePrefetch: Method {
             }
         } finish: { outcome, request in
             var last: ImageProgress?
-            if let id, let result = try? outcome.get(), result.isWhole, connection.state.phase != .closed {
+            if let id, let result = try? outcome.get(), result.isWhole, connection.phase != .closed {
                 last = ImageProgress(
                     request: id, done: result.done, failed: result.failed, bytes: result.bytes, total: result.total)
             }
@@ -250,7 +250,7 @@ extension ImagePut: Method {
     }
 
     private static func receivedFile(_ connection: Connection) throws(WireError) -> PassedInFile {
-        switch connection.state.reader.descriptors?.take() {
+        switch connection.input.takeDescriptor() {
         case .file(let file): return file
         case .several:
             throw WireError(.invalidParams, "the request came with several descriptors; pass one")
