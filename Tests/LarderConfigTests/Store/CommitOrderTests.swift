@@ -129,6 +129,52 @@ struct CommitOrderTests {
         await store.stop()
     }
 
+    @Test(
+        "of a batch, accepted changes are completed first, then conflicts, then changes that the schema refuses",
+        arguments: [false, true])
+    func results(isDiskFull: Bool) async throws {
+        let files = FaultyFileSystem()
+        let gate = DispatchGate()
+        var fixture = StoreFixture.local()
+        fixture.files = files
+        fixture.schema = #"{"properties": {"b": {"type": "integer"}}}"#
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let steps = Steps()
+        files.blockJournalWrites(at: gate)
+        let submit = { @Sendable (name: String, change: LayerChange) in
+            _ = store.submit(change, on: nil) { result in
+                switch result {
+                case .success(let commit): steps.add("\(name) \(commit.revision)")
+                case .failure(let error): steps.add("\(name) \(error.code)")
+                }
+            }
+        }
+        func set(_ name: String, _ value: JSONValue) -> LayerChange {
+            .set(path: [name], value: value, timeToLive: nil, by: nil)
+        }
+        let condition = ChangeCondition(comparisons: [.init(path: ["none"], expected: 1)])
+        submit("first", set("a", 1))
+        await gate.waitForArrival()
+        submit("refused", set("b", "x"))
+        submit("conflict", set("c", 1).on(ChangeTerms(condition: condition)))
+        submit("second", set("b", 2))
+        submit("third", set("a", 2))
+        if isDiskFull { files.failWrites(with: ENOSPC) }
+        files.blockJournalWrites(at: nil)
+        gate.open()
+        await store.changes.waitUntilIdle()
+        // A conflict was found in the result of the batch, which does not take effect if the disk is full.
+        #expect(
+            isDiskFull
+                ? Set(steps.all.dropLast())
+                    == ["first storageFailed", "second storageFailed", "third storageFailed", "conflict storageFailed"]
+                : steps.all.dropLast() == ["first 2", "second 3", "third 3", "conflict conflict"])
+        #expect(steps.all.last == "refused schemaViolation")
+        files.failWrites(with: nil)
+        await store.stop()
+    }
+
     @Test("the status already reflects a document when its snapshot is published")
     func statusFirst() async throws {
         var fixture = StoreFixture()
