@@ -4,20 +4,20 @@ package import LarderJSON
 /// The layers of a namespace, lowest first: `defaults`, `host`, `remote`, `experiment`, `override`. With them come the
 /// hold of a rollback and the rules for merging.
 package struct Layers: Sendable {
+    /// The layers below the overrides, and the rules.
     private struct Content: Sendable {
         var files: [FileLayer: FileDocument] = [:]
         var remote: RemoteDocument?
         var experiment = ExperimentLayer()
-        var override = OverrideLayer()
         var hold: RollbackHold?
         var rules = LayerRules()
     }
 
     /// `@unchecked Sendable`, because of copy-on-write: only the sole owner of a reference changes the content.
     private final class Storage: @unchecked Sendable {
-        // A release build does not check for overlapping accesses. A commit makes about ten accesses, and each check
-        // takes 63 instructions. The checks are not needed: while `_modify` changes the content, its `Layers` is
-        // accessed exclusively and is the sole owner. Debug builds, which the tests use, do check.
+        // A release build does not check for overlapping accesses. A commit makes several accesses, and each check takes
+        // 63 instructions. The checks are not needed: while `_modify` changes the content, its `Layers` is accessed
+        // exclusively and is the sole owner. Debug builds, which the tests use, do check.
         #if !DEBUG
             @exclusivity(unchecked)
         #endif
@@ -28,12 +28,16 @@ package struct Layers: Sendable {
     /// A class, so that a copy costs one reference count. Every publication copies the layers for the history and for
     /// the disk.
     private var storage: Storage
+    /// The values that clients have set. They are outside the storage, because they change most often: a `set` copies
+    /// no other layer.
+    package var override: OverrideLayer
 
     package init(
         host: FileDocument? = nil, remote: RemoteDocument? = nil, override: OverrideLayer = OverrideLayer()
     ) {
         let files = host.map { [FileLayer.host: $0] } ?? [:]
-        storage = Storage(Content(files: files, remote: remote, override: override))
+        storage = Storage(Content(files: files, remote: remote))
+        self.override = override
     }
 
     private var content: Content {
@@ -82,10 +86,6 @@ package struct Layers: Sendable {
     package var experiment: ExperimentLayer {
         get { storage.content.experiment }
         _modify { yield &content.experiment }
-    }
-    package var override: OverrideLayer {
-        get { storage.content.override }
-        _modify { yield &content.override }
     }
     /// The layers with no overrides.
     package var withoutOverrides: Layers {
