@@ -97,6 +97,9 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// The names and indexes of the path, in order; empty for the whole document.
     public var segments: [String] {
         var segments: [String] = []
+        if isRoot { return segments }
+        let separator = UInt8(ascii: isPointer ? "/" : ".")
+        segments.reserveCapacity(text.utf8.reduce(isPointer ? 0 : 1) { $1 == separator ? $0 + 1 : $0 })
         _ = forEachSegment { name in
             segments.append(String(checked: name))
             return true
