@@ -18,22 +18,22 @@ package protocol ConfigSource: Sendable {
     /// Fetches the document.
     /// - Parameters:
     ///   - validator: the validator of the current document; nil to fetch the whole document
-    ///   - occasion: the reason for the fetch
+    ///   - reason: the reason for the fetch
     /// - Throws: `upstreamFailed`, `rejected`; `cancelled` if the task was cancelled
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse
 
     /// Signals possible changes; nil for a source that can only be polled.
     ///
     /// A source with a connection keeps it while the stream has a consumer. Create another stream only after the
     /// previous one has ended.
-    /// - Parameter delay: how long a source with a connection waits before it connects. A fetch on an occasion other
+    /// - Parameter delay: how long a source with a connection waits before it connects. A fetch for a reason other
     ///   than `signaled` ends the wait.
     func changes(after delay: Duration) -> AsyncStream<Void>?
 
     /// Why changes are not signaled although ``changes(after:)`` has a consumer. Nil if they are signaled, or if the errors
-    /// of ``fetch(ifChangedFrom:on:)`` report the reason. The value is up to date whenever a change is signaled.
+    /// of ``fetch(ifChangedFrom:reason:)`` report the reason. The value is up to date whenever a change is signaled.
     var watchProblem: String? { get }
 
     /// Whether the source keeps a connection on which it signals later changes. A fetch may succeed without one. The
@@ -73,9 +73,9 @@ package enum SourceFollowing: Sendable {
 }
 
 /// The reason for a fetch.
-package enum FetchOccasion: Sendable, Hashable {
+package enum FetchReason: Sendable, Hashable {
     /// A start, a scheduled poll, or a refresh by a client. The source sends a request.
-    case asked
+    case requested
     /// A forced refresh. The source sends a request, and the document is applied without the checks of its version and
     /// of the members that it removes.
     case forced
@@ -84,15 +84,15 @@ package enum FetchOccasion: Sendable, Hashable {
     case signaled
     /// A long poll. The source sends a request, and the origin may wait for a change before it responds. Any other
     /// refresh or push cancels the long poll.
-    case awaiting
+    case longPoll
 }
 
 /// The result of a successful fetch.
-package enum SourceAnswer: Sendable {
+package enum SourceResponse: Sendable {
     /// The document has not changed.
     case notModified
     /// A long poll ended without a response from the origin, as if at the time limit of a load balancer. Whether the
-    /// source works, and whether its document has changed, is unknown. Only for the occasion `awaiting`.
+    /// source works, and whether its document has changed, is unknown. Only for the reason `longPoll`.
     case waitEnded
     /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)

@@ -17,7 +17,7 @@ package actor ConfigRefreshService {
         /// Whether no new document was obtained: the source reported that its document has not changed, or there is no
         /// source.
         package var notModified: Bool
-        /// Whether a long poll ended without a response; see ``SourceAnswer/waitEnded``.
+        /// Whether a long poll ended without a response; see ``SourceResponse/waitEnded``.
         package var hasOnlyWaited = false
         /// The namespace's freshness when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
@@ -187,9 +187,9 @@ package actor ConfigRefreshService {
                 document, origin: SourceOrigin.push, force: force, isPush: true, terms: terms)
             return outcome(commit, notModified: false)
         }
-        if let source, let occasion = command.occasion { return try await fetch(from: source, on: occasion) }
+        if let source, let reason = command.reason { return try await fetch(from: source, reason: reason) }
         // Without a source, a forced refresh still ends the hold of a rollback.
-        if command.occasion == .forced { return outcome(try await store.commit(.release(by: nil)), notModified: true) }
+        if command.reason == .forced { return outcome(try await store.commit(.release(by: nil)), notModified: true) }
         return unchanged
     }
 
@@ -207,13 +207,13 @@ package actor ConfigRefreshService {
     }
 
     private nonisolated func fetch(
-        from source: any ConfigSource, on occasion: FetchOccasion
+        from source: any ConfigSource, reason: FetchReason
     ) async throws(ConfigError) -> Outcome {
-        let force = occasion == .forced
-        await store.refreshBegan(isLongPoll: occasion == .awaiting)
+        let force = reason == .forced
+        await store.refreshBegan(isLongPoll: reason == .longPoll)
         do throws(ConfigError) {
             let validator = force ? nil : await store.validator(ofSource: source.identity)
-            let answer = try await request(source, ifChangedFrom: validator, on: occasion)
+            let answer = try await request(source, ifChangedFrom: validator, reason: reason)
             await sourceAnswered()
             // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
             // when the service stops. The response is then discarded.
@@ -250,10 +250,10 @@ package actor ConfigRefreshService {
     /// Sends a request to the source. If the response is not a valid document, this method records that in the status.
     /// A valid document may still be rejected by the store, which records its own rejections.
     private nonisolated func request(
-        _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
+        _ source: any ConfigSource, ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
         do throws(ConfigError) {
-            return try await source.fetch(ifChangedFrom: validator, on: occasion)
+            return try await source.fetch(ifChangedFrom: validator, reason: reason)
         } catch {
             if error.code == .rejected { await store.documentRefused(error) }
             throw error

@@ -12,12 +12,12 @@ enum RefreshCommand: Sendable {
     case forceRefresh
     case push(SourceDocument, force: Bool, terms: ChangeTerms = ChangeTerms())
 
-    /// The occasion of the command's fetch; nil for a push, which fetches nothing.
-    var occasion: FetchOccasion? {
+    /// The reason for the command's fetch; nil for a push, which fetches nothing.
+    var reason: FetchReason? {
         switch self {
-        case .refresh: .asked
+        case .refresh: .requested
         case .refreshAfterChange: .signaled
-        case .awaitChange: .awaiting
+        case .awaitChange: .longPoll
         case .forceRefresh: .forced
         case .push: nil
         }
@@ -34,7 +34,7 @@ enum RefreshCommand: Sendable {
     }
 
     /// Whether the command is cancelled as soon as another command waits. This is true only of a long poll.
-    fileprivate var yields: Bool { occasion == .awaiting }
+    fileprivate var yields: Bool { reason == .longPoll }
 }
 
 /// The commands for the refreshes of a namespace, and the callers that wait for each. One command runs, and the others
@@ -182,7 +182,7 @@ struct RefreshQueue: Sendable {
     /// Records that the source was replaced. The result of the current attempt is then discarded.
     /// - Returns: Whether the running command fetches from the source. If so, the service must cancel its task.
     mutating func supersedeRunning() -> Bool {
-        guard let running, running.command.occasion != nil else { return false }
+        guard let running, running.command.reason != nil else { return false }
         self.running?.isSuperseded = true
         return true
     }

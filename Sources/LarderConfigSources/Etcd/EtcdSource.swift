@@ -51,9 +51,9 @@ final class EtcdSource: ConfigSource {
     // MARK: Answers
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
-        if occasion != .signaled {
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
+        if reason != .signaled {
             do throws(EtcdError) {
                 try await read()
             } catch {
@@ -61,13 +61,13 @@ final class EtcdSource: ConfigSource {
             }
         }
         let failure = state.withLock { $0.follower.failure }
-        if occasion == .signaled, let failure { throw failure.configError }
-        return try await answer(validator, mayBeEmpty: occasion == .forced)
+        if reason == .signaled, let failure { throw failure.configError }
+        return try await answer(validator, mayBeEmpty: reason == .forced)
     }
 
     /// Builds the result of a fetch outside any actor.
     @concurrent
-    private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
+    private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceResponse {
         if let answer = try answerByEditing(validator) { return answer }
         guard let known = state.withLock({ $0.follower.known }) else {
             throw ConfigError(.upstreamFailed, "\(location) has not been read yet; retry")
@@ -79,7 +79,7 @@ final class EtcdSource: ConfigSource {
     }
 
     /// The result if the document is unchanged or only scalars differ; nil if the document must be built from all keys.
-    private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
+    private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceResponse? {
         // The keyspace is read under the lock and not copied out of it: with two references to it, the next event would
         // copy all keys.
         let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
@@ -109,7 +109,7 @@ final class EtcdSource: ConfigSource {
             validator: Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\""))
     }
 
-    private func answer(_ value: JSONValue, _ head: Head, _ edits: SourceDocument.Edits? = nil) -> SourceAnswer {
+    private func answer(_ value: JSONValue, _ head: Head, _ edits: SourceDocument.Edits? = nil) -> SourceResponse {
         state.withLock { $0.rendering = EtcdRendering(stamp: head.stamp, document: value) }
         var document = SourceDocument(value: value, version: head.version, validator: head.validator)
         document.edits = edits

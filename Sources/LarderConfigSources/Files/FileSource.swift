@@ -23,8 +23,8 @@ final class FileSource: ConfigSource {
     var identity: String { configuration.identity }
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
         let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
         do throws(FileReadError) {
             let reading = try await blocking.run { () throws(FileReadError) in

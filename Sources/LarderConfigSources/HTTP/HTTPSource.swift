@@ -18,13 +18,13 @@ struct HTTPSource: ConfigSource {
     var longPollWait: Duration? { configuration.longPoll.map { .seconds($0.waitSeconds) } }
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
         var request = FetchRequest(
             url: configuration.url, validator: validator, body: configuration.body,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
-        if occasion == .awaiting, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
+        if reason == .longPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
         let isGraphQL = GraphQL.isRequest(url: configuration.url, body: configuration.body)
         let reader = DocumentReader(
@@ -80,7 +80,7 @@ enum HTTPAnswer: Sendable {
     case response(FetchResponse)
     /// A long poll ended with an empty response, which means that nothing has changed.
     case unchanged
-    /// A long poll was ended by a proxy or load balancer; see ``SourceAnswer/waitEnded``.
+    /// A long poll was ended by a proxy or load balancer; see ``SourceResponse/waitEnded``.
     case waitEnded
 }
 

@@ -41,14 +41,14 @@ final class SSESource: ConfigSource {
     // MARK: Fetches
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
-        switch occasion {
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
+        switch reason {
         case .signaled:
             let (answer, effects) = state.withLock { $0.answerToSignal(location: location) }
             effects.signal?.yield()
             return try answer.get()
-        case .asked, .forced, .awaiting:
+        case .requested, .forced, .longPoll:
             guard let url = configuration.pollURL else { return .document(try await readWhole()) }
             if state.withLock({ $0.isConnecting }) {
                 do {

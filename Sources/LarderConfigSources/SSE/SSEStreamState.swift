@@ -208,7 +208,7 @@ struct SSEStreamState: Sendable {
     // MARK: Fetches
 
     /// Returns the result of a fetch after a signal.
-    mutating func answerToSignal(location: String) -> (answer: Result<SourceAnswer, ConfigError>, effects: Effects) {
+    mutating func answerToSignal(location: String) -> (answer: Result<SourceResponse, ConfigError>, effects: Effects) {
         if let document = documents.newest, documents.isUnread {
             documents.read()
             // If the connection failed after this document, the next signal reports the failure.
@@ -232,7 +232,7 @@ struct SSEStreamState: Sendable {
     ///   - deliveries: ``Documents/deliveries`` at the time of the request
     mutating func accept(
         _ response: SourceDocument?, requestedAt deliveries: Int
-    ) -> (answer: SourceAnswer, interrupted: Task<SSEStreamEnd?, Never>?) {
+    ) -> (answer: SourceResponse, interrupted: Task<SSEStreamEnd?, Never>?) {
         let newest = documents.newest
         if deliveries != documents.deliveries, let newest, !(response?.isCertainlyNewer(than: newest) ?? false) {
             documents.read()

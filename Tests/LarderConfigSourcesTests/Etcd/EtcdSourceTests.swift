@@ -40,12 +40,12 @@ struct EtcdSourceTests {
             let source = source(origin.url, fetcher)
             let changes = try #require(source.changes(after: .seconds(60)))
             #expect(source.following.isConnecting)
-            _ = try await source.fetch(ifChangedFrom: nil, on: .asked)
+            _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
             for await _ in changes where source.following.failure != nil { break }
             // The next read opens another watch, to which the origin does not respond yet.
             watch.withLock { $0 = .hang }
-            _ = try await source.fetch(ifChangedFrom: nil, on: .asked)
-            _ = try await source.fetch(ifChangedFrom: nil, on: .signaled)
+            _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
+            _ = try await source.fetch(ifChangedFrom: nil, reason: .signaled)
             #expect(source.following.failure?.message.contains("503") == true)
             watch.withLock { $0 = [.send("HTTP/1.1 200 OK\r\n\r\n{\"result\":{\(header),\"created\":true}}\n")] }
             // Setting the answer to any path makes the origin respond to the requests that wait.

@@ -16,7 +16,7 @@ struct GraphQLSourceTests {
     private func fetch(
         _ change: (inout HTTPSourceSettings) -> Void = { _ in }, path: String = "", body: String? = query,
         script: @escaping RawOrigin.Script
-    ) async throws -> (result: Result<SourceAnswer, ConfigError>, requests: [RawOrigin.Request]) {
+    ) async throws -> (result: Result<SourceResponse, ConfigError>, requests: [RawOrigin.Request]) {
         let origin = try RawOrigin.listening(script: script)
         defer { origin.stop() }
         let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
@@ -25,9 +25,9 @@ struct GraphQLSourceTests {
         change(&configuration)
         let source = HTTPSource(
             fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
-        let result: Result<SourceAnswer, ConfigError>
+        let result: Result<SourceResponse, ConfigError>
         do throws(ConfigError) {
-            result = .success(try await source.fetch(ifChangedFrom: nil, on: .asked))
+            result = .success(try await source.fetch(ifChangedFrom: nil, reason: .requested))
         } catch {
             result = .failure(error)
         }
@@ -41,12 +41,12 @@ struct GraphQLSourceTests {
         [.send("HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")]
     }
 
-    private func document(_ result: Result<SourceAnswer, ConfigError>) throws -> JSONValue? {
+    private func document(_ result: Result<SourceResponse, ConfigError>) throws -> JSONValue? {
         guard case .document(let document) = try result.get() else { return nil }
         return document.value
     }
 
-    private func failure(_ result: Result<SourceAnswer, ConfigError>) throws -> ConfigError {
+    private func failure(_ result: Result<SourceResponse, ConfigError>) throws -> ConfigError {
         guard case .failure(let error) = result else { throw HarnessError("the fetch succeeded") }
         return error
     }

@@ -10,11 +10,11 @@ import Testing
 
 @Suite("Long polls of an HTTP source", .timeLimit(.minutes(5)))
 struct HTTPLongPollTests {
-    /// Fetches a document, and then fetches again on an occasion. The origin responds to the second request with these
+    /// Fetches a document, and then fetches again for a reason. The origin responds to the second request with these
     /// steps.
     private func second(
-        _ occasion: FetchOccasion, _ steps: RawOrigin.Answer, body: String? = nil
-    ) async throws -> Result<SourceAnswer, ConfigError> {
+        _ reason: FetchReason, _ steps: RawOrigin.Answer, body: String? = nil
+    ) async throws -> Result<SourceResponse, ConfigError> {
         let first: RawOrigin.Answer = [.send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}")]
         let origin = try RawOrigin.listening { number, _ in number == 0 ? first : steps }
         defer { origin.stop() }
@@ -24,10 +24,10 @@ struct HTTPLongPollTests {
         configuration.longPoll = .init(waitSeconds: 60)
         let source = HTTPSource(
             fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
-        _ = try? await source.fetch(ifChangedFrom: nil, on: .asked)
-        let result: Result<SourceAnswer, ConfigError>
+        _ = try? await source.fetch(ifChangedFrom: nil, reason: .requested)
+        let result: Result<SourceResponse, ConfigError>
         do throws(ConfigError) {
-            result = .success(try await source.fetch(ifChangedFrom: nil, on: occasion))
+            result = .success(try await source.fetch(ifChangedFrom: nil, reason: reason))
         } catch {
             result = .failure(error)
         }
@@ -48,14 +48,15 @@ struct HTTPLongPollTests {
         "a long poll that a load balancer ends is neither a failure nor a confirmation of the document",
         arguments: Self.ends, [nil, #"{"query":"{ a }"}"#])
     func waitEnded(_ end: (name: String, answer: RawOrigin.Answer), _ body: String?) async throws {
-        let result = try await second(.awaiting, end.answer, body: body)
+        let result = try await second(.longPoll, end.answer, body: body)
         guard case .success(.waitEnded) = result else { return #expect(Bool(false), "\(end.name): \(result)") }
     }
 
     @Test("a poll that gets such a response fails, and so does a long poll that gets another error", arguments: [0, 1])
     func failure(_ number: Int) async throws {
-        let cases: [(FetchOccasion, RawOrigin.Answer)] = [
-            (.asked, Self.status("504 Gateway Timeout", "")), (.awaiting, Self.status("503 Service Unavailable", "")),
+        let cases: [(FetchReason, RawOrigin.Answer)] = [
+            (.requested, Self.status("504 Gateway Timeout", "")),
+            (.longPoll, Self.status("503 Service Unavailable", "")),
         ]
         let result = try await second(cases[number].0, cases[number].1)
         #expect(throws: ConfigError.self) { try result.get() }

@@ -39,14 +39,14 @@ struct HTTPSourceRedirectTests {
         configuration.timeout = .seconds(300)
         let source = HTTPSource(
             fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
-        func fetch(_ validator: Validator?) async -> Result<SourceAnswer, ConfigError> {
+        func fetch(_ validator: Validator?) async -> Result<SourceResponse, ConfigError> {
             do throws(ConfigError) {
-                return .success(try await source.fetch(ifChangedFrom: validator, on: .asked))
+                return .success(try await source.fetch(ifChangedFrom: validator, reason: .requested))
             } catch {
                 return .failure(error)
             }
         }
-        func document(_ result: Result<SourceAnswer, ConfigError>) throws -> SourceDocument? {
+        func document(_ result: Result<SourceResponse, ConfigError>) throws -> SourceDocument? {
             guard case .document(let document) = try result.get() else { return nil }
             return document
         }

@@ -79,7 +79,7 @@ struct SSEStreamStateTests {
         return (state, consumer, signals)
     }
 
-    private func value(_ answer: Result<SourceAnswer, ConfigError>) throws -> JSONValue? {
+    private func value(_ answer: Result<SourceResponse, ConfigError>) throws -> JSONValue? {
         guard case .document(let document) = try answer.get() else { return nil }
         return document.value
     }

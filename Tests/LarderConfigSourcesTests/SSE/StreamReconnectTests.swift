@@ -99,7 +99,7 @@ struct StreamReconnectTests {
         let document: RawOrigin.Answer = [.send(Self.head + "data: {\"v\":1}\n\n"), .close]
         try await follow([document]) { source, clock in
             _ = await pause(clock)
-            let answer = try await source.fetch(ifChangedFrom: nil, on: .asked)
+            let answer = try await source.fetch(ifChangedFrom: nil, reason: .requested)
             guard case .document(let document) = answer else { throw HarnessError("no document") }
             #expect(document.value == ["v": 1])
         }

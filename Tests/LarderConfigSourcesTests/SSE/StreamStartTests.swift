@@ -59,7 +59,7 @@ struct StreamStartTests {
         }
     }
 
-    private func value(_ answer: SourceAnswer) throws -> JSONValue {
+    private func value(_ answer: SourceResponse) throws -> JSONValue {
         guard case .document(let document) = answer else { throw HarnessError("no document") }
         return document.value
     }
@@ -69,7 +69,7 @@ struct StreamStartTests {
         _ changes: AsyncStream<Void>, _ source: SSESource, _ origin: RawOrigin
     ) async throws {
         origin.send("event: patch\ndata: {\"v\":2}\n\n")
-        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, on: .signaled)) == ["v": 2] {
+        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, reason: .signaled)) == ["v": 2] {
             return
         }
     }
@@ -78,7 +78,7 @@ struct StreamStartTests {
     func takeover() async throws {
         try await withSource { source, origin, requests, _ in
             requests.answersStreams.withLock { $0 = false }
-            let fetch = Task { try value(await source.fetch(ifChangedFrom: nil, on: .asked)) }
+            let fetch = Task { try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) }
             for await event in origin.events { if case .request = event { break } }
             let changes = try #require(source.changes(after: .seconds(60)))
             requests.answersStreams.withLock { $0 = true }
@@ -95,7 +95,7 @@ struct StreamStartTests {
         try await withSource { source, origin, requests, clock in
             let changes = try #require(source.changes(after: .seconds(60)))
             await clock.waitForSleepers(1)
-            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             try await expectSignal(changes, source, origin)
             #expect(requests.streams == 1)
         }
@@ -118,7 +118,7 @@ struct StreamStartTests {
         try await withSource(isPolled: true) { source, origin, requests, clock in
             let changes = try #require(source.changes(after: .seconds(60)))
             await clock.waitForSleepers(1)
-            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             try await expectSignal(changes, source, origin)
             #expect(requests.streams == 1)
             #expect(requests.polls == 1)
@@ -131,11 +131,11 @@ struct StreamStartTests {
         try await withSource(isPolled: true, refusal: refusal) { source, origin, requests, _ in
             requests.answersStreams.withLock { $0 = false }
             let changes = try #require(source.changes(after: .zero))
-            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             #expect(source.following.failure?.message.contains("503") == true)
             requests.answersStreams.withLock { $0 = true }
             // This fetch ends the pause after the failure.
-            #expect(try value(await source.fetch(ifChangedFrom: nil, on: .asked)) == ["v": 1])
+            #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             #expect(source.following.failure == nil)
             try await expectSignal(changes, source, origin)
         }

@@ -330,8 +330,8 @@ struct ExplainTests {
         let location: String
         var identity: String { location }
         func fetch(
-            ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-        ) async throws(ConfigError) -> SourceAnswer { .notModified }
+            ifChangedFrom validator: Validator?, reason: FetchReason
+        ) async throws(ConfigError) -> SourceResponse { .notModified }
         func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
         func key(of path: [String]) -> String? { "config/" + path.joined(separator: "/") }
     }

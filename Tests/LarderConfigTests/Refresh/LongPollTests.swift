@@ -31,11 +31,11 @@ struct LongPollTests {
     func longPolls() async throws {
         try await withPoller { (store, _, source, clock) async throws in
             let first = await source.nextRequest()
-            #expect(first.occasion == .asked)
+            #expect(first.reason == .requested)
             first.answer(["v": 0])
             for number in 1...3 {
                 let request = await source.nextRequest()
-                #expect(request.occasion == .awaiting)
+                #expect(request.reason == .longPoll)
                 #expect(
                     store.publication.current.freshness == .fresh,
                     "a long poll in progress does not change the freshness")
@@ -57,7 +57,7 @@ struct LongPollTests {
             clock.advance(by: .seconds(20))
             #expect(source.requestCount == 2, "the next poll is at least a quarter of the interval away")
             clock.advance(by: .seconds(180))
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
         }
     }
 
@@ -68,7 +68,7 @@ struct LongPollTests {
             await source.nextRequest().answer(["v": 1])
             await clock.waitForSleepers(1)
             clock.advance(by: .seconds(1))
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
         }
     }
 
@@ -82,7 +82,7 @@ struct LongPollTests {
             await source.nextRequest().answer(["v": 0])
             for _ in 0..<3 {
                 let wait = await source.nextRequest()
-                #expect(wait.occasion == .awaiting)
+                #expect(wait.reason == .longPoll)
                 clock.advance(by: .seconds(31))
                 wait.endWait()
                 await clock.waitForSleepers(1)
@@ -92,10 +92,10 @@ struct LongPollTests {
                 #expect(status.lastError == nil && status.source?.consecutiveFailures == 0)
                 clock.advance(by: Self.confirmation)
                 let poll = await source.nextRequest()
-                #expect(poll.occasion == .asked)
+                #expect(poll.reason == .requested)
                 poll.answerNotModified()
             }
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
             #expect(store.publication.current.freshness == .fresh)
         }
     }
@@ -126,7 +126,7 @@ struct LongPollTests {
             let next = try #require(clock.nextDeadline)
             #expect(clock.now.duration(to: next) >= .seconds(25), "a quarter of the interval")
             clock.advance(by: clock.now.duration(to: next))
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
         }
     }
 
@@ -139,9 +139,9 @@ struct LongPollTests {
             #expect(store.publication.current.freshness == .stale)
             clock.advance(by: .seconds(50))
             let request = await source.nextRequest()
-            #expect(request.occasion == .asked)
+            #expect(request.reason == .requested)
             request.answer(["v": 0])
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
         }
     }
 
@@ -149,16 +149,16 @@ struct LongPollTests {
     func interruption() async throws {
         try await withPoller { (store, refresher, source, _) async throws in
             await source.nextRequest().answer(["v": 0])
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             #expect(store.value == ["v": "pushed"])
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
             async let refresh = refresher.refreshIfNeeded()
             let request = await source.nextRequest()
-            #expect(request.occasion == .asked)
+            #expect(request.reason == .requested)
             request.answer(["v": 1])
             #expect(try await refresh.commit.changed)
-            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(await source.nextRequest().reason == .longPoll)
             #expect(store.publication.status.source?.consecutiveFailures == 0)
         }
     }

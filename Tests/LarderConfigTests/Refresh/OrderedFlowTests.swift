@@ -113,8 +113,8 @@ struct OrderedFlowTests {
             request.answer(["v": 1])
             _ = try await first.value
             let later = await source.nextRequest()
-            #expect(request.occasion == .asked)
-            #expect(later.occasion == .signaled)
+            #expect(request.reason == .requested)
+            #expect(later.reason == .signaled)
             later.answer(["v": 2])
             _ = try await second.value
             #expect(store.value == ["v": 2])
@@ -126,7 +126,7 @@ struct OrderedFlowTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let first = Task { try await refresher.awaitChange() }
             let request = await source.nextRequest()
-            #expect(request.occasion == .awaiting)
+            #expect(request.reason == .longPoll)
             let push = try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             #expect(push.commit.revision == 1)
             #expect(await #expect(throws: ConfigError.self) { try await first.value }?.code == .cancelled)
@@ -135,7 +135,7 @@ struct OrderedFlowTests {
             _ = await source.nextRequest()
             let refresh = Task { try await refresher.refreshIfNeeded() }
             let polled = await source.nextRequest()
-            #expect(polled.occasion == .asked)
+            #expect(polled.reason == .requested)
             let third = Task.immediate { try await refresher.awaitChange() }
             await refresher.waitForEarlierCalls()
             polled.answer(["v": "asked"])
@@ -162,7 +162,7 @@ struct OrderedFlowTests {
             await source.nextRequest().answer(["v": 2])
             _ = try await next.value
             let polled = await source.nextRequest()
-            #expect(polled.occasion == .asked)
+            #expect(polled.reason == .requested)
             polled.answer(["v": 3])
             _ = try await refresh.value
             #expect(store.value == ["v": 3])
@@ -274,7 +274,9 @@ private actor BareActor {
     var value: JSONValue = .emptyObject
 
     func refresh(_ source: ScriptedSource) async throws {
-        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) else { return }
+        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, reason: .requested) else {
+            return
+        }
         value = document.value
     }
 
@@ -291,7 +293,9 @@ private final class GloballyIsolated {
     var value: JSONValue = .emptyObject
 
     func refresh(_ source: ScriptedSource) async throws {
-        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) else { return }
+        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, reason: .requested) else {
+            return
+        }
         value = document.value
     }
 

@@ -35,7 +35,7 @@ struct RefreshQueueTests {
             case .leave(let waiter): return "\(queue.leave(waiter))"
             case .next(let now):
                 switch queue.next(at: now) {
-                case .run(let command): return "run \(command.occasion.map { "\($0)" } ?? "push")"
+                case .run(let command): return "run \(command.reason.map { "\($0)" } ?? "push")"
                 case .end(let waiters): return "end \(waiters)"
                 case nil: return "idle"
                 }
@@ -63,29 +63,30 @@ struct RefreshQueueTests {
         EventSequence(
             "refreshes share a refresh that waits or runs",
             [
-                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run requested"),
                 (.add(.refresh, 3), "shared"), (.end(), "answer [1, 2, 3]"), (.next(), "idle"),
             ]),
         EventSequence(
             "a refresh does not share a fetch that the source has answered",
             [
-                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.sourceAnswered, ""),
-                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"),
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.sourceAnswered, ""),
+                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run requested"),
                 (.add(.refresh, 3), "shared"), (.end(), "answer [2, 3]"),
             ]),
         EventSequence(
             "a refresh does not share a fetch that began before the requested time",
             [
-                (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.add(.refresh, 2, since: 10), "shared"),
+                (.add(.refresh, 1), "queued"), (.next(at: 10), "run requested"),
+                (.add(.refresh, 2, since: 10), "shared"),
                 (.add(.refresh, 3, since: 11), "queued"), (.add(.refresh, 4, since: 20), "shared"),
-                (.end(), "answer [1, 2]"), (.next(at: 20), "run asked"), (.end(), "answer [3, 4]"),
+                (.end(), "answer [1, 2]"), (.next(at: 20), "run requested"), (.end(), "answer [3, 4]"),
             ]),
         EventSequence(
             "a refresh does not share a running refresh if another command waits",
             [
-                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.add(push, 2), "queued"),
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.add(push, 2), "queued"),
                 (.add(.refresh, 3), "queued"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
-                (.next(), "run asked"), (.end(), "answer [3]"),
+                (.next(), "run requested"), (.end(), "answer [3]"),
             ]),
         EventSequence(
             "a refresh after a change shares only a waiting refresh after a change",
@@ -104,21 +105,21 @@ struct RefreshQueueTests {
         EventSequence(
             "a running long poll gives way to any command, including another long poll",
             [
-                (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.add(push, 2), "interrupts"),
+                (.add(.awaitChange, 1), "queued"), (.next(), "run longPoll"), (.add(push, 2), "interrupts"),
                 (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
-                (.add(.awaitChange, 3), "queued"), (.next(), "run awaiting"), (.add(.awaitChange, 4), "interrupts"),
-                (.end(), "answer [3]"), (.next(), "run awaiting"),
+                (.add(.awaitChange, 3), "queued"), (.next(), "run longPoll"), (.add(.awaitChange, 4), "interrupts"),
+                (.end(), "answer [3]"), (.next(), "run longPoll"),
             ]),
         EventSequence(
             "a waiting long poll does not run if another command waits",
             [
                 (.add(.awaitChange, 1), "queued"), (.add(.refresh, 2), "queued"), (.next(), "end [1]"),
-                (.next(), "run asked"), (.end(), "answer [2]"),
+                (.next(), "run requested"), (.end(), "answer [2]"),
             ]),
         EventSequence(
             "a caller that leaves does not affect the callers that share its command",
             [
-                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run requested"),
                 (.add(.refresh, 3), "shared"), (.leave(1), "left"), (.leave(1), "unknown"), (.leave(3), "left"),
                 (.end(), "answer [2]"),
             ]),
@@ -131,14 +132,15 @@ struct RefreshQueueTests {
         EventSequence(
             "the last caller of a running command gets its result, and no other caller joins",
             [
-                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.leave(1), "abandoned"),
-                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"), (.end(), "answer [2]"),
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.leave(1), "abandoned"),
+                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run requested"),
+                (.end(), "answer [2]"),
             ]),
         EventSequence(
             "a fetch runs again if the source was replaced, even after it has responded",
             [
-                (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.sourceAnswered, ""),
-                (.overtake, "cancel"), (.end(), "again"), (.next(at: 20), "run asked"),
+                (.add(.refresh, 1), "queued"), (.next(at: 10), "run requested"), (.sourceAnswered, ""),
+                (.overtake, "cancel"), (.end(), "again"), (.next(at: 20), "run requested"),
                 (.add(.refresh, 2, since: 20), "shared"), (.end(), "answer [1, 2]"),
             ]),
         EventSequence(
@@ -147,20 +149,22 @@ struct RefreshQueueTests {
         EventSequence(
             "an overtaken fetch does not run again if it has no callers or the service stops",
             [
-                (.overtake, "continue"), (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"),
-                (.leave(1), "abandoned"), (.end(), "answer [1]"), (.add(.refresh, 2), "queued"), (.next(), "run asked"),
+                (.overtake, "continue"), (.add(.refresh, 1), "queued"), (.next(), "run requested"),
+                (.overtake, "cancel"),
+                (.leave(1), "abandoned"), (.end(), "answer [1]"), (.add(.refresh, 2), "queued"),
+                (.next(), "run requested"),
                 (.overtake, "cancel"), (.end(isStopping: true), "answer [2]"), (.next(), "idle"),
             ]),
         EventSequence(
             "a fetch that is to run again ends if its last caller leaves first",
             [
-                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"), (.end(), "again"),
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.overtake, "cancel"), (.end(), "again"),
                 (.leave(1), "abandoned"), (.next(), "end [1]"), (.next(), "idle"),
             ]),
         EventSequence(
             "an overtaken long poll ends instead of running again if another command waits",
             [
-                (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.overtake, "cancel"),
+                (.add(.awaitChange, 1), "queued"), (.next(), "run longPoll"), (.overtake, "cancel"),
                 (.add(push, 2), "interrupts"), (.end(), "again"), (.next(), "end [1]"), (.next(), "run push"),
             ]),
         EventSequence(
@@ -201,13 +205,13 @@ struct RefreshQueueTests {
 /// of the decisions of the queue. Times are numbers of events since the start.
 private struct RefreshQueueWalk {
     private struct Caller {
-        var occasion: FetchOccasion?
+        var reason: FetchReason?
         var arrivedAt: Int
         var earliest: Int
     }
 
     private struct Attempt {
-        var occasion: FetchOccasion?
+        var reason: FetchReason?
         var beganAt: Int
         var answeredAt: Int?
         var isSuperseded = false
@@ -222,8 +226,8 @@ private struct RefreshQueueWalk {
     private var callers: [Int: Caller] = [:]
     /// The attempt whose task runs; nil if none runs.
     private var attempt: Attempt?
-    /// The occasion (the reason) of a fetch that has to run again; nil if no fetch has to. A push never runs again.
-    private var rerun: FetchOccasion?
+    /// The reason for a fetch that has to run again; nil if no fetch has to. A push never runs again.
+    private var rerun: FetchReason?
     /// The last caller that got a result.
     private var lastAnswered = 0
     private(set) var violation: String?
@@ -284,11 +288,11 @@ private struct RefreshQueueWalk {
         let command = commands[random(commands.count)]
         lastCaller += 1
         let earliest = random(2) == 0 ? Int.min : now - random(4)
-        let isLongPollRunning = attempt?.occasion == .awaiting || rerun == .awaiting
-        callers[lastCaller] = Caller(occasion: command.occasion, arrivedAt: now, earliest: earliest)
+        let isLongPollRunning = attempt?.reason == .longPoll || rerun == .longPoll
+        callers[lastCaller] = Caller(reason: command.reason, arrivedAt: now, earliest: earliest)
         switch queue.add(command, for: lastCaller, sharingSince: earliest) {
         case .shared:
-            expect(command.occasion == .asked || command.occasion == .signaled, "a \(command) is shared")
+            expect(command.reason == .requested || command.reason == .signaled, "a \(command) is shared")
             expect(!isLongPollRunning || callers.count > 2, "a long poll is shared")
         case .queued: expect(!isLongPollRunning, "a long poll does not give way")
         case .interrupts: expect(isLongPollRunning, "a command other than a long poll is interrupted")
@@ -313,16 +317,16 @@ private struct RefreshQueueWalk {
 
     private mutating func overtake() {
         let mustCancel = queue.supersedeRunning()
-        expect(mustCancel == (attempt?.occasion != nil || rerun != nil), "overtaken: \(mustCancel)")
+        expect(mustCancel == (attempt?.reason != nil || rerun != nil), "overtaken: \(mustCancel)")
         attempt?.isSuperseded = true
     }
 
     private mutating func next() {
         switch queue.next(at: now) {
         case .run(let command):
-            expect(rerun == nil || command.occasion == rerun, "\(command) runs before the previous command has ended")
-            if command.occasion == .awaiting { expect(callers.count == 1, "a long poll runs while others wait") }
-            attempt = Attempt(occasion: command.occasion, beganAt: now)
+            expect(rerun == nil || command.reason == rerun, "\(command) runs before the previous command has ended")
+            if command.reason == .longPoll { expect(callers.count == 1, "a long poll runs while others wait") }
+            attempt = Attempt(reason: command.reason, beganAt: now)
         case .end(let waiters): finish(waiters)
         case nil: expect(callers.isEmpty, "the queue is idle, but callers wait")
         }
@@ -333,22 +337,22 @@ private struct RefreshQueueWalk {
         guard let attempt else { return }
         self.attempt = nil
         guard let waiters = queue.attemptEnded(isStopping: false) else {
-            expect(attempt.isSuperseded && attempt.occasion != nil, "a command that was not overtaken runs again")
+            expect(attempt.isSuperseded && attempt.reason != nil, "a command that was not overtaken runs again")
             expect(!attempt.isAbandoned, "an abandoned command runs again")
-            rerun = attempt.occasion
+            rerun = attempt.reason
             reruns += 1
             return
         }
-        expect(attempt.isAbandoned || attempt.occasion == nil || !attempt.isSuperseded, "an overtaken fetch is used")
+        expect(attempt.isAbandoned || attempt.reason == nil || !attempt.isSuperseded, "an overtaken fetch is used")
         expect(!attempt.isAbandoned || waiters.count == 1, "an abandoned command is shared")
         for waiter in waiters {
             guard let caller = callers[waiter] else { continue }
-            expect(caller.occasion == attempt.occasion, "caller \(waiter) got the result of another command")
+            expect(caller.reason == attempt.reason, "caller \(waiter) got the result of another command")
             let isOwnFetch = attempt.beganAt >= caller.arrivedAt
             let isRecent = attempt.beganAt >= caller.earliest && attempt.answeredAt ?? now >= caller.arrivedAt
-            expect(isOwnFetch || (caller.occasion == .asked && isRecent), "caller \(waiter) got an older fetch")
+            expect(isOwnFetch || (caller.reason == .requested && isRecent), "caller \(waiter) got an older fetch")
         }
-        let isShareable = attempt.occasion == .asked || attempt.occasion == .signaled
+        let isShareable = attempt.reason == .requested || attempt.reason == .signaled
         expect(waiters.count == 1 || isShareable, "\(waiters) share a command that cannot be shared")
         if waiters.count > 1 { sharedAnswers += 1 }
         finish(waiters)

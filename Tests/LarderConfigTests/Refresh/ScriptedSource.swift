@@ -11,15 +11,15 @@ final class ScriptedSource: ConfigSource {
     /// A request that waits for its response.
     struct Request: Sendable {
         let validator: Validator?
-        let occasion: FetchOccasion
-        private let answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation
+        let reason: FetchReason
+        private let answer: AsyncStream<Result<SourceResponse, ConfigError>>.Continuation
 
         fileprivate init(
-            validator: Validator?, occasion: FetchOccasion,
-            answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation
+            validator: Validator?, reason: FetchReason,
+            answer: AsyncStream<Result<SourceResponse, ConfigError>>.Continuation
         ) {
             self.validator = validator
-            self.occasion = occasion
+            self.reason = reason
             self.answer = answer
         }
 
@@ -76,11 +76,11 @@ final class ScriptedSource: ConfigSource {
     }
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
-        let (answers, answer) = AsyncStream.makeStream(of: Result<SourceAnswer, ConfigError>.self)
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
+        let (answers, answer) = AsyncStream.makeStream(of: Result<SourceResponse, ConfigError>.self)
         counts.withLock { $0.requests += 1 }
-        incoming.yield(Request(validator: validator, occasion: occasion, answer: answer))
+        incoming.yield(Request(validator: validator, reason: reason, answer: answer))
         for await answer in answers { return try answer.get() }
         counts.withLock { $0.cancelled += 1 }
         throw ConfigError(.cancelled, "cancelled")

@@ -15,17 +15,17 @@ struct ScenarioSource: ConfigSource {
     var identity: String { location }
 
     func fetch(
-        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
-    ) async throws(ConfigError) -> SourceAnswer {
+        ifChangedFrom validator: Validator?, reason: FetchReason
+    ) async throws(ConfigError) -> SourceResponse {
         let (ledger, clock) = (scenario.ledger, scenario.clock)
         let id = ledger.newID("fetch")
         let serial = validator?.etag.flatMap { Int($0) }
-        let began = ledger.beganFetch(id, validator: serial, isForced: occasion == .forced)
-        ledger.count("\(occasion)")
+        let began = ledger.beganFetch(id, validator: serial, isForced: reason == .forced)
+        ledger.count("\(reason)")
         var upstream = scenario.upstream
-        if occasion != .signaled {
+        if reason != .signaled {
             do {
-                try await clock.sleep(for: scenario.generator.duration(upTo: occasion == .awaiting ? 20 : 2))
+                try await clock.sleep(for: scenario.generator.duration(upTo: reason == .longPoll ? 20 : 2))
             } catch {
                 ledger.endedFetch(id, with: nil)
                 throw ConfigError(.cancelled, "cancelled")
@@ -39,7 +39,7 @@ struct ScenarioSource: ConfigSource {
         if !scenario.isCalm, scenario.generator.oneIn(20) { throw ConfigError(.rejected, id) }
         if serial == upstream.serial { return .notModified }
         document = ScenarioLedger.Document(
-            version: upstream.version, serial: upstream.serial, isForced: occasion == .forced, began: began)
+            version: upstream.version, serial: upstream.serial, isForced: reason == .forced, began: began)
         return .document(
             SourceDocument(
                 value: ["remote": .string(id)], version: UpstreamVersion("\(upstream.version)"),
