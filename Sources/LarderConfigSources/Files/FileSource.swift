@@ -13,14 +13,15 @@ final class FileSource: ConfigSource {
     private let blocking: BlockingWork
     private let problem = FileWatcher.Problem()
 
+    var location: String { configuration.path }
+    let identity: String
+
     init(configuration: FileSourceSettings, watcher: FileWatcher, blocking: BlockingWork) {
         self.configuration = configuration
         self.watcher = watcher
         self.blocking = blocking
+        identity = configuration.identity
     }
-
-    var location: String { configuration.path }
-    var identity: String { configuration.identity }
 
     func fetch(
         ifChangedFrom validator: Validator?, reason: FetchReason

@@ -10,10 +10,16 @@ struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
     let configuration: HTTPSourceSettings
     let blocking: BlockingWork
+    let location: String
+    let identity: String
 
-    var location: String { SourceURL.display(configuration.url) }
-
-    var identity: String { configuration.identity }
+    init(fetcher: HTTPFetcher, configuration: HTTPSourceSettings, blocking: BlockingWork) {
+        self.fetcher = fetcher
+        self.configuration = configuration
+        self.blocking = blocking
+        location = SourceURL.display(configuration.url)
+        identity = configuration.identity
+    }
 
     var longPollWait: Duration? { configuration.longPoll.map { .seconds($0.waitSeconds) } }
 

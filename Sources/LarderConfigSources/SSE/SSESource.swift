@@ -18,6 +18,10 @@ final class SSESource: ConfigSource {
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(SSEStreamState())
 
+    let location: String
+    let identity: String
+    var reconnects: Bool { true }
+
     /// A connection that resumed, delivered no document and then broke counts as a failure unless it lasted this long.
     /// A proxy that cannot reach the origin may accept connections and close them sooner.
     private static let minWorkingDuration = Duration.seconds(30)
@@ -32,11 +36,9 @@ final class SSESource: ConfigSource {
         self.blocking = blocking
         self.clock = clock
         self.generator = generator
+        location = SourceURL.display(configuration.url)
+        identity = configuration.identity
     }
-
-    var location: String { SourceURL.display(configuration.url) }
-    var identity: String { configuration.identity }
-    var reconnects: Bool { true }
 
     // MARK: Fetches
 
