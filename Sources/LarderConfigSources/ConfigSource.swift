@@ -8,7 +8,7 @@ package protocol ConfigSource: Sendable {
     /// Identifies the source in all that is remembered of its documents; see ``SourceIdentity``.
     var identity: String { get }
 
-    /// Whether the source keeps a connection, restores it after a failure, and then signals a change. Such a source is
+    /// Whether the source keeps a connection, restores it after a failure, and then delivers a document. Such a source is
     /// polled only on its schedule. Other sources are also polled again after a failure, with growing delays.
     var reconnects: Bool { get }
 
@@ -24,20 +24,28 @@ package protocol ConfigSource: Sendable {
         ifChangedFrom validator: Validator?, reason: FetchReason
     ) async throws(ConfigError) -> SourceResponse
 
-    /// Signals possible changes; nil for a source that can only be polled.
+    /// Returns the documents that the source delivers on its own, and the failures that keep it from doing so; nil for a
+    /// source that can only be polled.
     ///
-    /// A source with a connection keeps it while the stream has a consumer. Create another stream only after the
-    /// previous one has ended.
-    /// - Parameter delay: how long a source with a connection waits before it connects. A fetch for a reason other
-    ///   than `signaled` ends the wait.
-    func changes(after delay: Duration) -> AsyncStream<Void>?
+    /// Each element is the newest document when the consumer asks for it. A source that sends faster than its consumer
+    /// takes applies all patches in their order, and the consumer skips to the newest document. A failure follows the
+    /// document that preceded it.
+    ///
+    /// A source with a connection keeps it while the sequence has a consumer. Call this method again only after the
+    /// previous sequence has ended.
+    /// - Parameters:
+    ///   - delay: how long a source with a connection waits before it connects; a fetch ends the wait
+    ///   - validator: returns the validator of the current document; nil to get the whole document
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments?
 
-    /// Why changes are not signaled although ``changes(after:)`` has a consumer. Nil if they are signaled, or if the errors
-    /// of ``fetch(ifChangedFrom:reason:)`` report the reason. The value is up to date whenever a change is signaled.
+    /// Why changes are not noticed although ``documents(after:ifChangedFrom:)`` has a consumer. Nil if they are noticed,
+    /// or if a delivered failure has the reason. The value is up to date whenever the source delivers.
     var watchProblem: String? { get }
 
-    /// Whether the source keeps a connection on which it signals later changes. A fetch may succeed without one. The
-    /// value is up to date whenever a change is signaled, and the source also signals a change when the value becomes
+    /// Whether the source keeps a connection over which it delivers later documents. A fetch may succeed without one.
+    /// The value is up to date whenever the source delivers, and the source also delivers when the value becomes
     /// `working`.
     var following: SourceFollowing { get }
 
@@ -53,7 +61,7 @@ extension ConfigSource {
     package func key(of path: [String]) -> String? { nil }
 }
 
-/// Whether a source signals later changes over its connection.
+/// Whether a source delivers later documents over its connection.
 package enum SourceFollowing: Sendable {
     /// It does, it needs no connection, or its connection ended without a failure and will be opened again.
     case working
@@ -79,9 +87,6 @@ package enum FetchReason: Sendable, Hashable {
     /// A forced refresh. The source sends a request, and the document is applied without the checks of its version and
     /// of the members that it removes.
     case forced
-    /// The source has signaled a change. A source with a connection sends no request: it returns the document that it
-    /// has received, or throws the error of its connection.
-    case signaled
     /// A long poll. The source sends a request, and the origin may wait for a change before it responds. Any other
     /// refresh or push cancels the long poll.
     case longPoll
@@ -96,6 +101,37 @@ package enum SourceResponse: Sendable {
     case waitEnded
     /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)
+
+    /// Whether this response is certainly older than a delivery of the same source, or certainly not older; nil if
+    /// neither is known.
+    package func isOlder(than delivery: SourceDelivery) -> Bool? {
+        switch (self, delivery) {
+        case (.document(let document), .success(.document(let other))): document.isOlder(than: other)
+        case (.notModified, .success(.notModified)): false
+        default: nil
+        }
+    }
+}
+
+/// What a source delivers on its own: a document or its confirmation (`notModified`), or the error of its connection or
+/// file: `upstreamFailed`, `rejected`.
+package typealias SourceDelivery = Result<SourceResponse, ConfigError>
+
+/// The deliveries of a source; see ``ConfigSource/documents(after:ifChangedFrom:)``.
+package typealias SourceDocuments = AsyncStream<SourceDelivery>
+
+extension SourceDocuments {
+    /// - Parameters:
+    ///   - signals: yields an element when the source may have something to deliver
+    ///   - newest: returns what the source delivers; nil for nothing
+    init(after signals: AsyncStream<Void>, _ newest: @escaping @Sendable () async -> SourceDelivery?) {
+        self.init(unfolding: {
+            for await _ in signals {
+                if let delivery = await newest() { return delivery }
+            }
+            return nil
+        })
+    }
 }
 
 /// The defaults of remote sources.

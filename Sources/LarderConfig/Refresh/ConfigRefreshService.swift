@@ -4,8 +4,8 @@ import LarderEncoding
 import LarderHTTPSemantics
 import LarderPlatform
 
-/// Runs the refreshes, forced refreshes and pushes of one namespace one at a time, in the order of their arrival. Each
-/// of them ends, including its network waits, before the next one begins.
+/// Runs the refreshes, forced refreshes and pushes of one namespace, and applies what its source delivers, one at a time
+/// in the order of their arrival. Each of these commands ends, including its network waits, before the next one begins.
 ///
 /// An actor alone does not run commands one at a time, because every actor is reentrant at each `await`. A
 /// ``RefreshQueue`` holds the commands, and one task runs them: ``run()``. The actor only guards the queue.
@@ -59,9 +59,6 @@ package actor ConfigRefreshService {
         try await submit(.refresh, sharingSince: (uptime() - age).milliseconds)
     }
 
-    /// Polls the source after it signaled a change. A request that began before the signal is not shared.
-    func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
-
     /// Sends the source a long poll.
     /// - Throws: The errors of ``refreshIfNeeded()``. `cancelled` is also thrown if another command arrives, which then
     ///   runs instead.
@@ -82,11 +79,29 @@ package actor ConfigRefreshService {
         try await submit(.push(document, force: force, terms: terms))
     }
 
+    /// Applies what a source delivers, in order with the other commands and without a request, until the task is
+    /// cancelled.
+    func follow(_ documents: SourceDocuments, of source: any ConfigSource) async {
+        for await delivery in documents {
+            // An error is ignored here, because the status and the log already report it.
+            _ = try? await apply(delivery)
+            await store.watching(.remote, problem: source.watchProblem)
+        }
+    }
+
+    /// Applies what the source has delivered.
+    /// - Throws: the delivered error, and the errors of ``applyPushedConfig(_:force:terms:)``
+    func apply(_ delivery: SourceDelivery) async throws(ConfigError) -> Outcome {
+        try await submit(.delivery(delivery))
+    }
+
     /// Replaces the source. A running refresh starts again with the new source, for the same callers. After this
     /// returns, the previous source causes no more writes.
     func use(_ newSource: (any ConfigSource)?) async {
         source = newSource
-        guard queue.supersedeRunning(), let runningTask else { return }
+        let (cancelsRunning, dropped) = queue.replaceSource()
+        resume(dropped, with: .failure(Self.cancelled))
+        guard cancelsRunning, let runningTask else { return }
         runningTask.cancel()
         _ = await runningTask.value
     }
@@ -187,7 +202,7 @@ package actor ConfigRefreshService {
                 document, origin: SourceOrigin.push, force: force, isPush: true, terms: terms)
             return outcome(commit, notModified: false)
         }
-        if let source, let reason = command.reason { return try await fetch(from: source, reason: reason) }
+        if let source { return try await execute(command, with: source) }
         // Without a source, a forced refresh still ends the hold of a rollback.
         if command.reason == .forced { return outcome(try await store.commit(.release(by: nil)), notModified: true) }
         return unchanged
@@ -206,20 +221,18 @@ package actor ConfigRefreshService {
         return outcome(CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
     }
 
-    private nonisolated func fetch(
-        from source: any ConfigSource, reason: FetchReason
+    /// Applies the response of the source: fetched, or delivered. A delivery does not make the namespace `refreshing`.
+    private nonisolated func execute(
+        _ command: RefreshCommand, with source: any ConfigSource
     ) async throws(ConfigError) -> Outcome {
-        let force = reason == .forced
-        await store.refreshBegan(isLongPoll: reason == .longPoll)
+        await store.refreshBegan(isLongPoll: command.reason == nil || command.reason == .longPoll)
         do throws(ConfigError) {
-            let validator = force ? nil : await store.validator(ofSource: source.identity)
-            let answer = try await request(source, ifChangedFrom: validator, reason: reason)
-            await sourceAnswered()
+            let response = try await response(to: command, from: source)
             // The task is cancelled when no caller waits for the command any more, when the source is replaced, and
             // when the service stops. The response is then discarded.
             if Task.isCancelled { throw Self.cancelled }
             if source.reconnects { await store.follows(source.following) }
-            switch answer {
+            switch response {
             case .notModified:
                 await store.refreshConfirmed()
                 return unchanged
@@ -231,7 +244,7 @@ package actor ConfigRefreshService {
             case .document(var document):
                 document.source = source.identity
                 let commit = try await store.replaceRemote(
-                    document, origin: source.location, force: force, isPush: false)
+                    document, origin: source.location, force: command.reason == .forced, isPush: false)
                 return outcome(commit, notModified: false)
             }
         } catch {
@@ -245,18 +258,25 @@ package actor ConfigRefreshService {
         }
     }
 
-    private func sourceAnswered() { queue.sourceAnswered() }
-
-    /// Sends a request to the source. If the response is not a valid document, this method records that in the status.
-    /// A valid document may still be rejected by the store, which records its own rejections.
-    private nonisolated func request(
-        _ source: any ConfigSource, ifChangedFrom validator: Validator?, reason: FetchReason
+    /// Returns what the source has delivered, or sends it a request. If the response is not a valid document, this method
+    /// records that in the status. A valid document may still be rejected by the store, which records its own
+    /// rejections.
+    /// - Throws: the errors of the source; `cancelled` if a delivery arrived that counts instead of the response
+    private nonisolated func response(
+        to command: RefreshCommand, from source: any ConfigSource
     ) async throws(ConfigError) -> SourceResponse {
         do throws(ConfigError) {
-            return try await source.fetch(ifChangedFrom: validator, reason: reason)
+            if case .delivery(let delivery) = command { return try delivery.get() }
+            let reason = command.reason ?? .requested
+            let validator = reason == .forced ? nil : await store.validator(ofSource: source.identity)
+            let response = try await source.fetch(ifChangedFrom: validator, reason: reason)
+            guard await sourceResponded(response) else { throw Self.cancelled }
+            return response
         } catch {
             if error.code == .rejected { await store.documentRefused(error) }
             throw error
         }
     }
+
+    private func sourceResponded(_ response: SourceResponse) -> Bool { queue.sourceResponded(response) }
 }

@@ -5,32 +5,30 @@ import LarderConfigSources
 /// A command for the refreshes of a namespace.
 enum RefreshCommand: Sendable {
     case refresh
-    /// A refresh after the source signaled a change.
-    case refreshAfterChange
     /// A long poll.
     case awaitChange
     case forceRefresh
     case push(SourceDocument, force: Bool, terms: ChangeTerms = ChangeTerms())
+    /// Applies what the source has delivered.
+    case delivery(SourceDelivery)
 
-    /// The reason for the command's fetch; nil for a push, which fetches nothing.
+    /// The reason for the command's fetch; nil for a push and a delivery, which fetch nothing.
     var reason: FetchReason? {
         switch self {
         case .refresh: .requested
-        case .refreshAfterChange: .signaled
         case .awaitChange: .longPoll
         case .forceRefresh: .forced
-        case .push: nil
+        case .push, .delivery: nil
         }
     }
 
-    /// Whether one fetch serves both commands. A refresh does not share the fetch of a ``refreshAfterChange``. A source
-    /// that keeps a connection sends no request for the latter, so that fetch may fail although the source is
-    /// reachable.
-    fileprivate func shares(with other: RefreshCommand) -> Bool {
-        switch (self, other) {
-        case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
-        default: false
-        }
+    /// Whether callers of the command share one fetch.
+    fileprivate var isShared: Bool { reason == .requested }
+
+    fileprivate var isDelivery: Bool { if case .delivery = self { true } else { false } }
+
+    fileprivate var deliveredOrder: Int? {
+        if case .delivery(.success(let response)) = self { response.order } else { nil }
     }
 
     /// Whether the command is cancelled as soon as another command waits. This is true only of a long poll.
@@ -81,15 +79,24 @@ struct RefreshQueue: Sendable {
     private struct Waiting {
         var command: RefreshCommand
         var waiters: Set<WaiterID>
+        /// The last attempt that had begun when the command arrived; see ``RefreshQueue/attempts``.
+        var lastAttempt = 0
+        /// How many responses of the source were discarded for a delivery.
+        var discarded = 0
     }
 
     private struct Running {
         var command: RefreshCommand
         var waiters: Set<WaiterID>
+        var discarded: Int
         /// When the current attempt began, in milliseconds of uptime.
         var beganAt = Int.min
         /// Whether the source has responded to the current attempt.
-        var hasAnswer = false
+        var hasResponse = false
+        /// The order of the document of the response; nil for none.
+        var order: Int?
+        /// Whether the response must be discarded, and the command runs again after the delivery that follows.
+        var yieldsToDelivery = false
         /// Whether another source has replaced the one that the current attempt uses.
         var isSuperseded = false
         /// Whether the last caller has left. No other caller can join then.
@@ -98,13 +105,22 @@ struct RefreshQueue: Sendable {
         /// Whether a refresh that is requested now can share the current attempt.
         /// - Parameter earliest: the attempt must have begun at this time or later, in milliseconds of uptime
         func satisfiesRefresh(since earliest: Int) -> Bool {
-            !hasAnswer && !isAbandoned && beganAt >= earliest && command.shares(with: .refresh)
+            !hasResponse && !isAbandoned && beganAt >= earliest && command.isShared
         }
     }
 
     private var waiting = Deque<Waiting>()
     private var running: Running?
     private var isStopped = false
+    /// The number of attempts that have begun.
+    private var attempts = 0
+    /// The order of the document that was fetched last; nil for none, for an unknown order, and after a push. An older
+    /// delivery, which was on its way to the queue during the fetch, does not run.
+    private var fetchedOrder: Int?
+
+    /// How many responses of a fetch are discarded at most because deliveries arrive that have no known order. After that,
+    /// the response counts, and the delivery follows.
+    private static let maxDiscarded = 2
 
     /// Whether a command runs or waits.
     var isAtWork: Bool { running != nil || !waiting.isEmpty }
@@ -118,7 +134,7 @@ struct RefreshQueue: Sendable {
     mutating func add(_ command: RefreshCommand, for waiter: WaiterID, sharingSince earliest: Int = .min) -> Admission {
         if isStopped { return .stopped }
         if let last = waiting.indices.last {
-            if command.shares(with: waiting[last].command) {
+            if command.isShared, waiting[last].command.isShared {
                 waiting[last].waiters.insert(waiter)
                 return .shared
             }
@@ -126,7 +142,7 @@ struct RefreshQueue: Sendable {
             running?.waiters.insert(waiter)
             return .shared
         }
-        waiting.append(Waiting(command: command, waiters: [waiter]))
+        waiting.append(Waiting(command: command, waiters: [waiter], lastAttempt: attempts))
         return running?.command.yields == true ? .interrupts : .queued
     }
 
@@ -162,7 +178,10 @@ struct RefreshQueue: Sendable {
     mutating func next(at now: Int) -> Step? {
         if running == nil {
             guard let first = waiting.popFirst() else { return nil }
-            running = Running(command: first.command, waiters: first.waiters)
+            if let fetchedOrder, let order = first.command.deliveredOrder, order < fetchedOrder {
+                return .end(first.waiters.sorted())
+            }
+            running = Running(command: first.command, waiters: first.waiters, discarded: first.discarded)
         }
         guard var attempt = running else { return nil }
         if attempt.isAbandoned || (attempt.command.yields && !waiting.isEmpty) {
@@ -170,31 +189,83 @@ struct RefreshQueue: Sendable {
             return .end(attempt.waiters.sorted())
         }
         attempt.beganAt = now
-        attempt.hasAnswer = false
+        (attempt.hasResponse, attempt.order) = (false, nil)
         attempt.isSuperseded = false
+        attempt.yieldsToDelivery = false
         running = attempt
+        attempts += 1
         return .run(attempt.command)
     }
 
     /// Records that the source has responded to the current attempt. Later refreshes do not share it.
-    mutating func sourceAnswered() { running?.hasAnswer = true }
+    ///
+    /// If a delivery follows, the newer one of the two documents counts: a response that is older is applied before the
+    /// delivery, and a delivery that is not newer is dropped, and its caller gets the result of the fetch. If neither is
+    /// known to be newer because the delivery arrived during the attempt, the response is discarded, and the command
+    /// runs again after the delivery. The response to a forced refresh is never discarded.
+    /// - Returns: false if the service must discard the response and end the attempt
+    mutating func sourceResponded(_ response: SourceResponse) -> Bool {
+        running?.hasResponse = true
+        // A delivery has interrupted a long poll, whose response is not used then.
+        guard let attempt = running, !attempt.isAbandoned, !attempt.isSuperseded, !attempt.command.yields else {
+            return true
+        }
+        running?.order = response.order
+        guard let next = waiting.first, case .delivery(let delivery) = next.command else { return true }
+        let arrivedBefore = next.lastAttempt < attempts
+        switch response.isOlder(than: delivery) {
+        case true?: return true
+        case nil where !arrivedBefore:
+            if attempt.command.reason == .forced || attempt.discarded == Self.maxDiscarded { return true }
+            running?.yieldsToDelivery = true
+            return false
+        case false?, nil:
+            running?.waiters.formUnion(next.waiters)
+            waiting.removeFirst()
+            return true
+        }
+    }
 
-    /// Records that the source was replaced. The result of the current attempt is then discarded.
-    /// - Returns: Whether the running command fetches from the source. If so, the service must cancel its task.
-    mutating func supersedeRunning() -> Bool {
-        guard let running, running.command.reason != nil else { return false }
-        self.running?.isSuperseded = true
-        return true
+    /// Records that the source was replaced. Deliveries of the previous source do not run any more, and the result of a
+    /// running fetch is discarded.
+    /// - Returns: whether the service must cancel the running task, and the callers of dropped deliveries, which the
+    ///   service must answer with `cancelled`
+    mutating func replaceSource() -> (cancelsRunning: Bool, dropped: [WaiterID]) {
+        fetchedOrder = nil
+        let dropped = waiting.filter(\.command.isDelivery).flatMap { $0.waiters.sorted() }
+        waiting.removeAll(where: \.command.isDelivery)
+        switch running?.command {
+        case nil, .push: return (false, dropped)
+        case .delivery: running?.isAbandoned = true
+        case .refresh, .awaitChange, .forceRefresh: running?.isSuperseded = true
+        }
+        return (true, dropped)
     }
 
     /// Records that the task of the running command has ended.
     /// - Parameter isStopping: whether the service is stopping
-    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the source was
-    ///   replaced during the attempt, so that ``next(at:)`` runs the command again.
+    /// - Returns: The callers to answer with the task's result, in the order of their arrival; nil if the command runs
+    ///   again, because the source was replaced during the attempt or the response was discarded.
     mutating func attemptEnded(isStopping: Bool) -> [WaiterID]? {
         guard let running else { return [] }
-        if running.isSuperseded && !running.isAbandoned && !isStopping { return nil }
+        if !running.isAbandoned, !isStopping {
+            if running.isSuperseded { return nil }
+            if running.yieldsToDelivery {
+                self.running = nil
+                let again = Waiting(
+                    command: running.command, waiters: running.waiters, discarded: running.discarded + 1)
+                // The caller of the delivery may have left.
+                waiting.insert(again, at: waiting.first?.command.isDelivery ?? false ? 1 : 0)
+                return nil
+            }
+        }
         self.running = nil
+        if case .push = running.command { fetchedOrder = nil }
+        if running.hasResponse, !running.isAbandoned { fetchedOrder = running.order }
         return running.waiters.sorted()
     }
+}
+
+extension SourceResponse {
+    fileprivate var order: Int? { if case .document(let document) = self { document.order } else { nil } }
 }

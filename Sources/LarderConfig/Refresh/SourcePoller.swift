@@ -4,8 +4,9 @@ import LarderEncoding
 import LarderPlatform
 import LarderUpstream
 
-/// Polls a namespace's source at the times of its ``PollPlan``: after the start, on its schedule and after failures. It
-/// also polls when the source signals a change. A source with long polls is polled again as soon as it has responded.
+/// Polls a namespace's source at the times of its ``PollPlan``: after the start, on its schedule and after failures. A
+/// source with long polls is polled again as soon as it has responded. What the source delivers on its own is passed to
+/// the refresh service.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
     let refresher: ConfigRefreshService
@@ -15,15 +16,17 @@ struct SourcePoller: Sendable {
     let wallClock: WallClock
     let generator: any RandomNumberGenerator & Sendable
 
-    /// Polls, and follows the changes that the source signals, until the task is cancelled.
+    /// Polls, and passes on what the source delivers, until the task is cancelled.
     /// - Parameter start: the reason of the first poll
     func run(after start: PollPlan.Event) async {
-        // A source that signals changes over a connection connects only after this delay. As with first polls, the
+        // A source that delivers documents over a connection connects only after this delay. As with first polls, the
         // delay spreads the connections of many hosts over time. The source is followed before the first poll, so that
         // a poll ends the delay and uses the same connection.
-        let changes = source.changes(after: source.reconnects ? schedule.connectionDelay(after: start) : .zero)
+        let documents = source.documents(after: source.reconnects ? schedule.connectionDelay(after: start) : .zero) {
+            await store.validator(ofSource: source.identity)
+        }
         await withTaskGroup { group in
-            if let changes { group.addTask { await self.follow(changes) } }
+            if let documents { group.addTask { await refresher.follow(documents, of: source) } }
             group.addTask { await self.poll(after: start) }
         }
     }
@@ -67,15 +70,6 @@ struct SourcePoller: Sendable {
                     ? .unanswered
                     : .failed(holding: await store.hasRemoteDocument, retryAfter: error.retryAfter)
             }
-        }
-    }
-
-    /// Polls after each signal until the task is cancelled.
-    private func follow(_ changes: AsyncStream<Void>) async {
-        // Errors are ignored here, because the status and the log already report them.
-        for await _ in changes {
-            _ = try? await refresher.refreshAfterChange()
-            await store.watching(.remote, problem: source.watchProblem)
         }
     }
 

@@ -28,7 +28,7 @@ struct EtcdFollower: Sendable {
     /// The consequences of an event that the source has to handle.
     struct Effects: OptionSet, Sendable {
         let rawValue: Int
-        /// The result of a fetch may have changed. The source must signal a change.
+        /// The document or the failure may have changed. The source must deliver it.
         static let signal = Effects(rawValue: 1)
         /// A new step has replaced the previous one. The source must end the task of the replaced step.
         static let newStep = Effects(rawValue: 2)

@@ -5,7 +5,7 @@ import LarderUpstream
 import Logging
 import Synchronization
 
-/// A source that reads keys from etcd, and watches them while ``changes()`` has a consumer.
+/// A source that reads keys from etcd, and watches them while ``documents(after:ifChangedFrom:)`` has a consumer.
 final class EtcdSource: ConfigSource {
     struct State {
         var follower: EtcdFollower
@@ -13,8 +13,8 @@ final class EtcdSource: ConfigSource {
         var rendering: EtcdRendering?
         /// The random numbers for delays.
         var generator: any RandomNumberGenerator & Sendable
-        /// Signals changes to the consumer.
-        var changes: AsyncStream<Void>.Continuation?
+        /// Makes the consumer ask for the newest document or failure; nil without a consumer.
+        var signal: AsyncStream<Void>.Continuation?
         /// Wakes the task that checks whether the current step has been replaced and whether its watch is suspected to
         /// be dead.
         var attention: AsyncStream<Void>.Continuation?
@@ -48,24 +48,30 @@ final class EtcdSource: ConfigSource {
                 follower: EtcdFollower(maximumBytes: configuration.maximumBytes, plan: plan), generator: generator))
     }
 
-    // MARK: Answers
+    // MARK: Fetches
 
     func fetch(
         ifChangedFrom validator: Validator?, reason: FetchReason
     ) async throws(ConfigError) -> SourceResponse {
-        if reason != .signaled {
-            do throws(EtcdError) {
-                try await read()
-            } catch {
-                throw error.configError
-            }
+        do throws(EtcdError) {
+            try await read()
+        } catch {
+            throw error.configError
         }
-        let failure = state.withLock { $0.follower.failure }
-        if reason == .signaled, let failure { throw failure.configError }
         return try await answer(validator, mayBeEmpty: reason == .forced)
     }
 
-    /// Builds the result of a fetch outside any actor.
+    /// Returns the failure of the watch or of the last read, or the known document.
+    private func delivery(ifChangedFrom validator: Validator?) async -> SourceDelivery {
+        if let failure = state.withLock({ $0.follower.failure }) { return .failure(failure.configError) }
+        do throws(ConfigError) {
+            return .success(try await answer(validator, mayBeEmpty: false))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Builds a response from the known keys outside any actor.
     @concurrent
     private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceResponse {
         if let answer = try answerByEditing(validator) { return answer }
@@ -148,20 +154,22 @@ final class EtcdSource: ConfigSource {
 
     var following: SourceFollowing {
         state.withLock { state in
-            guard state.changes != nil else { return .working }
+            guard state.signal != nil else { return .working }
             if let failure = state.follower.watchFailure { return .failing(failure.configError) }
             return state.follower.hasWatched ? .working : .connecting
         }
     }
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        state.withLock { $0.changes = continuation }
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? {
+        let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        state.withLock { $0.signal = signal }
         // A fetch may follow at once. If the task made this step, the delay could begin after the fetch has ended it.
         update { follower, generator in follower.begin(after: delay, using: &generator) }
         let task = Task { await follow() }
-        continuation.onTermination = { _ in task.cancel() }
-        return stream
+        signal.onTermination = { _ in task.cancel() }
+        return SourceDocuments(after: signals) { await self.delivery(ifChangedFrom: validator()) }
     }
 
     /// Runs one step after another until the task is cancelled.
@@ -234,8 +242,8 @@ final class EtcdSource: ConfigSource {
 
     /// Must be called without the lock, because it yields to streams.
     private func perform(_ effects: EtcdFollower.Effects) {
-        let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
-        if effects.contains(.signal) { changes?.yield() }
+        let (signal, attention) = state.withLock { ($0.signal, $0.attention) }
+        if effects.contains(.signal) { signal?.yield() }
         if !effects.isDisjoint(with: [.newStep, .suspicion]) { attention?.yield() }
     }
 }

@@ -12,6 +12,8 @@ final class FileSource: ConfigSource {
     private let watcher: FileWatcher
     private let blocking: BlockingWork
     private let problem = FileWatcher.Problem()
+    /// The number of reads that have begun.
+    private let reads = Atomic(0)
 
     var location: String { configuration.path }
     let identity: String
@@ -27,6 +29,8 @@ final class FileSource: ConfigSource {
         ifChangedFrom validator: Validator?, reason: FetchReason
     ) async throws(ConfigError) -> SourceResponse {
         let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
+        // A read that begins later finds newer files, even if an earlier one ends after it.
+        let number = reads.wrappingAdd(1, ordering: .relaxed).newValue
         do throws(FileReadError) {
             let reading = try await blocking.run { () throws(FileReadError) in
                 try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
@@ -34,7 +38,8 @@ final class FileSource: ConfigSource {
             // The digest of the files serves as the entity tag.
             let current = Validator(etag: reading.digest.description)
             if let validator, validator == current { return .notModified }
-            let document = try await Self.document(of: reading, configuration.versionPath, current)
+            var document = try await Self.document(of: reading, configuration.versionPath, current)
+            document.order = number
             return .document(document)
         } catch {
             let code: ConfigError.Code =
@@ -60,8 +65,17 @@ final class FileSource: ConfigSource {
         return document
     }
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? {
-        watcher.changes(at: configuration.path, reporting: problem)
+    /// Delivers the content of the files after each change.
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? {
+        SourceDocuments(after: watcher.changes(at: configuration.path, reporting: problem)) {
+            do throws(ConfigError) {
+                return .success(try await self.fetch(ifChangedFrom: validator(), reason: .requested))
+            } catch {
+                return .failure(error)
+            }
+        }
     }
 
     var watchProblem: String? { problem.message }

@@ -63,7 +63,9 @@ struct HTTPSource: ConfigSource {
         }
     }
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? { nil }
 }
 
 extension HTTPSourceSettings.LongPoll {

@@ -154,7 +154,7 @@ final class SSEConnection: Sendable {
             ($0.deliver(document, after: count, for: consumer), $0.documents.newest)
         }
         guard let effects else { return false }
-        if let newest = document ?? newest { effects.carryOut(.success(newest)) }
+        if let newest { effects.carryOut(.success(newest)) }
         return true
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// A source that receives server-sent events: a whole document, then patches or further whole documents.
 ///
-/// The source keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to reconnect. The
-/// source signals each document to that consumer, and the refresh after the signal returns the newest document.
+/// The source keeps a connection while ``documents(after:ifChangedFrom:)`` has a consumer. A ``ReconnectPlan`` decides
+/// when to reconnect.
 final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan
@@ -45,30 +45,23 @@ final class SSESource: ConfigSource {
     func fetch(
         ifChangedFrom validator: Validator?, reason: FetchReason
     ) async throws(ConfigError) -> SourceResponse {
-        switch reason {
-        case .signaled:
-            let (answer, effects) = state.withLock { $0.answerToSignal(location: location) }
-            effects.signal?.yield()
-            return try answer.get()
-        case .requested, .forced, .longPoll:
-            guard let url = configuration.pollURL else { return .document(try await readWhole()) }
-            if state.withLock({ $0.isConnecting }) {
-                do {
-                    // Each new connection polls the document.
-                    return .document(try await readWhole())
-                } catch {
-                    if error.code == .cancelled { throw error }
-                    // Without the stream, a poll still returns the document. ``following`` has the error.
-                }
+        guard let url = configuration.pollURL else { return .document(try await readWhole()) }
+        if state.withLock({ $0.isConnecting }) {
+            do {
+                // Each new connection polls the document.
+                return .document(try await readWhole())
+            } catch {
+                if error.code == .cancelled { throw error }
+                // Without the stream, a poll still returns the document. ``following`` has the error.
             }
-            let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
-            // The validator is sent only if it is that of the newest document, because "not modified" must refer to the
-            // document to which the next patch applies.
-            let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
-            let accepted = state.withLock { $0.accept(response, requestedAt: deliveries) }
-            accepted.interrupted?.cancel()
-            return accepted.answer
         }
+        let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
+        // The validator is sent only if it is that of the newest document, because "not modified" must refer to the
+        // document to which the next patch applies.
+        let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
+        let accepted = state.withLock { $0.accept(response, requestedAt: deliveries) }
+        accepted.interrupted?.cancel()
+        return accepted.answer
     }
 
     var following: SourceFollowing {
@@ -100,7 +93,7 @@ final class SSESource: ConfigSource {
 
     /// Reads a whole document from a new connection. Ends a pause between connections.
     private func readWhole() async throws(ConfigError) -> SourceDocument {
-        // If ``changes(after:)`` has no consumer, this fetch makes its own connection.
+        // If ``documents(after:ifChangedFrom:)`` has no consumer, this fetch makes its own connection.
         let own = connections(isTemporary: true)
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
@@ -124,17 +117,23 @@ final class SSESource: ConfigSource {
 
     // MARK: The stream
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? {
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? {
         guard let connections = connections(after: delay, isTemporary: false) else { return nil }
         // The stream retains this closure, which therefore must not retain the stream.
         connections.signal.onTermination = { [end = connections.end] _ in end() }
-        return connections.changes
+        return SourceDocuments(after: connections.signals) {
+            let (delivery, effects) = self.state.withLock { $0.delivery() }
+            effects.signal?.yield()
+            return delivery
+        }
     }
 
-    /// The connections that are made for one consumer: the signals that it receives, and a closure that ends the
-    /// connections.
+    /// The connections that are made for one consumer: the signals that there is a document or failure for it, and a
+    /// closure that ends the connections.
     private struct Connections: Sendable {
-        let changes: AsyncStream<Void>
+        let signals: AsyncStream<Void>
         let signal: AsyncStream<Void>.Continuation
         let end: @Sendable () -> Void
     }
@@ -142,14 +141,14 @@ final class SSESource: ConfigSource {
     /// - Parameter isTemporary: whether the consumer is a fetch
     /// - Returns: nil for a fetch if there is another consumer
     private func connections(after delay: Duration = .zero, isTemporary: Bool) -> Connections? {
-        let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let begun = state.withLock { state in
             state.begin(signal, isTemporary: isTemporary) { consumer in
                 Task { await self.follow(consumer, after: delay) }
             }
         }
         guard let (consumer, task) = begun else { return nil }
-        return Connections(changes: changes, signal: signal) {
+        return Connections(signals: signals, signal: signal) {
             if self.state.withLock({ $0.end(consumer, isTemporary: isTemporary) }) { task.cancel() }
         }
     }

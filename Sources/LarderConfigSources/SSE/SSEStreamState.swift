@@ -26,23 +26,25 @@ struct SSEStreamState: Sendable {
         private(set) var count = 0
         /// How many times the stream has delivered a document or a new connection has confirmed the newest document.
         private(set) var deliveries = 0
-        /// Whether the newest document is one that the stream has delivered or confirmed, but that no fetch has
-        /// returned yet.
+        /// Whether the newest document is one that the stream has delivered or confirmed, but that neither the consumer
+        /// nor a fetch has got yet.
         private(set) var isUnread = false
 
         fileprivate mutating func polled(_ document: SourceDocument) {
-            newest = document
-            count += 1
+            add(document)
             isUnread = false
         }
 
         fileprivate mutating func delivered(_ document: SourceDocument?) {
-            if let document {
-                newest = document
-                count += 1
-            }
+            if let document { add(document) }
             deliveries += 1
             isUnread = true
+        }
+
+        private mutating func add(_ document: SourceDocument) {
+            count += 1
+            newest = document
+            newest?.order = count
         }
 
         fileprivate mutating func read() { isUnread = false }
@@ -61,7 +63,7 @@ struct SSEStreamState: Sendable {
     /// Identifies the current consumer. Calls for another consumer do not change the state, because the connection of
     /// the previous consumer may still be ending.
     private(set) var consumer = 0
-    /// Signals changes to the consumer; nil if there is no consumer.
+    /// Makes the consumer ask for the newest document or failure; nil if there is no consumer.
     private var signal: AsyncStream<Void>.Continuation?
     /// Makes the connections for the consumer.
     private var follower: Task<Void, Never>?
@@ -205,21 +207,19 @@ struct SSEStreamState: Sendable {
         return Effects(signal: waiters.isEmpty ? signal : nil, waiters: waiters)
     }
 
-    // MARK: Fetches
-
-    /// Returns the result of a fetch after a signal.
-    mutating func answerToSignal(location: String) -> (answer: Result<SourceResponse, ConfigError>, effects: Effects) {
+    /// Returns what the consumer gets after a signal: the newest document or, if the consumer has it, the failure of the
+    /// connection. Nil if there is neither.
+    mutating func delivery() -> (delivery: SourceDelivery?, effects: Effects) {
         if let document = documents.newest, documents.isUnread {
             documents.read()
-            // If the connection failed after this document, the next signal reports the failure.
+            // If the connection failed after this document, the failure follows.
             return (.success(.document(document)), Effects(signal: failure == nil ? nil : signal))
         }
         if let failure { return (.failure(failure), Effects()) }
-        guard let document = documents.newest else {
-            return (.failure(ConfigError(.upstreamFailed, "\(location) has not sent a document yet")), Effects())
-        }
-        return (.success(.document(document)), Effects())
+        return (documents.newest.map { .success(.document($0)) }, Effects())
     }
+
+    // MARK: Fetches
 
     /// Chooses between the response to a poll and a document that the stream delivered during the poll.
     ///
@@ -234,16 +234,18 @@ struct SSEStreamState: Sendable {
         _ response: SourceDocument?, requestedAt deliveries: Int
     ) -> (answer: SourceResponse, interrupted: Task<SSEStreamEnd?, Never>?) {
         let newest = documents.newest
-        if deliveries != documents.deliveries, let newest, !(response?.isCertainlyNewer(than: newest) ?? false) {
+        let isNewer = newest != nil && response.flatMap { newest?.isOlder(than: $0) } == true
+        if deliveries != documents.deliveries, let newest, !isNewer {
             documents.read()
             return (.document(newest), nil)
         }
         guard let response else { return (.notModified, nil) }
         documents.polled(response)
+        let answer = SourceResponse.document(documents.newest ?? response)
         let isConfirmed = newest?.value == response.value
-        guard hasConsumer, isEstablished, failure == nil, !isConfirmed else { return (.document(response), nil) }
+        guard hasConsumer, isEstablished, failure == nil, !isConfirmed else { return (answer, nil) }
         isInterrupted = true
-        return (.document(response), current)
+        return (answer, current)
     }
 
     /// Adds a caller that waits for a whole document from a new connection.
@@ -281,13 +283,5 @@ extension String {
     /// servers to accept.
     fileprivate var isEventIDForHeader: Bool {
         utf8.count <= 4096 && first != " " && last != " " && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
-    }
-}
-
-extension SourceDocument {
-    /// Whether both documents have versions, these are comparable, and this one is newer.
-    fileprivate func isCertainlyNewer(than other: SourceDocument) -> Bool {
-        guard let version, let otherVersion = other.version else { return false }
-        return otherVersion.isOlder(than: version)
     }
 }

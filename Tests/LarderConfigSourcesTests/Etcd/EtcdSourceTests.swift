@@ -1,4 +1,5 @@
 import LarderConfigModel
+import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import Logging
@@ -26,33 +27,68 @@ struct EtcdSourceTests {
         [.send("HTTP/1.1 \(status)\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"), .close]
     }
 
-    @Test("while no watch can be opened, reads succeed, and the source reports that it does not follow the keys")
-    func watchFails() async throws {
-        let header = #""header":{"cluster_id":"1","member_id":"1","revision":"5","raft_term":"1"}"#
-        // The key is /a/b, and its value 1.
-        let page = "{\(header)," + #""kvs":[{"key":"L2EvYg==","mod_revision":"5","value":"MQ=="}],"count":"1"}"#
-        let watch = Mutex(Self.response("503 Busy", ""))
+    private static let header = #""header":{"cluster_id":"1","member_id":"1","revision":"5","raft_term":"1"}"#
+    /// The only key is /a/b, and its value 1.
+    private static let page =
+        "{\(header)," + #""kvs":[{"key":"L2EvYg==","mod_revision":"5","value":"MQ=="}],"count":"1"}"#
+    private static let createdWatch: RawOrigin.Answer = [
+        .send("HTTP/1.1 200 OK\r\n\r\n{\"result\":{\(header),\"created\":true}}\n")
+    ]
+
+    @Test("the source delivers a document of its keys, and confirms it if the current document has its validator")
+    func deliveries() async throws {
+        let watch = Mutex(RawOrigin.Answer.hang)
         let script: RawOrigin.Script = { _, text in
-            text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", page)
+            text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", Self.page)
         }
         try await RawOrigin.serve(script) { origin in
             let fetcher = HTTPFetcher(configuration: .init(version: "1"))
             let source = source(origin.url, fetcher)
-            let changes = try #require(source.changes(after: .seconds(60)))
+            let current = Mutex<SourceDocument?>(nil)
+            let documents = try #require(source.documents(after: .seconds(60)) { current.withLock { $0?.validator } })
+            _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
+            for await delivery in documents {
+                guard case .document(let document) = try delivery.get() else { continue }
+                current.withLock { $0 = document }
+                break
+            }
+            #expect(current.withLock { $0?.value } == ["b": 1])
+            #expect(current.withLock { $0?.version?.text } == "5")
+            watch.withLock { $0 = Self.createdWatch }
+            // Setting the answer to any path makes the origin respond to the requests that wait.
+            origin.answer(.hang, to: "/other")
+            for await delivery in documents {
+                guard case .notModified = try delivery.get() else { continue }
+                break
+            }
+            withExtendedLifetime(documents) {}
+            await fetcher.shutdown()
+        }
+    }
+
+    @Test("while no watch can be opened, reads succeed, and the source reports that it does not follow the keys")
+    func watchFails() async throws {
+        let watch = Mutex(Self.response("503 Busy", ""))
+        let script: RawOrigin.Script = { _, text in
+            text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", Self.page)
+        }
+        try await RawOrigin.serve(script) { origin in
+            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let source = source(origin.url, fetcher)
+            let documents = try #require(source.documents(after: .seconds(60)) { nil })
             #expect(source.following.isConnecting)
             _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
-            for await _ in changes where source.following.failure != nil { break }
+            for await _ in documents where source.following.failure != nil { break }
             // The next read opens another watch, to which the origin does not respond yet.
             watch.withLock { $0 = .hang }
             _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
-            _ = try await source.fetch(ifChangedFrom: nil, reason: .signaled)
             #expect(source.following.failure?.message.contains("503") == true)
-            watch.withLock { $0 = [.send("HTTP/1.1 200 OK\r\n\r\n{\"result\":{\(header),\"created\":true}}\n")] }
+            watch.withLock { $0 = Self.createdWatch }
             // Setting the answer to any path makes the origin respond to the requests that wait.
             origin.answer(.hang, to: "/other")
-            for await _ in changes where source.following.failure == nil { break }
+            for await _ in documents where source.following.failure == nil { break }
             #expect(!source.following.isConnecting)
-            withExtendedLifetime(changes) {}
+            withExtendedLifetime(documents) {}
             await fetcher.shutdown()
         }
     }
@@ -61,13 +97,13 @@ struct EtcdSourceTests {
     func wait() async throws {
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
         let source = source("http://127.0.0.1:1", fetcher)
-        let changes = source.changes(after: .seconds(60))
+        let documents = source.documents(after: .seconds(60)) { nil }
         guard case .pause(let time) = source.state.withLock({ $0.follower.step.task }) else {
             Issue.record("the source does not wait")
             return
         }
         #expect(time >= .seconds(60))
-        withExtendedLifetime(changes) {}
+        withExtendedLifetime(documents) {}
         await fetcher.shutdown()
     }
 }

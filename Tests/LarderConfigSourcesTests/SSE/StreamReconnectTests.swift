@@ -24,8 +24,8 @@ struct StreamReconnectTests {
                 configuration: .init(url: origin.url, heartbeat: Self.hour * 2, timeout: Self.hour * 2),
                 plan: Self.plan, fetcher: fetcher, blocking: BlockingWork(.singleton), clock: clock,
                 generator: SeededGenerator(seed: 1))
-            let changes = source.changes(after: .zero)
-            defer { withExtendedLifetime(changes) {} }
+            let documents = source.documents(after: .zero) { nil }
+            defer { withExtendedLifetime(documents) {} }
             let value = try await body(source, clock)
             await fetcher.shutdown()
             return value

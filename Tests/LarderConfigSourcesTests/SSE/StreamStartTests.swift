@@ -64,14 +64,11 @@ struct StreamStartTests {
         return document.value
     }
 
-    /// Sends a patch over the stream, and waits until the source has signaled it.
-    private func expectSignal(
-        _ changes: AsyncStream<Void>, _ source: SSESource, _ origin: RawOrigin
-    ) async throws {
+    /// Sends a patch over the stream, and waits until the source delivers the document.
+    private func expectDelivery(_ documents: SourceDocuments, _ origin: RawOrigin) async throws {
         origin.send("event: patch\ndata: {\"v\":2}\n\n")
-        for await _ in changes where try value(await source.fetch(ifChangedFrom: nil, reason: .signaled)) == ["v": 2] {
-            return
-        }
+        for await delivery in documents where try value(delivery.get()) == ["v": 2] { return }
+        throw HarnessError("the source delivered no patch")
     }
 
     @Test("a consumer keeps the connection of a fetch that began before it")
@@ -80,34 +77,54 @@ struct StreamStartTests {
             requests.answersStreams.withLock { $0 = false }
             let fetch = Task { try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) }
             for await event in origin.events { if case .request = event { break } }
-            let changes = try #require(source.changes(after: .seconds(60)))
+            let documents = try #require(source.documents(after: .seconds(60)) { nil })
             requests.answersStreams.withLock { $0 = true }
             // Setting the answer to any path makes the origin respond to the requests that wait.
             origin.answer(.hang, to: "/other")
             #expect(try await fetch.value == ["v": 1])
-            try await expectSignal(changes, source, origin)
+            try await expectDelivery(documents, origin)
             #expect(requests.streams == 1)
+        }
+    }
+
+    @Test("a consumer that is slower than the stream gets the newest document with all patches applied")
+    func slowConsumer() async throws {
+        try await withSource { source, origin, _, _ in
+            let documents = try #require(source.documents(after: .zero) { nil })
+            for await delivery in documents where try value(delivery.get()) == ["v": 1] { break }
+            for number in 0..<100 { origin.send("event: patch\ndata: {\"n\(number)\":\(number)}\n\n") }
+            while source.state.withLock({ $0.documents.newest?.value.count }) != 101 { await Task.yield() }
+            origin.send("event: patch\ndata: {\"n5\":null}\n\n")
+            var deliveries = 0
+            for await delivery in documents {
+                let document = try value(delivery.get())
+                #expect(document.count >= 100, "the consumer skips to the newest document")
+                #expect((0..<100).allSatisfy { $0 == 5 || document["n\($0)"] == .int($0) })
+                deliveries += 1
+                if document.count == 100 { break }
+            }
+            #expect(deliveries <= 3)
         }
     }
 
     @Test("a fetch ends the wait before the first connection, and the source then follows changes")
     func wait() async throws {
         try await withSource { source, origin, requests, clock in
-            let changes = try #require(source.changes(after: .seconds(60)))
+            let documents = try #require(source.documents(after: .seconds(60)) { nil })
             await clock.waitForSleepers(1)
             #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
-            try await expectSignal(changes, source, origin)
+            try await expectDelivery(documents, origin)
             #expect(requests.streams == 1)
         }
     }
 
-    @Test("the connections end when the stream of changes is released without being read")
+    @Test("the connections end when the sequence of documents is released without being read")
     func released() async throws {
         try await withSource { source, _, _, _ in
             do {
-                let changes = source.changes(after: .seconds(60))
+                let documents = source.documents(after: .seconds(60)) { nil }
                 #expect(source.state.withLock { $0.hasConsumer })
-                withExtendedLifetime(changes) {}
+                withExtendedLifetime(documents) {}
             }
             #expect(source.state.withLock { !$0.hasConsumer })
         }
@@ -116,10 +133,10 @@ struct StreamStartTests {
     @Test("with a poll URL, a fetch during the wait opens the stream, which polls the document once")
     func polledWait() async throws {
         try await withSource(isPolled: true) { source, origin, requests, clock in
-            let changes = try #require(source.changes(after: .seconds(60)))
+            let documents = try #require(source.documents(after: .seconds(60)) { nil })
             await clock.waitForSleepers(1)
             #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
-            try await expectSignal(changes, source, origin)
+            try await expectDelivery(documents, origin)
             #expect(requests.streams == 1)
             #expect(requests.polls == 1)
         }
@@ -130,14 +147,14 @@ struct StreamStartTests {
         let refusal: RawOrigin.Answer = [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .close]
         try await withSource(isPolled: true, refusal: refusal) { source, origin, requests, _ in
             requests.answersStreams.withLock { $0 = false }
-            let changes = try #require(source.changes(after: .zero))
+            let documents = try #require(source.documents(after: .zero) { nil })
             #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             #expect(source.following.failure?.message.contains("503") == true)
             requests.answersStreams.withLock { $0 = true }
             // This fetch ends the pause after the failure.
             #expect(try value(await source.fetch(ifChangedFrom: nil, reason: .requested)) == ["v": 1])
             #expect(source.following.failure == nil)
-            try await expectSignal(changes, source, origin)
+            try await expectDelivery(documents, origin)
         }
     }
 }

@@ -332,7 +332,9 @@ struct ExplainTests {
         func fetch(
             ifChangedFrom validator: Validator?, reason: FetchReason
         ) async throws(ConfigError) -> SourceResponse { .notModified }
-        func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
+        func documents(
+            after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+        ) -> SourceDocuments? { nil }
         func key(of path: [String]) -> String? { "config/" + path.joined(separator: "/") }
     }
 }

@@ -103,24 +103,6 @@ struct OrderedFlowTests {
         }
     }
 
-    @Test("a refresh that the source's change signal causes does not share a request that is already running")
-    func changeSignal() async throws {
-        try await StoreFixture().withFlow { (store, refresher, source) async throws in
-            let first = Task { try await refresher.refreshIfNeeded() }
-            let request = await source.nextRequest()
-            let second = Task.immediate { try await refresher.refreshAfterChange() }
-            await refresher.waitForEarlierCalls()
-            request.answer(["v": 1])
-            _ = try await first.value
-            let later = await source.nextRequest()
-            #expect(request.reason == .requested)
-            #expect(later.reason == .signaled)
-            later.answer(["v": 2])
-            _ = try await second.value
-            #expect(store.value == ["v": 2])
-        }
-    }
-
     @Test("a push or a refresh cancels a long poll, and a late response to the long poll has no effect")
     func longPoll() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
@@ -145,27 +127,6 @@ struct OrderedFlowTests {
             #expect(try await third.value.commit.revision == 3)
             #expect(source.cancelledCount == 2)
             #expect(store.publication.status.freshness == .fresh)
-        }
-    }
-
-    @Test("a client's refresh does not share the request of a queued change signal, but sends a separate one")
-    func refreshBehindSignal() async throws {
-        try await StoreFixture().withFlow { (store, refresher, source) async throws in
-            let signaled = Task { try await refresher.refreshAfterChange() }
-            let request = await source.nextRequest()
-            let next = Task.immediate { try await refresher.refreshAfterChange() }
-            await refresher.waitForEarlierCalls()
-            let refresh = Task.immediate { try await refresher.refreshIfNeeded() }
-            await refresher.waitForEarlierCalls()
-            request.answer(["v": 1])
-            _ = try await signaled.value
-            await source.nextRequest().answer(["v": 2])
-            _ = try await next.value
-            let polled = await source.nextRequest()
-            #expect(polled.reason == .requested)
-            polled.answer(["v": 3])
-            _ = try await refresh.value
-            #expect(store.value == ["v": 3])
         }
     }
 }

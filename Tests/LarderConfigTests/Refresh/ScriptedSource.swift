@@ -86,5 +86,7 @@ final class ScriptedSource: ConfigSource {
         throw ConfigError(.cancelled, "cancelled")
     }
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? { nil }
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? { nil }
 }

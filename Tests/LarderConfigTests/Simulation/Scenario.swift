@@ -12,8 +12,8 @@ import TestSupport
 @testable import LarderConfig
 
 /// A simulation of concurrent clients of one namespace. They refresh, push, set overrides with and without expiry, edit
-/// the host file and replace the source, with random delays and cancellations, while the source signals changes and is
-/// polled. The store, the refreshers and the poller are the agent's code. The upstream, the files and the clock are
+/// the host file and replace the source, with random delays and cancellations, while the source delivers documents
+/// and is polled. The store, the refreshers and the poller are the agent's code. The upstream, the files and the clock are
 /// simulated.
 final class Scenario: @unchecked Sendable {
     // Unchecked, because only the simulation's thread accesses it.

@@ -11,7 +11,9 @@ final class ScenarioLedger {
         var serial: Int?
         /// Whether the document may replace a newer version.
         let isForced: Bool
-        /// When the fetch or the push began, in the time of the ledger, which advances with each call of ``now()``.
+        /// Whether the source has delivered the document without a request.
+        var isDelivery = false
+        /// When the fetch or the push began, or the source made the delivered document, in the time of the ledger, which advances with each call of ``now()``.
         let began: Int
         /// When the document was published, in the time of the ledger; 0 if it was not.
         var published = 0
@@ -99,7 +101,7 @@ final class ScenarioLedger {
                 "\(id), version \(new.version), replaced \(remote), version \(old.version)")
             replacedVersions.append((old.version, now()))
         }
-        if new.serial != nil {
+        if new.serial != nil, !new.isDelivery {
             expect(
                 new.began > remoteSince, "\(id) was applied after \(remote ?? ""), which was applied during its fetch")
         }
@@ -159,6 +161,9 @@ final class ScenarioLedger {
         fetch = nil
         documents[id] = document
     }
+
+    /// Records that the source has delivered a document.
+    func delivered(_ id: String, _ document: Document) { documents[id] = document }
 
     func claimed(_ id: String) { claimed.insert(id) }
 

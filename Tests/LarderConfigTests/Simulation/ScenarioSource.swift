@@ -23,13 +23,11 @@ struct ScenarioSource: ConfigSource {
         let began = ledger.beganFetch(id, validator: serial, isForced: reason == .forced)
         ledger.count("\(reason)")
         var upstream = scenario.upstream
-        if reason != .signaled {
-            do {
-                try await clock.sleep(for: scenario.generator.duration(upTo: reason == .longPoll ? 20 : 2))
-            } catch {
-                ledger.endedFetch(id, with: nil)
-                throw ConfigError(.cancelled, "cancelled")
-            }
+        do {
+            try await clock.sleep(for: scenario.generator.duration(upTo: reason == .longPoll ? 20 : 2))
+        } catch {
+            ledger.endedFetch(id, with: nil)
+            throw ConfigError(.cancelled, "cancelled")
         }
         // The response may contain the document as it was at the beginning or at the end of the request.
         if scenario.generator.oneIn(2) { upstream = scenario.upstream }
@@ -40,11 +38,32 @@ struct ScenarioSource: ConfigSource {
         if serial == upstream.serial { return .notModified }
         document = ScenarioLedger.Document(
             version: upstream.version, serial: upstream.serial, isForced: reason == .forced, began: began)
-        return .document(
+        return response(id, upstream)
+    }
+
+    private func response(_ id: String, _ upstream: Scenario.Upstream) -> SourceResponse {
+        .document(
             SourceDocument(
                 value: ["remote": .string(id)], version: UpstreamVersion("\(upstream.version)"),
                 validator: Validator(etag: "\(upstream.serial)")))
     }
 
-    func changes(after delay: Duration) -> AsyncStream<Void>? { scenario.signals }
+    func documents(
+        after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
+    ) -> SourceDocuments? {
+        SourceDocuments(after: scenario.signals) {
+            let serial = await validator()?.etag.flatMap { Int($0) }
+            let (ledger, upstream) = (scenario.ledger, scenario.upstream)
+            if !scenario.isCalm, scenario.generator.oneIn(8) { return .failure(ConfigError(.upstreamFailed, "down")) }
+            if serial == upstream.serial { return .success(.notModified) }
+            let id = ledger.newID("delivery")
+            ledger.count("delivery")
+            ledger.delivered(
+                id,
+                ScenarioLedger.Document(
+                    version: upstream.version, serial: upstream.serial, isForced: false, isDelivery: true,
+                    began: ledger.now()))
+            return .success(response(id, upstream))
+        }
+    }
 }

@@ -143,9 +143,7 @@ struct NamespaceStatusTests {
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
             #expect(store.publication.current.freshness == .refreshing)
             source.connection.withLock { $0 = .working }
-            async let second = refresher.refreshAfterChange()
-            await source.nextRequest().answerNotModified()
-            #expect(try await second.freshness == .fresh)
+            #expect(try await refresher.apply(.success(.notModified)).freshness == .fresh)
         }
     }
 
@@ -153,9 +151,7 @@ struct NamespaceStatusTests {
     func unconnectedPush() async throws {
         try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
             source.connection.withLock { $0 = .failing(ConfigError(.upstreamFailed, "the stream is down")) }
-            let refresh = Task { try await refresher.refreshAfterChange() }
-            await source.nextRequest().fail("the stream is down")
-            _ = try? await refresh.value
+            _ = try? await refresher.apply(.failure(ConfigError(.upstreamFailed, "the stream is down")))
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
             #expect(store.publication.current.freshness == .stale)
         }

@@ -1,0 +1,34 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigModel
+
+@Suite("Documents of a source")
+struct SourceDocumentTests {
+    private func document(_ version: String?, order: Int? = nil, value: JSONValue = ["v": 1]) -> SourceDocument {
+        var document = SourceDocument(value: value, version: version.map(UpstreamVersion.init))
+        document.order = order
+        return document
+    }
+
+    @Test("versions show which of two documents is older, unless the source knows their order")
+    func older() {
+        #expect(document("1").isOlder(than: document("2")) == true)
+        #expect(document("2").isOlder(than: document("1")) == false)
+        #expect(document("2").isOlder(than: document("2", value: ["v": 2])) == false)
+        #expect(document("2", order: 1).isOlder(than: document("1", order: 2)) == true)
+        #expect(document("1", order: 2).isOlder(than: document("2", order: 1)) == false)
+        #expect(document("1", order: 2).isOlder(than: document("2")) == true)
+    }
+
+    @Test("without comparable versions, only the same document in memory is known not to be older")
+    func unknown() {
+        let first = document(nil)
+        #expect(first.isOlder(than: first) == false)
+        #expect(first.isOlder(than: document(nil, value: ["v": 2])) == nil)
+        #expect(document("a", value: ["v": 2]).isOlder(than: document("b")) == nil)
+        let other = SourceDocument(value: ["v": 3], version: UpstreamVersion("9", series: "other"))
+        let mine = SourceDocument(value: ["v": 4], version: UpstreamVersion("1", series: "mine"))
+        #expect(mine.isOlder(than: other) == nil)
+    }
+}
