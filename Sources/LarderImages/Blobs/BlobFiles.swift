@@ -1,24 +1,14 @@
 import Glibc
 internal import LarderDigest
-internal import Synchronization
 
-/// The files of a cache directory together with the table of its blobs. A ``BlobStore``, its writers and its sweeper
-/// share one instance.
-final class BlobFiles: Sendable {
+/// The names of a cache directory's blobs, together with their accounts. Part of a ``BlobStore``, whose owner calls its
+/// methods one at a time, so that no name is added while another one is removed.
+final class BlobFiles {
     /// The files by name. Names in `blobs/` are added and removed only by the methods of this type.
     let files: any CacheFiles
-    /// A random prefix that distinguishes the temporary files of this process from those of an earlier process.
-    let session = String(UInt64.random(in: .min ... .max), radix: 16)
-    /// Never locked during disk I/O, because a cache hit locks it on an event loop.
-    private let table: Mutex<BlobTable>
-    /// Locked while names in `blobs/` are added or removed. A method that needs both locks acquires `names` before
-    /// ``table``.
-    private let names = Mutex(())
+    let accounts: BlobAccounts
 
-    init(_ files: any CacheFiles, _ table: BlobTable) {
-        self.files = files
-        self.table = Mutex(table)
-    }
+    init(_ files: any CacheFiles, _ accounts: BlobAccounts) { (self.files, self.accounts) = (files, accounts) }
 
     static func shard(_ shard: UInt8) -> String { "blobs/" + (shard < 16 ? "0" : "") + String(shard, radix: 16) }
 
@@ -26,17 +16,10 @@ final class BlobFiles: Sendable {
 
     /// Runs `body` with the table locked. `body` must not do I/O.
     func withTable<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
-        try table.withLock { table throws(E) in try body(&table) }
+        try accounts.withTable(body)
     }
 
     // MARK: Space
-
-    /// The estimated disk space of a file of `size` bytes: the size, rounded up to whole blocks.
-    func space(of size: Int) -> Int { (size + files.blockBytes - 1) / files.blockBytes * files.blockBytes }
-
-    func freeBytes() throws(ImageError) -> Int {
-        do throws(CacheFileError) { return try files.freeBytes() } catch { throw error.asImageError }
-    }
 
     /// Measures `blobs` and all shard directories.
     func measureDirectories() throws(CacheFileError) {
@@ -57,45 +40,27 @@ final class BlobFiles: Sendable {
 
     // MARK: Reading
 
-    /// Whether the file of a blob exists. Blocks only on one fstatat(2). If another program has removed the file, marks
-    /// the blob as unverified, so that the blob is not served before its file has been opened.
-    func hasFile(_ digest: BlobDigest) -> Bool {
-        let hasFile = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 74) { name in
-            guard let start = name.baseAddress else { return true }
-            // "blobs/", two digits, a slash, 64 digits and a zero byte; see ``name(_:)``.
-            digest.write(to: start + 9)
-            (name[0], name[1], name[2], name[3], name[4], name[5]) = (0x62, 0x6C, 0x6F, 0x62, 0x73, 0x2F)
-            (name[6], name[7], name[8], name[73]) = (name[9], name[10], 0x2F, 0)
-            return files.hasFile(start)
-        }
-        if !hasFile { withTable { $0.setVerified(digest, false) } }
-        return hasFile
-    }
-
-    enum Opening {
+    /// The result of opening the file of a blob.
+    enum Opening: Sendable {
         case whole(BlobFile)
         case missing
         case damaged
     }
 
-    func openFile(_ digest: BlobDigest) throws(CacheFileError) -> (any CacheFile)? {
-        try files.open(Self.name(digest))
+    /// Opens the file of a blob, and unless `isVerified`, hashes it. Changes nothing, so any thread may call it.
+    static func open(
+        _ digest: BlobDigest, in files: any CacheFiles, isVerified: Bool
+    ) throws(CacheFileError) -> Opening {
+        guard let file = try files.open(name(digest)) else { return .missing }
+        if !isVerified, try hash(file) != digest { return .damaged }
+        return .whole(BlobFile(file, size: try file.size()))
     }
 
-    /// Opens the file of a blob. Unless `isVerified`, verifies the file first, and removes it if it is damaged.
-    func open(_ digest: BlobDigest, isVerified: Bool) throws(CacheFileError) -> Opening {
-        guard let file = try openFile(digest) else { return .missing }
-        if !isVerified {
-            guard try Self.hash(file) == digest else {
-                // Another thread may have replaced the damaged file since this thread opened it.
-                return try names.withLock { _ throws(CacheFileError) in
-                    if withTable({ $0.isVerified(digest) }) { return try open(digest, isVerified: true) }
-                    _ = try remove(digest)
-                    return .damaged
-                }
-            }
-        }
-        return .whole(BlobFile(file, size: try file.size()))
+    /// Removes a damaged file, unless it has been replaced since it was hashed. Opens the new file then.
+    func removeDamaged(_ digest: BlobDigest) throws(CacheFileError) -> Opening {
+        if withTable({ $0.isVerified(digest) }) { return try Self.open(digest, in: files, isVerified: true) }
+        _ = try remove(digest)
+        return .damaged
     }
 
     /// The SHA-256 of a file's bytes on disk.
@@ -112,24 +77,32 @@ final class BlobFiles: Sendable {
 
     // MARK: Adding names
 
-    /// Gives a temporary file the name of its blob, adds a reference to the blob and releases the space that the writer
-    /// reserved. If this method throws, it added no reference and the space is still reserved.
-    func publish(
-        _ temporary: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int
-    ) throws(CacheFileError) {
-        try file.seal()
-        // Measured after fsync(2), because a file system may allocate blocks only then.
-        let bytes = try file.allocatedBytes()
-        try names.withLock { _ throws(CacheFileError) in
-            if try !link(temporary, blob.digest) { try useExistingFile(insteadOf: temporary, blob.digest) }
-            // If this fails, the previous measurement of the directory remains in use.
-            try? measureDirectory(blob.digest.shard)
-            withTable { $0.publish(blob, bytes: bytes, reserved: reserved) }
+    /// Gives a sealed file the name of its blob, adds a reference to the blob and releases the space that the writer
+    /// reserved. If this method throws, it has removed the file and added no reference. The name is durable after
+    /// ``CacheFiles/synchronizeDirectory(_:)``.
+    func publish(_ sealed: SealedBlob) throws(CacheFileError) {
+        let digest = sealed.blob.digest
+        do throws(CacheFileError) {
+            if try !link(sealed.name, digest) { try useExistingFile(insteadOf: sealed.name, digest) }
+        } catch {
+            // A file that cannot be removed is an orphan. The next process removes it in a sweep.
+            _ = try? files.remove(sealed.name)
+            withTable { $0.ledger.settle(reserved: sealed.reserved, written: sealed.blob.size) }
+            throw error
         }
+        // If this fails, the previous measurement of the directory remains in use.
+        try? measureDirectory(digest.shard)
+        withTable { $0.publish(sealed.blob, bytes: sealed.bytes, reserved: sealed.reserved) }
+    }
+
+    /// Releases the reference to a blob whose name could not be made durable, and removes the file if that was the last
+    /// reference. A crash could remove the name again, so the blob must not get a row.
+    func undoPublication(of digest: BlobDigest) throws(CacheFileError) {
+        if withTable({ $0.release(digest, isRow: false) }) { _ = try removeUnreferenced(digest) }
     }
 
     /// Gives a temporary file the name of a blob; false if that name exists. Creates the shard directory if it does not
-    /// exist or was removed with its last blob. The caller must have locked ``names``.
+    /// exist or was removed with its last blob.
     private func link(_ temporary: String, _ digest: BlobDigest) throws(CacheFileError) -> Bool {
         do throws(CacheFileError) {
             return try files.publish(temporary, as: Self.name(digest))
@@ -142,31 +115,24 @@ final class BlobFiles: Sendable {
 
     /// Removes the temporary file of a blob and keeps the existing file of the blob, which was stored for another URL
     /// or is an orphan. If the existing file has not been verified yet, it is verified first. If it is damaged or
-    /// missing, the temporary file replaces it. The caller must have locked ``names``.
+    /// missing, the temporary file replaces it.
     private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(CacheFileError) {
         if !withTable({ $0.isVerified(digest) }) {
-            let file = try openFile(digest)
-            guard let file, try Self.hash(file) == digest else {
+            guard let file = try files.open(Self.name(digest)), try Self.hash(file) == digest else {
                 return try files.replace(temporary, as: Self.name(digest))
             }
         }
         _ = try files.remove(temporary)
     }
 
-    /// Makes the names in the shard directory of a blob durable (fsync(2)).
-    func synchronizeDirectory(of digest: BlobDigest) throws(CacheFileError) {
-        try files.synchronizeDirectory(Self.shard(digest.shard))
-    }
-
     // MARK: Removing names
 
-    /// Removes the file of a blob, and its shard directory if that is then empty. The caller must have locked
-    /// ``names``, so that no blob is published in the directory at the same time.
+    /// Removes the file of a blob, and its shard directory if that is then empty.
     ///
     /// - Returns: whether the file existed
     private func remove(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
         let existed = try files.remove(Self.name(digest))
-        removeEmptyDirectory(digest.shard)
+        removeDirectoryIfEmpty(digest.shard)
         return existed
     }
 
@@ -174,17 +140,15 @@ final class BlobFiles: Sendable {
     ///
     /// - Returns: the disk space that the file took; nil if it was not removed
     func removeUnreferenced(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
-        try names.withLock { _ throws(CacheFileError) in
-            guard let entry = withTable({ $0.takeUnreferenced(digest) }).entry else { return nil }
-            do throws(CacheFileError) {
-                _ = try remove(digest)
-            } catch {
-                withTable { $0.restore(digest, entry) }
-                throw error
-            }
-            withTable { $0.ledger.remove(entry.bytes) }
-            return entry.bytes
+        guard let entry = withTable({ $0.takeUnreferenced(digest) }).entry else { return nil }
+        do throws(CacheFileError) {
+            _ = try remove(digest)
+        } catch {
+            withTable { $0.restore(digest, entry) }
+            throw error
         }
+        withTable { $0.ledger.remove(entry.bytes) }
+        return entry.bytes
     }
 
     /// Removes the file of an unreferenced blob. Also removes the entry that the blob still has if an earlier removal
@@ -192,41 +156,31 @@ final class BlobFiles: Sendable {
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
     func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
-        // Check without locking `names` first, because nearly all files are referenced.
-        guard withTable({ !$0.isReferenced(digest) }) else { return nil }
-        return try names.withLock { _ throws(CacheFileError) in
-            let (isReferenced, entry) = withTable { $0.takeUnreferenced(digest) }
-            guard !isReferenced else { return nil }
-            do throws(CacheFileError) {
-                let size = try openFile(digest)?.size() ?? 0
-                let isRemoved = try remove(digest)
-                if let entry { withTable { $0.ledger.remove(entry.bytes) } }
-                return isRemoved ? size : nil
-            } catch {
-                if let entry { withTable { $0.restore(digest, entry) } }
-                throw error
-            }
+        let (isReferenced, entry) = withTable { $0.takeUnreferenced(digest) }
+        guard !isReferenced else { return nil }
+        do throws(CacheFileError) {
+            let size = try files.open(Self.name(digest))?.size() ?? 0
+            let isRemoved = try remove(digest)
+            if let entry { withTable { $0.ledger.remove(entry.bytes) } }
+            return isRemoved ? size : nil
+        } catch {
+            if let entry { withTable { $0.restore(digest, entry) } }
+            throw error
         }
     }
 
-    /// Removes a shard directory if it is still empty.
-    func removeDirectoryIfEmpty(_ shard: UInt8) { names.withLock { _ in removeEmptyDirectory(shard) } }
-
-    /// Removes a shard directory if it is empty. The caller must have locked ``names``. An empty directory that cannot
-    /// be removed is harmless; the next sweep retries.
-    private func removeEmptyDirectory(_ shard: UInt8) {
+    /// Removes a shard directory if it is empty. An empty directory that cannot be removed is harmless; the next sweep
+    /// retries.
+    func removeDirectoryIfEmpty(_ shard: UInt8) {
         guard (try? files.removeDirectory(Self.shard(shard))) == true else { return }
         withTable { $0.setDirectoryBytes(0, of: shard) }
     }
 
     /// Returns whether the file of a blob is missing. If so, marks the blob as unverified.
     func markMissing(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
-        // `names` is locked, because another thread may just be removing or publishing the file.
-        try names.withLock { _ throws(CacheFileError) in
-            guard try openFile(digest) == nil else { return false }
-            withTable { $0.setVerified(digest, false) }
-            return true
-        }
+        guard try files.open(Self.name(digest)) == nil else { return false }
+        withTable { $0.setVerified(digest, false) }
+        return true
     }
 }
 

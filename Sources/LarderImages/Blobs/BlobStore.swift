@@ -1,7 +1,6 @@
 import Glibc
 package import LarderImageFormats
 internal import LarderPlatform
-internal import Synchronization
 
 /// Stores images on disk. Each file is named by the SHA-256 of its bytes, never changes, and stays as long as it is
 /// referenced.
@@ -12,18 +11,17 @@ internal import Synchronization
 /// - Bytes are written to a file in `tmp/`, which no reader opens. link(2) adds the name in `blobs/` in one step, after
 ///   length, digest and header have been checked and the bytes are durable. A name in `blobs/` therefore never refers
 ///   to a partial file.
-/// - The caller writes an index row after ``BlobWriter/finish(expectedDigest:)`` and deletes it before
+/// - The caller writes an index row after ``BlobFiles/publish(_:)`` and deletes it before
 ///   ``removeUnreferenced(_:)``. A row therefore always has its file. A kill can leave a file without a row: an orphan.
-/// - ``sweeper`` finds orphans, slice by slice. It removes only files that are unreferenced at that moment, under the
-///   lock that also guards the addition and removal of names. A new image with the same bytes as an orphan uses the
-///   file of the orphan.
+/// - ``sweeper`` finds orphans, slice by slice. It removes only files that are unreferenced at that moment. A new image
+///   with the same bytes as an orphan uses the file of the orphan.
 /// - Disks can corrupt data, and a power failure may damage files that were reported as durable. Each process therefore
 ///   hashes a file from an earlier process before it first serves the file, and removes the file if the hash differs
 ///   from the file name. After a stop that was not orderly, all files are also verified in the background.
 ///
-/// ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` access only
-/// memory. Methods that access files block the calling thread.
-package final class BlobStore: Sendable {
+/// ``accounts`` has the references of the files in memory. The methods of the store block the calling thread. The store is
+/// not `Sendable`, because one owner, ``ImageDiskCache``, adds and removes names.
+package final class BlobStore {
     /// The space in use.
     package struct Usage: Sendable, Hashable {
         /// Disk space of images and their directories, in bytes.
@@ -41,8 +39,8 @@ package final class BlobStore: Sendable {
     /// Removes files that no blob refers to.
     package let sweeper: BlobSweeper
     let blobs: BlobFiles
+    let writers: BlobWriters
     private let lock: FileLock
-    private let interruption = Atomic(false)
 
     /// Opens the cache directory, and creates it if it does not exist.
     ///
@@ -61,9 +59,10 @@ package final class BlobStore: Sendable {
         imageLimits: ImageLimits = ImageLimits()
     ) throws(ImageError) {
         self.path = path
-        let table = BlobTable(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits)
-        blobs = BlobFiles(files, table)
-        sweeper = BlobSweeper(blobs: blobs)
+        let accounts = BlobAccounts(limits, imageLimits, blockBytes: files.blockBytes)
+        blobs = BlobFiles(files, accounts)
+        writers = BlobWriters(files: files, accounts: accounts)
+        sweeper = BlobSweeper(blobs: blobs, session: writers.session)
         lock = try FileLock(cacheDirectory: path)
         do throws(CacheFileError) {
             let isNew = try files.createDirectory("blobs")
@@ -81,106 +80,8 @@ package final class BlobStore: Sendable {
     /// The files of the cache directory, in which the index also has its files.
     var files: any CacheFiles { blobs.files }
 
-    /// Whether work that takes long, on the index or its copy, must end, because the agent stops.
-    var isInterrupted: Bool {
-        get { interruption.load(ordering: .relaxed) }
-        set { interruption.store(newValue, ordering: .relaxed) }
-    }
-
-    /// The space in use now.
-    package var usage: Usage {
-        blobs.withTable { table in
-            Usage(
-                bytes: table.ledger.bytes + table.ledger.directoryBytes, count: table.ledger.count,
-                reservedBytes: table.ledger.promisedBytes)
-        }
-    }
-
-    /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
-    /// `leftoverBytes` is the part of it that belongs to blobs without a row.
-    var leases: (bytes: Int, leftoverBytes: Int) { blobs.withTable { ($0.leasedBytes, $0.leftoverBytes) } }
-
-    /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
-    /// including that of their directories.
-    var retained: (bytes: Int, count: Int) {
-        blobs.withTable { ($0.retainedBytes, $0.retained.count) }
-    }
-
-    var limits: SpaceLimits { blobs.withTable { $0.ledger.limits } }
-
-    /// Changes the limits, which then apply to the next bytes written. The caller must evict the images that exceed
-    /// them; see ``excess()``.
-    package func update(limits: SpaceLimits, imageLimits: ImageLimits) {
-        blobs.withTable { table in
-            table.ledger.limits = limits
-            table.imageLimits = imageLimits
-        }
-    }
-
-    /// The minimum number of images and bytes to evict to comply with the limits again. The limits can be exceeded
-    /// because they were lowered, or because other files filled the disk. Nil if they are not exceeded.
-    ///
-    /// - Throws: ``ImageError/Code/storageFailed``
-    func excess() throws(ImageError) -> SpaceShortage? {
-        let free = try blobs.freeBytes()
-        return blobs.withTable { $0.ledger.shortage(0, writers: 0, free: free) }
-    }
-
-    /// The path of a blob's file, for clients.
-    package func path(of digest: BlobDigest) -> String { path + "/" + BlobFiles.name(digest) }
-
-    // MARK: References
-
-    /// Adds a reference for an index row that an earlier process wrote.
-    package func adopt(_ digest: BlobDigest, size: Int) {
-        // The disk space is estimated, because a stat(2) of each file would delay the start.
-        // ``BlobSweeper/missing(among:)`` corrects it.
-        blobs.withTable { $0.adopt(digest, bytes: blobs.space(of: size)) }
-    }
-
-    /// Adds a reference (a lease). Returns false if there is no such blob.
-    package func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
-
-    /// Adds a reference. Returns false if there is no such blob, or if `ifVerified` is true and this process has not
-    /// verified the file of the blob yet.
-    func retain(_ digest: BlobDigest, ifVerified: Bool) -> Bool {
-        blobs.withTable { $0.retain(digest, ifVerified: ifVerified) }
-    }
-
-    /// Releases a reference.
-    ///
-    /// - Returns: whether it was the last reference. If so, call ``removeUnreferenced(_:)`` to remove the file.
-    package func release(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: false) } }
-
-    /// Turns one of the caller's references into the reference of a row.
-    func addRowReference(_ digest: BlobDigest) { blobs.withTable { $0.change(digest) { $0?.rows += 1 } } }
-
-    /// Adds `change` to the number of pinned rows of a blob: 1 for a new pin, -1 for a removed one.
-    func countPin(_ digest: BlobDigest, _ change: Int32) {
-        blobs.withTable { $0.change(digest) { $0?.pins += change } }
-    }
-
-    /// See ``BlobTable/pinnedBytes(with:insteadOf:)``.
-    func pinnedBytes(with digest: BlobDigest, insteadOf old: BlobDigest?) -> Int {
-        blobs.withTable { $0.pinnedBytes(with: digest, insteadOf: old) }
-    }
-
-    /// Releases the reference of a row. Returns whether it was the last reference.
-    func releaseRow(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.release(digest, isRow: true) } }
-
-    /// Whether a blob has references other than those of rows.
-    func isLeased(_ digest: BlobDigest) -> Bool {
-        blobs.withTable { $0.entries[digest]?.isLeased ?? false }
-    }
-
-    /// Changes whenever an image may be evicted that had to stay before; see ``BlobTable/releases``.
-    var releases: Int { blobs.withTable { $0.releases } }
-
-    /// The number of rows that refer to a blob.
-    func rowCount(of digest: BlobDigest) -> Int { blobs.withTable { Int($0.entries[digest]?.rows ?? 0) } }
-
-    /// Whether a blob can be served without opening its file first, because this process has verified the file.
-    func isVerified(_ digest: BlobDigest) -> Bool { blobs.withTable { $0.isVerified(digest) } }
+    /// The references and the space of the blobs.
+    var accounts: BlobAccounts { blobs.accounts }
 
     /// Removes the file of a blob, unless the blob has been referenced again.
     ///
@@ -192,32 +93,18 @@ package final class BlobStore: Sendable {
         do throws(CacheFileError) { return try blobs.removeUnreferenced(digest) } catch { throw error.asImageError }
     }
 
-    // MARK: Writing
-
-    /// Creates a writer for a new image. Space is reserved as bytes arrive, not for the declared length.
-    ///
-    /// - Parameter declaredLength: the length of the body in bytes; nil if the origin does not declare it or a content
-    ///   coding changes it
-    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/cacheFull``, without a ``SpaceShortage``, if the declared
-    ///   length does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
-    package func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
-        try BlobWriter(blobs, declaredLength: declaredLength)
-    }
-
-    // MARK: Reading
-
-    /// Opens a blob to which the caller has a reference.
+    /// Completes ``BlobFiles/open(_:in:isVerified:)`` for a blob that was not verified, or whose file could not be used.
     ///
     /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing, or if its hash differs from its name. A
     ///   damaged file is removed, and the caller must delete the rows of the blob. ``ImageError/Code/storageFailed``
-    package func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
-        let isVerified = isVerified(digest)
-        let opening = try ImageError.from { () throws(CacheFileError) in
-            try blobs.open(digest, isVerified: isVerified)
+    func complete(_ opening: BlobFiles.Opening, of digest: BlobDigest) throws(ImageError) -> BlobFile {
+        var opening = opening
+        if case .damaged = opening {
+            opening = try ImageError.from { () throws(CacheFileError) in try blobs.removeDamaged(digest) }
         }
         switch opening {
         case .whole(let file):
-            if !isVerified { setVerified(digest, true) }
+            setVerified(digest, true)
             return file
         case .missing:
             setVerified(digest, false)
@@ -249,7 +136,7 @@ package final class BlobStore: Sendable {
 }
 
 /// Finds files without a reference, and references without a file.
-package struct BlobSweeper: Sendable {
+package struct BlobSweeper {
     /// The result of one slice of a sweep.
     package struct Slice: Sendable, Hashable {
         /// The step at which to continue; nil at the end.
@@ -263,6 +150,8 @@ package struct BlobSweeper: Sendable {
     }
 
     let blobs: BlobFiles
+    /// As in ``BlobWriters/session``.
+    let session: String
 
     /// Removes unreferenced files from one directory: `tmp/` in step 0, and the shard directories in steps 1 to 256. Run a
     /// whole sweep after each start, once all rows of the index have been adopted, and again after a removal failed.
@@ -292,7 +181,7 @@ package struct BlobSweeper: Sendable {
 
     /// Removes a file of an earlier process from `tmp/`. Returns its size; nil if it was not removed.
     private func removeTemporary(_ name: String) throws(CacheFileError) -> Int? {
-        guard !name.hasPrefix(blobs.session + "-") else { return nil }
+        guard !name.hasPrefix(session + "-") else { return nil }
         // The size is only for the log. A file that cannot be opened is removed, too.
         let size = try? blobs.files.open("tmp/" + name)?.size()
         return try blobs.files.remove("tmp/" + name) ? size ?? 0 : nil
@@ -303,23 +192,42 @@ package struct BlobSweeper: Sendable {
         return try blobs.removeOrphan(digest)
     }
 
-    /// Returns the blobs whose files another program removed, and corrects the disk space of the other blobs. Marks
-    /// missing blobs as unverified, so that they are not served before they have been opened again. The caller deletes
-    /// the rows of missing blobs, unless a blob has been published again in the meantime.
-    ///
-    /// - Returns: the blobs, and the first error if a file could not be checked
-    func missing(among digests: [BlobDigest]) -> (missing: Set<BlobDigest>, failure: ImageError?) {
-        var missing: Set<BlobDigest> = []
+    /// Corrects the disk space of blobs, and returns those whose files seem to be missing, and the first error if a file
+    /// could not be checked. Changes no file, so any thread may call it.
+    static func check(
+        _ digests: [BlobDigest], in files: any CacheFiles, _ accounts: BlobAccounts
+    ) -> (suspects: [BlobDigest], failure: ImageError?) {
+        var suspects: [BlobDigest] = []
         var failure: ImageError?
         for digest in digests {
             do throws(CacheFileError) {
-                if let file = try blobs.openFile(digest) {
-                    // The disk space of blobs from an earlier process is an estimate at first.
-                    let bytes = try file.allocatedBytes()
-                    blobs.withTable { $0.correctSpace(of: digest, bytes: bytes) }
-                } else if try blobs.markMissing(digest) {
-                    missing.insert(digest)
+                guard let file = try files.open(BlobFiles.name(digest)) else {
+                    suspects.append(digest)
+                    continue
                 }
+                // The disk space of blobs from an earlier process is an estimate at first.
+                let bytes = try file.allocatedBytes()
+                accounts.withTable { $0.correctSpace(of: digest, bytes: bytes) }
+            } catch {
+                failure = failure ?? error.asImageError
+            }
+        }
+        return (suspects, failure)
+    }
+
+    /// Returns the blobs whose files another program removed, and marks them as unverified, so that they are not served
+    /// before they have been opened again. The caller deletes the rows of missing blobs, unless a blob has been
+    /// published again in the meantime.
+    ///
+    /// - Parameter suspects: the result of ``check(_:in:_:)``, which may have been called while a file was being
+    ///   removed or published
+    /// - Returns: the blobs, and the first error if a file could not be checked
+    func missing(among suspects: [BlobDigest]) -> (missing: Set<BlobDigest>, failure: ImageError?) {
+        var missing: Set<BlobDigest> = []
+        var failure: ImageError?
+        for digest in suspects {
+            do throws(CacheFileError) {
+                if try blobs.markMissing(digest) { missing.insert(digest) }
             } catch {
                 failure = failure ?? error.asImageError
             }

@@ -1,7 +1,7 @@
 internal import LarderImageFormats
 
 /// The references and the disk space of all blobs of a ``BlobStore``, and the limits of the store. The table does no
-/// I/O.
+/// I/O. It is one of the ``CacheTables``.
 struct BlobTable: Sendable {
     /// The state of one blob. An entry is small, because the table has one for each blob on disk.
     struct Entry: Sendable {
@@ -41,6 +41,8 @@ struct BlobTable: Sendable {
     var ledger: SpaceLedger
     var directories = BlobDirectories()
     var imageLimits: ImageLimits
+    /// As in ``CacheFiles/blockBytes``.
+    private let blockBytes: Int
     /// The number of writers so far. The name of a writer's temporary file contains this number.
     private var writers = 0
     private(set) var leasedBytes = 0
@@ -53,9 +55,10 @@ struct BlobTable: Sendable {
     /// blob, and when one of its rows is unpinned.
     private(set) var releases = 0
 
-    init(ledger: SpaceLedger, imageLimits: ImageLimits) {
+    init(ledger: SpaceLedger, imageLimits: ImageLimits, blockBytes: Int) {
         self.ledger = ledger
         self.imageLimits = imageLimits
+        self.blockBytes = blockBytes
     }
 
     /// Changes, adds or removes the entry of a blob, and updates the totals.
@@ -123,7 +126,28 @@ struct BlobTable: Sendable {
         }
     }
 
+    /// Turns a reference into that of a row.
+    mutating func addRow(_ digest: BlobDigest) { change(digest) { $0?.rows += 1 } }
+
+    /// Adds `change` to the number of pinned rows of a blob: 1 for a new pin, -1 for a removed one.
+    mutating func countPin(_ digest: BlobDigest, _ change: Int32) { self.change(digest) { $0?.pins += change } }
+
+    /// Whether a blob has references other than those of rows.
+    func isLeased(_ digest: BlobDigest) -> Bool { entries[digest]?.isLeased ?? false }
+
+    /// The number of rows that refer to a blob.
+    func rowCount(of digest: BlobDigest) -> Int { Int(entries[digest]?.rows ?? 0) }
+
     // MARK: Space
+
+    /// The estimated disk space of a file of `size` bytes: the size, rounded up to whole blocks.
+    func space(of size: Int) -> Int { (size + blockBytes - 1) / blockBytes * blockBytes }
+
+    /// The space in use.
+    var usage: BlobStore.Usage {
+        BlobStore.Usage(
+            bytes: ledger.bytes + ledger.directoryBytes, count: ledger.count, reservedBytes: ledger.promisedBytes)
+    }
 
     /// The disk space of leased or pinned blobs and of their directories.
     var retainedBytes: Int { retained.bytes + directories.retainedBytes }
@@ -218,6 +242,29 @@ struct BlobTable: Sendable {
     mutating func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
         change(digest) { $0?.isVerified = isVerified }
     }
+}
+
+extension BlobAccounts {
+    var usage: BlobStore.Usage { withTable { $0.usage } }
+
+    /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
+    /// `leftoverBytes` is the part of it that belongs to blobs without a row.
+    var leases: (bytes: Int, leftoverBytes: Int) { withTable { ($0.leasedBytes, $0.leftoverBytes) } }
+
+    /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
+    /// including that of their directories.
+    var retained: (bytes: Int, count: Int) { withTable { ($0.retainedBytes, $0.retained.count) } }
+
+    var limits: SpaceLimits { withTable { $0.ledger.limits } }
+
+    /// Adds a reference (a lease). Returns false if there is no such blob.
+    func retain(_ digest: BlobDigest) -> Bool { withTable { $0.retain(digest, ifVerified: false) } }
+
+    /// Whether a blob can be served without opening its file first, because this process has verified the file.
+    func isVerified(_ digest: BlobDigest) -> Bool { withTable { $0.isVerified(digest) } }
+
+    /// The number of rows that refer to a blob.
+    func rowCount(of digest: BlobDigest) -> Int { withTable { $0.rowCount(of: digest) } }
 }
 
 // MARK: Invariants, which tests check

@@ -11,10 +11,51 @@ package struct PublishedBlob: Sendable, Hashable {
     package let header: ImageHeader
 }
 
+/// An image whose bytes are complete and durable, under a temporary name. ``BlobFiles/publish(_:)`` completes it.
+struct SealedBlob: Sendable {
+    /// The name of the temporary file.
+    let name: String
+    let blob: PublishedBlob
+    /// The disk space of the file.
+    let bytes: Int
+    /// The bytes that the writer reserved.
+    let reserved: Int
+}
+
+/// Creates the writers of a ``BlobStore``, on any thread.
+struct BlobWriters: Sendable {
+    let files: any CacheFiles
+    let accounts: BlobAccounts
+    /// A random prefix that distinguishes the temporary files of this process from those of an earlier process.
+    let session = String(UInt64.random(in: .min ... .max), radix: 16)
+
+    /// Creates a writer for a new image. Space is reserved as bytes arrive, not for the declared length.
+    ///
+    /// - Parameter declaredLength: the length of the body in bytes; nil if the origin does not declare it or a content
+    ///   coding changes it
+    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/cacheFull``, without a ``SpaceShortage``, if the declared
+    ///   length does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
+    func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
+        try BlobWriter(self, declaredLength: declaredLength)
+    }
+
+    func freeBytes() throws(ImageError) -> Int {
+        do throws(CacheFileError) { return try files.freeBytes() } catch { throw error.asImageError }
+    }
+
+    /// The minimum number of images and bytes to evict to comply with the limits again. The limits can be exceeded
+    /// because they were lowered, or because other files filled the disk. Nil if they are not exceeded.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``
+    func excess() throws(ImageError) -> SpaceShortage? {
+        let free = try freeBytes()
+        return accounts.withTable { $0.ledger.shortage(0, writers: 0, free: free) }
+    }
+}
+
 /// Writes an image to a temporary file while it hashes the bytes, checks the limits and reads the header. Only one
-/// caller at a time may use a writer. If the writer is released without ``finish(expectedDigest:)``, the file is
-/// removed.
-package final class BlobWriter: Sendable {
+/// caller at a time may use a writer. If the writer is released without ``seal(expectedDigest:)``, the file is removed.
+final class BlobWriter: Sendable {
     private struct State {
         /// The temporary file. Nil until disk space for the first bytes is reserved.
         var file: (any CacheFile)?
@@ -28,20 +69,24 @@ package final class BlobWriter: Sendable {
         var reserved = 0
     }
 
-    private let blobs: BlobFiles
+    private let blobs: BlobWriters
     /// The name of the temporary file.
     private let name: String
     private let declaredLength: Int?
+    // A mutex, because the steps of a writer run on different threads of ``BlockingWork``, and any thread may release
+    // the writer. Only its caller waits for it.
     private let state = Mutex(State())
 
     /// Creates a writer if there is, or can be, space for the declared length; see
-    /// ``BlobStore/begin(declaredLength:)``.
-    init(_ blobs: BlobFiles, declaredLength: Int?) throws(ImageError) {
+    /// ``BlobWriters/begin(declaredLength:)``.
+    init(_ blobs: BlobWriters, declaredLength: Int?) throws(ImageError) {
         let length = max(0, declaredLength ?? 0)
-        let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
+        let limit = blobs.accounts.withTable { $0.ledger.limits.bytesPerImage }
         guard length <= limit else { throw Self.tooLarge(length, limit: limit) }
-        let (space, free) = (blobs.space(of: length), try blobs.freeBytes())
-        let number = try blobs.withTable { table throws(ImageError) in try table.addWriter(space, free: free) }
+        let free = try blobs.freeBytes()
+        let number = try blobs.accounts.withTable { table throws(ImageError) in
+            try table.addWriter(table.space(of: length), free: free)
+        }
         self.blobs = blobs
         self.declaredLength = declaredLength
         name = "tmp/\(blobs.session)-\(number)"
@@ -50,14 +95,14 @@ package final class BlobWriter: Sendable {
     deinit { discard() }
 
     /// The number of bytes written.
-    package var written: Int { state.withLock { $0.written } }
+    var written: Int { state.withLock { $0.written } }
 
     /// Writes the next bytes: all of them or none.
     ///
     /// - Throws: ``ImageError/Code/cacheFull``: call again with the same bytes after images have been evicted. All other
     ///   errors are final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthMismatch``, the errors of
     ///   ``ImageHeaderReader`` and ``ImageLimits``, ``ImageError/Code/storageFailed``
-    package func append(_ bytes: [UInt8]) throws(ImageError) {
+    func append(_ bytes: [UInt8]) throws(ImageError) {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
             if bytes.isEmpty { return }
@@ -66,7 +111,7 @@ package final class BlobWriter: Sendable {
                 throw ImageError(
                     .lengthMismatch, "the body is longer than the declared \(declaredLength) bytes")
             }
-            let limit = blobs.withTable { $0.ledger.limits.bytesPerImage }
+            let limit = blobs.accounts.withTable { $0.ledger.limits.bytesPerImage }
             guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
             // Check the header before any byte is written, so that bytes that are not an image never take disk space.
             switch state.reader.progress {
@@ -91,55 +136,39 @@ package final class BlobWriter: Sendable {
                 remove(state)
                 throw error.asImageError
             }
-            blobs.withTable { $0.ledger.wrote(bytes.count) }
+            blobs.accounts.withTable { $0.ledger.wrote(bytes.count) }
             state.hash.update(bytes)
             state.end.feed(bytes)
             state.written = total
         }
     }
 
-    /// Publishes the image if its length, digest, header and end are valid. The caller then has a reference to it, as
-    /// from ``BlobStore/retain(_:)``.
+    /// Makes the bytes of the image durable (fsync(2)) if its length, digest, header and end are valid.
     ///
     /// - Parameter expectedDigest: the digest that the caller expects, if any
-    /// - Throws: ``ImageError``. The image is not published then, and the temporary file is removed
-    package func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
+    /// - Throws: ``ImageError``. The temporary file is then removed
+    func seal(expectedDigest: BlobDigest? = nil) throws(ImageError) -> SealedBlob {
         try state.withLock { state throws(ImageError) in
             guard !state.isEnded else { throw Self.ended }
             defer { end(&state) }
-            let blob: PublishedBlob
             do throws(ImageError) {
-                blob = try check(&state, expectedDigest)
+                let blob = try check(&state, expectedDigest)
                 guard let file = state.file else { throw Self.ended }
                 let reserved = state.reserved
-                try ImageError.from { () throws(CacheFileError) in
-                    try blobs.publish(name, file, blob, reserved: reserved)
+                return try ImageError.from { () throws(CacheFileError) in
+                    try file.seal()
+                    // Measured after fsync(2), because a file system may allocate blocks only then.
+                    return SealedBlob(name: name, blob: blob, bytes: try file.allocatedBytes(), reserved: reserved)
                 }
             } catch {
                 remove(state)
                 throw error
             }
-            try makeDurable(blob.digest)
-            return blob
         }
     }
 
-    /// Makes the name of the published blob durable. On failure, releases the reference to the blob, and removes the
-    /// file if that was the last reference.
-    private func makeDurable(_ digest: BlobDigest) throws(ImageError) {
-        try ImageError.from { () throws(CacheFileError) in
-            do throws(CacheFileError) {
-                try blobs.synchronizeDirectory(of: digest)
-            } catch {
-                // A crash could remove the name again, so the blob must not get a row.
-                if blobs.withTable({ $0.release(digest, isRow: false) }) { _ = try blobs.removeUnreferenced(digest) }
-                throw error
-            }
-        }
-    }
-
-    /// Discards the image and removes its file. Does nothing after ``finish(expectedDigest:)``.
-    package func discard() {
+    /// Discards the image and removes its file. Does nothing after ``seal(expectedDigest:)``.
+    func discard() {
         state.withLock { state in
             guard !state.isEnded else { return }
             end(&state)
@@ -172,16 +201,16 @@ package final class BlobWriter: Sendable {
     }
 
     private func check(_ header: ImageHeader) throws(ImageError) {
-        let limits = blobs.withTable { $0.imageLimits }
+        let limits = blobs.accounts.withTable { $0.imageLimits }
         do throws(ImageFormatError) { try limits.check(header) } catch { throw ImageError(error) }
     }
 
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
-        let space = blobs.space(of: total)
+        let space = blobs.accounts.withTable { $0.space(of: total) }
         guard space > state.reserved else { return }
         let free = try blobs.freeBytes()
         let (bytes, isNew) = (space - state.reserved, state.reserved == 0)
-        try blobs.withTable { table throws(ImageError) in try table.reserve(bytes, isNew: isNew, free: free) }
+        try blobs.accounts.withTable { table throws(ImageError) in try table.reserve(bytes, isNew: isNew, free: free) }
         state.reserved = space
     }
 
@@ -189,7 +218,7 @@ package final class BlobWriter: Sendable {
     private func remove(_ state: State) {
         // A file that cannot be removed is an orphan. The next process removes it in a sweep.
         _ = try? blobs.files.remove(name)
-        blobs.withTable { $0.ledger.settle(reserved: state.reserved, written: state.written) }
+        blobs.accounts.withTable { $0.ledger.settle(reserved: state.reserved, written: state.written) }
     }
 
     private static func tooLarge(_ bytes: Int, limit: Int) -> ImageError {

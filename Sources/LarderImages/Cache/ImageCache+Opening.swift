@@ -4,9 +4,9 @@ package import LarderUpstream
 package import Logging
 
 extension ImageCache {
-    /// Locks the directory of the cache, and reads the index in the background. Until the index has been read,
-    /// ``hit(_:now:)`` and ``peek(_:now:)`` find no image, and all other requests wait. If it cannot be read, they throw
-    /// ``problem``. ``run()`` does all other work.
+    /// Locks the directory of the cache, and reads the index in the background. Until the index has been read, the
+    /// ``view`` finds no image, and all other requests wait. If it cannot be read, they throw ``ImageCacheView/problem``.
+    /// ``run()`` does all other work.
     ///
     /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
     ///   ``ImageError/Code/cacheFull``; not for a damaged or unreadable index
@@ -14,56 +14,33 @@ extension ImageCache {
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger
     ) async throws(ImageError) -> ImageCache {
-        let blobs = try await blocking.run { () throws(ImageError) -> BlobStore in
+        let disk = try await blocking.run { () throws(ImageError) -> ImageDiskCache in
             try IndexFormat.refuseNewer(in: settings.directory)
-            return try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
+            return ImageDiskCache(
+                try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images), blocking)
         }
-        let downloader = ImageDownloader(fetcher: fetcher, blobs: blobs, blocking: blocking, clock: clock)
+        let downloader = ImageDownloader(fetcher: fetcher, disk: disk, clock: clock)
         downloader.update(allowedNetworks: settings.allowedNetworks)
-        return start(settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
+        return start(settings, disk: disk, origin: downloader, clock: clock, logger: logger)
     }
 
     /// Reads the index of a given store in the background, and downloads images with a given client.
     static func start(
-        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
-        clock: ImageClock, logger: Logger
+        _ settings: ImageCacheSettings, disk: ImageDiskCache, origin: any ImageOriginClient, clock: ImageClock,
+        logger: Logger
     ) -> ImageCache {
         let log = ImageCacheLog(logger)
-        let catalog = ImageCatalog(
-            store: blobs, settings: settings, fingerprint: Variant.fingerprint(of: origin.requestFields))
-        let disk = ImageDiskCache(blobs: blobs, blocking: blocking)
-        let opened = disk.open { () throws(ImageError) in
-            let opened = try ImageIndex.open(in: blobs, now: clock.now)
-            log.indexOpened(opened.condition)
-            catalog.adopt(opened.table)
-            return opened.index
-        }
-        let opening = Task { () -> ImageError? in
-            do throws(ImageError) { try await opened.value() } catch { return error }
+        let (signal, wakeUps) = Signal.makeStream()
+        let view = ImageCacheView(disk, fingerprint: Variant.fingerprint(of: origin.requestFields), signal: signal)
+        // Runs until it calls the disk, so that the index is opened before any other work on it.
+        let opening = Task.immediate { () -> ImageError? in
+            do throws(ImageError) { try await disk.open(clock: clock, log: log) } catch { return error }
             return nil
         }
-        return ImageCache(
-            settings, catalog: catalog, disk: disk, opening: opening, origin: origin, clock: clock, log: log)
-    }
-
-    /// Whether the index has been read, so that ``hit(_:now:)`` and ``peek(_:now:)`` find all images.
-    package nonisolated var isOpen: Bool { disk.openIndex != nil }
-
-    /// Why the index cannot be read; nil if it was read or is being read.
-    package nonisolated var problem: ImageError? {
-        disk.openingFailure.flatMap { blobs.isInterrupted ? nil : $0 }
-    }
-
-    /// Why the last change of the index could not be written; nil if it was written. Such a change is undone, so that an
-    /// image may be fetched again.
-    package nonisolated var writeProblem: ImageError? { disk.writeProblem }
-
-    /// Waits until the index has been read.
-    ///
-    /// - Throws: the error if it cannot be read
-    package nonisolated func opened() async throws(ImageError) {
-        if isOpen { return }
-        if let error = await opening.value { throw error }
+        let cache = ImageCache(
+            settings, view: view, disk: disk, opening: opening, origin: origin, clock: clock, log: log)
+        Task { [weak cache] in for await _ in wakeUps { await cache?.handleEvents() } }
+        return cache
     }
 }
 

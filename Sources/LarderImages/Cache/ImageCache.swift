@@ -5,135 +5,97 @@ internal import Logging
 
 /// The image cache of this machine. It has one verified copy of each image, which all clients share.
 ///
-/// ``hit(_:now:)`` reads the ``ImageCatalog``, whose critical sections are short, and answers requests that need
-/// neither the network nor the disk. ``image(_:)`` answers all other requests.
+/// ``view`` answers requests that need neither the network nor the disk, on any thread. ``image(_:reporting:)`` answers
+/// all other requests.
 ///
-/// The state of the actor is in classes that are not `Sendable`, so that their methods are isolated to it. Because an
-/// actor is re-entrant at each `await`, each change of a cached image is one step without suspension: it changes the
-/// catalog and the references, and submits the same change to the disk (``ImageRows``).
+/// The state of the actor is in values and in classes that are not `Sendable`, so that only the actor changes it. Because
+/// an actor is re-entrant at each `await`, each change of a cached image is one step without suspension: it changes the
+/// catalog and the references, and submits the same change to the disk (``CatalogWriter``).
 package actor ImageCache {
-    nonisolated let catalog: ImageCatalog
+    /// Looks up images on any thread.
+    package nonisolated let view: ImageCacheView
     nonisolated let disk: ImageDiskCache
-    nonisolated let blobs: BlobStore
-    private nonisolated let log: ImageCacheLog
-    private nonisolated let spaceDemand = SpaceDemand()
+    nonisolated let log: ImageCacheLog
     /// Ends when the index has been read, with the error if it cannot be read.
-    nonisolated let opening: Task<ImageError?, Never>
-    private let origin: any ImageOriginClient
-    private let clock: ImageClock
-    let rows: ImageRows
+    private nonisolated let opening: Task<ImageError?, Never>
+    let origin: any ImageOriginClient
+    let clock: ImageClock
+    let catalog: ImageCatalog
+    let rows: CatalogWriter
     let reclaimer: SpaceReclaimer
-    let verifier: BlobVerifier
-    let downloads: ImageDownloads
+    var downloads: ImageDownloads
     let maintenance: ImageMaintenance
+    /// The checks of files that are in progress.
+    private var checks: [BlobDigest: Task<ImageError?, Never>] = [:]
 
     init(
-        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache,
+        _ settings: ImageCacheSettings, view: ImageCacheView, disk: ImageDiskCache,
         opening: Task<ImageError?, Never>, origin: any ImageOriginClient, clock: ImageClock, log: ImageCacheLog
     ) {
-        self.opening = opening
-        (self.catalog, self.disk, self.log, self.origin, self.clock) = (catalog, disk, log, origin, clock)
-        blobs = disk.blobs
-        reclaimer = SpaceReclaimer(catalog: catalog, disk: disk, clock: clock, demand: spaceDemand)
-        rows = ImageRows(catalog: catalog, disk: disk, reclaimer: reclaimer, log: log)
-        verifier = BlobVerifier(disk: disk, rows: rows, log: log)
-        downloads = ImageDownloads(
-            settings, catalog: catalog, disk: disk, rows: rows, reclaimer: reclaimer, origin: origin, clock: clock,
-            log: log)
+        (self.view, self.disk, self.opening, self.origin, self.clock, self.log) = (
+            view, disk, opening, origin, clock, log
+        )
+        catalog = ImageCatalog(view, settings)
+        reclaimer = SpaceReclaimer(catalog: catalog, accounts: disk.accounts)
+        rows = CatalogWriter(catalog: catalog, disk: disk, reclaimer: reclaimer, log: log)
+        downloads = ImageDownloads(settings, catalog: catalog, accounts: disk.accounts, clock: clock, log: log)
         maintenance = ImageMaintenance(catalog: catalog, disk: disk, rows: rows, clock: clock, log: log)
     }
 
+    deinit { view.signal.finish() }
+
+    nonisolated var accounts: BlobAccounts { disk.accounts }
+
     // MARK: Methods for any thread
 
-    /// Answers a request from the cache, if the caching rules permit it without the network. Blocks on the disk only for
-    /// one fstatat(2).
-    /// - Returns: the image with a reference to its blob; nil if ``image(_:)`` has to answer
-    package nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
-        withFile(catalog.hit(request, now: now))
+    /// Waits until the index has been read.
+    ///
+    /// - Throws: the error if it cannot be read
+    package nonisolated func opened() async throws(ImageError) {
+        if view.isOpen { return }
+        if let error = await opening.value { throw error }
     }
 
-    /// Returns an image whose file exists. If another program has removed the file, releases the reference to the blob.
-    private nonisolated func withFile(_ image: CachedImage?) -> CachedImage? {
-        guard let image else { return nil }
-        if blobs.blobs.hasFile(image.digest) { return image }
-        release(image.digest)
-        return nil
-    }
-
-    /// Computes the key of a request.
-    /// - Returns: nil if the URL is invalid
-    package nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
-        (try? catalog.keys.resolve(request)).map { PreparedImageRequest(request: request, key: $0.key) }
-    }
-
-    /// Answers a prepared request like ``hit(_:now:)``.
-    package nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
-        withFile(catalog.hit(prepared.request, prepared.key, now: now))
-    }
-
-    /// Returns the cached image of a request, fresh or stale; nil if there is none. Adds no reference and does not
-    /// count as a use.
-    package nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let location = try? catalog.keys.resolve(request),
-            let entry = catalog.usableEntry(location, request.expectedDigest, now: now),
-            entry.matches(catalog.fingerprint) != false
-        else { return nil }
-        return CachedImage(entry, catalog.details(of: entry) ?? .unknown, source: .hit, now: now)
-    }
-
-    /// Releases a reference. If it was the last one, the file is removed in the background.
-    package nonisolated func release(_ digest: BlobDigest) {
-        guard blobs.release(digest) else {
-            // If this was the last lease of the image, the image may now be evicted to make room for a waiting
-            // transfer.
-            if spaceDemand.exists { Task { await noteRemovable() } }
-            return
-        }
-        disk.removeUnreferenced(digest) { [log] result in
-            switch result {
-            case .success(let isRemoved):
-                if isRemoved, self.spaceDemand.exists { Task { await self.noteFreedSpace() } }
-            case .failure(let error):
-                log.logger.warning("cannot remove the file of an image", metadata: ["error": "\(error)"])
-            }
-        }
-    }
-
-    private func noteRemovable() { reclaimer.imagesBecameRemovable() }
-    private func noteFreedSpace() { reclaimer.spaceFreed() }
-
-    /// The path of a blob's file, for clients.
-    package nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
-
-    /// Opens a blob to which the caller has a reference. If this process has verified the file before, blocks only on
-    /// open(2); otherwise hashes the whole file.
+    /// Opens a blob to which the caller has a reference. Hashes the file, unless this process has verified it before.
     ///
     /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing or damaged: release the reference, and call
-    ///   ``image(_:)``, which downloads the image again. ``ImageError/Code/storageFailed``
-    package nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
-        try blobs.open(digest)
+    ///   ``image(_:reporting:)``, which downloads the image again. ``ImageError/Code/storageFailed``
+    package nonisolated func openBlob(_ digest: BlobDigest) async throws(ImageError) -> BlobFile {
+        try await disk.open(digest)
     }
 
-    /// The settings of a URL's origin, if any.
-    package nonisolated func origin(of url: String) -> ImageOrigin? { catalog.keys.origin(of: url) }
+    // MARK: Events
 
-    /// Increases with every change of the settings, which invalidates each earlier ``PreparedImageRequest``.
-    package nonisolated var settingsVersion: Int { catalog.settingsVersion }
+    /// Handles what other threads have counted in the ``view``: applies uses to the order of eviction, and removes the
+    /// files whose last reference was released. Called when the signal of the view is raised.
+    func handleEvents() async {
+        let releases = catalog.takeReleases()
+        if releases.mayMakeRoom { reclaimer.imagesBecameRemovable() }
+        if releases.unreferenced.isEmpty { return }
+        let removed = await disk.removeUnreferenced(releases.unreferenced)
+        if let failure = removed.failure { log.warn("cannot remove the file of an image", failure) }
+        if removed.count > 0, !reclaimer.queue.isEmpty { reclaimer.spaceFreed() }
+    }
 
-    package nonisolated var statistics: ImageStatistics { ImageStatistics(catalog, disk) }
+    /// Writes changes of the catalog to the disk in the background. Call it in the step that made the changes.
+    func write(_ changes: [CatalogWriter.Change]) {
+        // Each task runs until it calls the disk, before the next one starts.
+        for change in changes { Task.immediate { await self.rows.write(change) } }
+    }
 
     // MARK: Life cycle
 
     /// Applies new settings. Returns once images over the new limits have been evicted, except for leased and pinned
     /// images. The directory cannot be changed; open a new cache instead.
     package func update(_ settings: ImageCacheSettings) async {
-        blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
-        downloads.update(settings, on: self)
+        downloads.update(settings)
+        origin.update(allowedNetworks: settings.allowedNetworks)
+        startDownloads()
         // Otherwise the first maintenance period applies the settings, once the index has been read.
-        guard isOpen else { return }
+        guard view.isOpen else { return }
         await maintenance.removeUnreachable()
-        await maintenance.enforceLimits(on: self)
+        await enforceLimits()
         // The new limits may be higher, so a waiting transfer may fit now.
         reclaimer.spaceFreed()
     }
@@ -160,22 +122,38 @@ package actor ImageCache {
             }
         } onCancel: {
             // Reading, restoring or copying a large index takes many seconds.
-            blobs.isInterrupted = true
+            accounts.isInterrupted = true
         }
-        blobs.isInterrupted = false
+        accounts.isInterrupted = false
     }
 
-    private func verifyAll() async { await maintenance.verifyAll(on: self) }
+    /// Runs the maintenance until the task is cancelled.
+    private func maintain() async {
+        while !Task.isCancelled {
+            await maintenance.beginPeriod()
+            await enforceLimits()
+            await maintenance.endPeriod()
+            do { try await clock.sleep(for: ImageMaintenance.period) } catch { return }
+        }
+    }
 
-    private func maintain() async { await maintenance.run(on: self) }
+    /// Evicts images over the limits. If that fails, the next maintenance period tries again.
+    func enforceLimits() async {
+        do throws(ImageError) {
+            try await evictExcess()
+        } catch {
+            log.warn("the image cache exceeds its limits, and no image can be evicted", error)
+        }
+    }
 
     /// Ends all downloads, writes pending changes, and records an orderly stop. Call it last, after ``run()`` has
     /// returned. Later requests fail.
     package func stop() async {
-        blobs.isInterrupted = true
-        await downloads.stop()
+        accounts.isInterrupted = true
+        for task in downloads.stop() { await task.value }
         _ = await opening.value
-        blobs.isInterrupted = false
+        accounts.isInterrupted = false
+        await handleEvents()
         await maintenance.stop()
     }
 
@@ -192,7 +170,7 @@ package actor ImageCache {
         _ request: ImageRequest, reporting report: ProgressReport? = nil
     ) async throws(ImageError) -> CachedImage {
         try await opened()
-        let location = try catalog.keys.location(of: request)
+        let location = try view.keys.location(of: request)
         // Whether the `Vary` of an image matches the request fields of the agent, by blob. Contains only images whose
         // complete rows had to be read to decide this.
         var variants: [BlobDigest: Bool] = [:]
@@ -218,21 +196,21 @@ package actor ImageCache {
             {
             case .cached(let isRevalidated):
                 guard let entry else { throw Self.notCached }
-                if let image = withFile(catalog.take(entry, now: now)) {
-                    if isRevalidated { downloads.revalidate(location, for: request, on: self) }
-                    if !request.takesReference { release(image.digest) }
+                if let image = view.take(entry, now: now) {
+                    if isRevalidated, downloads.revalidate(location, for: request) { startDownloads() }
+                    if !request.takesReference { view.release(image.digest) }
                     return image
                 }
-                try await verifier.verify(entry.digest, on: self)
+                try await verify(entry.digest)
                 await rows.loadDetails(entry)
             case .error(let error): throw error
             case .download(let isUnconditional):
-                let result = await downloads.wait(
-                    for: request, at: location, unconditionally: isUnconditional, reporting: report, on: self)
+                let result = await waitForDownload(
+                    for: request, at: location, unconditionally: isUnconditional, reporting: report)
                 switch result {
                 case .image(let image):
                     guard request.takesReference else { return image }
-                    if let image = withFile(image) { return image }
+                    if let image = view.withFile(image) { return image }
                     if wasMissing { throw Self.missing }
                     wasMissing = true
                 case .failed(let error): failure = error
@@ -248,10 +226,10 @@ package actor ImageCache {
     /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
     package func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
         try await opened()
-        let location = try catalog.keys.location(of: request)
+        let location = try view.keys.location(of: request)
         var row = try await disk.row(location.key)
-        if let digest = row?.digest, !blobs.blobs.hasFile(digest) {
-            try await verifier.verify(digest, on: self)
+        if let digest = row?.digest, !view.hasFile(digest) {
+            try await verify(digest)
             row = try await disk.row(location.key)
         }
         let now = clock.now
@@ -275,18 +253,18 @@ package actor ImageCache {
         _ request: ImageRequest, _ content: PutContent, lifetime: Int
     ) async throws(ImageError) -> CachedImage {
         try await opened()
-        let location = try catalog.keys.location(of: request)
+        let location = try view.keys.location(of: request)
         let id = downloads.makeTransferID()
         defer { reclaimer.transferEnded(id) }
         let space = SpaceRetry(id: id, space: self, blocking: disk.blocking)
-        let blob = try await content.write(to: blobs, space, expectedDigest: request.expectedDigest) {
+        let blob = try await content.write(to: disk, space, expectedDigest: request.expectedDigest) {
             () throws(ImageError) in try downloads.checkRunning()
         }
-        await disk.indexQueue.waitForRoom()
+        await disk.waitForRoom()
         do throws(ImageError) {
             try downloads.checkRunning()
         } catch {
-            release(blob.digest)
+            view.release(blob.digest)
             throw error
         }
         let now = clock.now
@@ -295,16 +273,71 @@ package actor ImageCache {
             status: 200, fields: fields, url: nil, request: origin.requestFields, requestTime: now,
             responseTime: now)
         let row = ImageRow(keyText: location.keyText, url: request.url, blob: blob, response: response, lastUse: now)
-        guard rows.keep(row, on: self) else {
-            release(blob.digest)
+        let (isKept, changes) = rows.keep(row)
+        write(changes)
+        guard isKept else {
+            view.release(blob.digest)
             throw ImageError(
                 .cacheFull,
-                "the cache has \(blobs.limits.count) images, the maximum, and none can be evicted; release or unpin some"
+                "the cache has \(accounts.limits.count) images, the maximum, and none can be evicted; release or unpin some"
             )
         }
         downloads.succeeded(request.url, at: location)
         return CachedImage(
             row.entry, ImageDetails(header: row.header, response: response), source: .miss, now: now, freshness: .fresh)
+    }
+
+    // MARK: Verification
+
+    /// Verifies the file of a blob. If it is damaged or missing, removes the blob's rows. Concurrent calls for a blob share
+    /// one check.
+    ///
+    /// - Throws: ``ImageError`` if the file cannot be read or the rows cannot be removed
+    func verify(_ digest: BlobDigest) async throws(ImageError) {
+        let check = checks[digest] ?? Task { await self.check(digest) }
+        checks[digest] = check
+        let error = await check.value
+        if checks[digest] == check { checks[digest] = nil }
+        if let error { throw error }
+    }
+
+    private func check(_ digest: BlobDigest) async -> ImageError? {
+        var isUsable = false
+        if accounts.retain(digest) {
+            defer { view.release(digest) }
+            do throws(ImageError) {
+                _ = try await disk.open(digest)
+                isUsable = true
+            } catch {
+                guard error.code == .damagedBlob else { return error }
+                log.logger.warning("an image on disk is damaged", metadata: ["error": "\(error)"])
+                // If the image was downloaded again during the check, its new file counts as verified, and the rows
+                // stay.
+                isUsable = accounts.isVerified(digest)
+            }
+        }
+        if isUsable { return nil }
+        do throws(ImageError) { try await rows.removeAll(of: digest) } catch { return error }
+        return nil
+    }
+
+    /// After a stop that was not orderly, verifies every file that this process has not verified yet.
+    private func verifyAll() async {
+        guard disk.isUnclean else { return }
+        var slot: UInt32? = 0
+        while let next = slot, !Task.isCancelled {
+            let slice = catalog.digests(from: next)
+            slot = slice.next
+            for digest in slice.digests where !accounts.isVerified(digest) {
+                if Task.isCancelled { return }
+                do throws(ImageError) {
+                    try await verify(digest)
+                } catch {
+                    // A damaged sector concerns one file. The other files are verified.
+                    log.warn("cannot read an image on disk", error)
+                }
+            }
+        }
     }
 
     // MARK: Cached images
@@ -316,7 +349,7 @@ package actor ImageCache {
     ///   index cannot be written, in which case the image stays
     package func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
         try await opened()
-        return try await rows.remove(catalog.keys.location(of: request).key)
+        return try await rows.remove(view.keys.location(of: request).key)
     }
 
     /// Removes the images under a prefix, pinned or not. Their files stay on disk as long as they have references.
@@ -352,7 +385,7 @@ package actor ImageCache {
     ///   ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written
     package func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         try await opened()
-        return try await rows.pin(catalog.keys.location(of: request).key, pinned)
+        return try await rows.pin(view.keys.location(of: request).key, pinned)
     }
 
     /// Returns a page of cached images in the order of their keys. A page may have fewer than `limit` images.

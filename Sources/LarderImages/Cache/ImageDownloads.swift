@@ -3,48 +3,44 @@ internal import LarderPlatform
 internal import LarderUpstream
 internal import Logging
 
-/// Runs the downloads of an ``ImageCache`` and answers the requests that wait for them. Its methods are isolated to
-/// that actor.
-final class ImageDownloads {
+/// The downloads of an ``ImageCache``, the requests that wait for them, and recent failures. The actor runs the downloads;
+/// see ``ImageCache/startDownloads()``.
+struct ImageDownloads {
     typealias Table = DownloadTable<CheckedContinuation<DownloadWaitResult, Never>, Task<Void, Never>>
 
     private let catalog: ImageCatalog
-    private let disk: ImageDiskCache
-    private let rows: ImageRows
-    private let reclaimer: SpaceReclaimer
-    private let origin: any ImageOriginClient
+    private let accounts: BlobAccounts
     private let clock: ImageClock
     private let log: ImageCacheLog
-    private(set) var table: Table
+    fileprivate(set) var table: Table
     private(set) var failures: NegativeCache
-    private var isStopping = false
+    fileprivate(set) var isStopping = false
 
     init(
-        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache, rows: ImageRows,
-        reclaimer: SpaceReclaimer, origin: any ImageOriginClient, clock: ImageClock, log: ImageCacheLog
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, accounts: BlobAccounts, clock: ImageClock,
+        log: ImageCacheLog
     ) {
-        (self.catalog, self.disk, self.rows, self.reclaimer) = (catalog, disk, rows, reclaimer)
-        (self.origin, self.clock, self.log) = (origin, clock, log)
-        table = Table(limits: settings.downloadLimits, received: catalog.receivedBytes)
+        (self.catalog, self.accounts, self.clock, self.log) = (catalog, accounts, clock, log)
+        table = Table(limits: settings.downloadLimits, received: catalog.view.receivedBytes)
         failures = NegativeCache(lifetimes: settings.failures)
     }
 
     /// Applies new settings. Clears recorded failures, because the previous settings may have caused them.
-    func update(_ settings: ImageCacheSettings, on cache: isolated ImageCache) {
+    mutating func update(_ settings: ImageCacheSettings) {
         table.limits = settings.downloadLimits
         failures.lifetimes = settings.failures
         failures.forgetAll()
-        origin.update(allowedNetworks: settings.allowedNetworks)
-        startNext(on: cache)
     }
 
-    /// Ends all downloads and prevents new ones.
-    func stop() async {
+    /// Cancels all downloads and prevents new ones.
+    ///
+    /// - Returns: the tasks of the downloads
+    mutating func stop() -> [Task<Void, Never>] {
         isStopping = true
         let ended = table.removeAll()
         for waiter in ended.waiters { waiter.resume(returning: .failed(ImageCache.shuttingDown)) }
         for task in ended.running { task.cancel() }
-        for task in ended.running { await task.value }
+        return ended.running
     }
 
     /// Throws if the cache is stopping or the task is cancelled.
@@ -54,7 +50,7 @@ final class ImageDownloads {
     }
 
     /// Returns an ID for a put (a client stores an image), which competes with downloads for space.
-    func makeTransferID() -> TransferID { table.makeTransferID() }
+    mutating func makeTransferID() -> TransferID { table.makeTransferID() }
 
     /// A recent failure that a request would repeat, if any.
     func failure(of request: ImageRequest, at location: CacheLocation) -> NegativeCache.Failure? {
@@ -63,7 +59,7 @@ final class ImageDownloads {
             origin: location.address.origin, url: location.address.display, now: clock.uptime)
     }
 
-    private func remember(
+    private mutating func remember(
         _ error: ImageError, expectedDigest: BlobDigest?, of download: InFlightDownload
     ) {
         failures.remember(
@@ -73,43 +69,18 @@ final class ImageDownloads {
 
     /// Clears the recorded failure of a URL, because the origin has responded to a download of the URL or a client has
     /// stored its image.
-    func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
+    mutating func succeeded(_ url: String, at location: CacheLocation) {
+        failures.succeeded(location.exactKey(of: url))
+    }
 
     // MARK: Waiting
 
-    /// Waits for an existing or new download that serves a request.
+    /// Adds a request to an existing or new download that serves it.
     ///
-    /// - Parameter report: called with the progress of the download, first when the wait begins; nil if none is wanted
-    func wait(
-        for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, reporting report: ProgressReport?,
-        on cache: isolated ImageCache
-    ) async -> DownloadWaitResult {
-        let waiter = table.makeWaiterID()
-        var observed: DownloadProgress?
-        defer { observed?.removeObserver(waiter) }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
-                // the wait ends here.
-                guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
-                let isNew = join(waiter, request, location, unconditionally, continuation, on: cache)
-                guard let report, let progress = table.download(awaitedBy: waiter)?.progress else { return }
-                observed = progress
-                progress.observe(waiter) { size in
-                    report(
-                        RequestProgress(
-                            receivedBytes: size.received, totalBytes: size.total, isShared: !isNew))
-                }
-            }
-        } onCancel: {
-            Task { await Self.leave(waiter, on: cache) }
-        }
-    }
-
     /// - Returns: whether the request began a new download
-    private func join(
+    mutating func join(
         _ waiter: WaiterID, _ request: ImageRequest, _ location: CacheLocation, _ unconditionally: Bool,
-        _ continuation: CheckedContinuation<DownloadWaitResult, Never>, on cache: isolated ImageCache
+        _ continuation: CheckedContinuation<DownloadWaitResult, Never>
     ) -> Bool {
         let known = table.download(serving: request, for: location.key, unconditionally: unconditionally)
         if let failure = known.flatMap({ table[$0]?.failure }), answersStale(after: failure, request, location) {
@@ -118,16 +89,17 @@ final class ImageDownloads {
         }
         let isNew = table.join(waiter, request, at: location, unconditionally: unconditionally, continuation)
         catalog.count { isNew ? ($0.misses += 1) : ($0.joined += 1) }
-        startNext(on: cache)
         return isNew
     }
 
-    private static func leave(_ waiter: WaiterID, on cache: isolated ImageCache) {
-        let downloads = cache.downloads
-        guard let departure = downloads.table.leave(waiter) else { return }
+    /// Removes a cancelled request.
+    ///
+    /// - Returns: whether other downloads may start
+    mutating func leave(_ waiter: WaiterID) -> Bool {
+        guard let departure = table.leave(waiter) else { return false }
         departure.continuation.resume(returning: .failed(ImageCache.cancelled))
         departure.cancelled?.cancel()
-        if departure.mayStartOthers { downloads.startNext(on: cache) }
+        return departure.mayStartOthers
     }
 
     /// The downloads, queued and running, oldest first.
@@ -139,11 +111,10 @@ final class ImageDownloads {
     /// Cancels a download at the request of an administrator.
     ///
     /// - Returns: the number of requests that waited for it and now fail; nil if there is no such download
-    func cancel(_ id: TransferID, on cache: isolated ImageCache) -> Int? {
+    mutating func cancel(_ id: TransferID) -> Int? {
         guard let cancelled = table.cancel(id) else { return nil }
         for waiter in cancelled.waiters { waiter.resume(returning: .failed(Self.cancelledByAdministrator)) }
         cancelled.running?.cancel()
-        startNext(on: cache)
         return cancelled.waiters.count
     }
 
@@ -152,7 +123,7 @@ final class ImageDownloads {
 
     /// Handles the failure of an attempt that will be retried. Requests that can be answered with a stale image stop
     /// waiting. The download continues in the background.
-    func attemptFailed(_ id: TransferID, _ error: ImageError) {
+    mutating func attemptFailed(_ id: TransferID, _ error: ImageError) {
         guard let location = table[id]?.location else { return }
         let leaving = table.noteFailure(error, of: id).filter { answersStale(after: error, $0.request, location) }
         for waiter in table.detach(leaving.map(\.id), from: id) { waiter.resume(returning: .failed(error)) }
@@ -167,152 +138,25 @@ final class ImageDownloads {
         return request.cache.answersStale(after: error, StoredCandidate(freshness: entry.freshness), now: now)
     }
 
-    /// Revalidates a stale image in the background after it was served, unless a download is already in progress or has
-    /// failed recently.
-    func revalidate(_ location: CacheLocation, for request: ImageRequest, on cache: isolated ImageCache) {
-        guard !isStopping, failure(of: request, at: location) == nil,
-            table.beginInBackground(location, url: request.url, user: request.user)
-        else { return }
-        startNext(on: cache)
-    }
-
-    // MARK: Running
-
-    /// Starts all downloads that may start. If a download of priority `high` then still waits, stops the slowest
-    /// running download whose slot it can use.
-    private func startNext(on cache: isolated ImageCache) {
-        let now = clock.uptime
-        while let id = table.next(at: now) { table.started(id, Task { await self.run(id, on: cache) }) }
-        table.preempt(at: now)?.cancel()
-        table.updateDemand()
-        let counts = table.counts
-        catalog.count { ($0.activeDownloads, $0.queued) = counts }
-    }
-
-    private func run(_ id: TransferID, on cache: isolated ImageCache) async {
-        guard let download = table[id] else {
-            _ = table.end(id, wasCancelled: false)
-            return startNext(on: cache)
-        }
-        // The origin may confirm the cached image, so this image must not be evicted to make room for the download.
-        let kept = catalog.entry(download.location.key).flatMap { disk.blobs.retain($0.digest) ? $0.digest : nil }
-        let cached = download.isUnconditional ? nil : await rowToRevalidate(download, on: cache)
-        let result: Result<DownloadOutcome, ImageError>
-        do throws(ImageError) {
-            result = .success(try await fetch(id, download, cached, on: cache))
-            await disk.indexQueue.waitForRoom()
-        } catch {
-            result = .failure(error)
-        }
-        end(id, cached, result, on: cache)
-        if let cached { cache.release(cached.digest) }
-        if let kept { cache.release(kept) }
-        reclaimer.transferEnded(id)
-        startNext(on: cache)
-    }
-
-    private func end(
-        _ id: TransferID, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
-        on cache: isolated ImageCache
-    ) {
-        let wasCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
-        switch table.end(id, wasCancelled: wasCancelled && !isStopping) {
-        case .requeued: return
-        case .removed(let removed): complete(removed, cached, result, on: cache)
-        case .abandoned: if case .success(.published(let blob, _, _)) = result { cache.release(blob.digest) }
-        }
-        reclaimer.removeDownload(id)
-    }
-
-    /// Returns the row for a conditional request, with a reference to its verified blob. Nil if there is no usable row.
-    private func rowToRevalidate(_ download: InFlightDownload, on cache: isolated ImageCache) async -> ImageRow? {
-        let key = download.location.key
-        guard let entry = catalog.entry(key), disk.blobs.retain(entry.digest) else { return nil }
-        do throws(ImageError) {
-            // Verify first: a 304 response is useless if the file is missing.
-            try await cache.verifier.verify(entry.digest, on: cache)
-            await rows.loadDetails(entry)
-            let row = try await disk.row(key)
-            if let row, row.digest == entry.digest, disk.blobs.isVerified(entry.digest) { return row }
-        } catch {
-            // The image is then downloaded unconditionally.
-            log.logger.debug("cannot read a row of the image index", metadata: ["error": "\(error)"])
-        }
-        cache.release(entry.digest)
-        return nil
-    }
-
-    private func fetch(
-        _ id: TransferID, _ download: InFlightDownload, _ cached: ImageRow?, on cache: isolated ImageCache
-    ) async throws(ImageError) -> DownloadOutcome {
-        var headers: [(name: String, value: String)] = []
-        if let credential = download.location.origin?.credential {
-            headers = try await disk.blocking.run(credential)
-        }
-        if Task.isCancelled { throw ImageCache.cancelled }
-        let order = DownloadOrder(
-            id: id, url: download.url, headers: headers, cached: cached?.response,
-            expectedDigest: download.expectedDigest, limits: table.limits)
-        while true {
-            do throws(ImageError) {
-                return try await origin.download(order, download.progress, for: cache)
-            } catch {
-                guard error.code == .cacheFull, await reclaimer.restart(id, on: cache) else { throw error }
-            }
-        }
+    /// Begins the revalidation of a stale image that was served, unless a download is already in progress or has failed
+    /// recently.
+    ///
+    /// - Returns: whether a download was begun
+    mutating func revalidate(_ location: CacheLocation, for request: ImageRequest) -> Bool {
+        !isStopping && failure(of: request, at: location) == nil
+            && table.beginInBackground(location, url: request.url, user: request.user)
     }
 
     // MARK: Completion
 
-    /// Applies the result of a download and answers its waiters, in one step.
-    ///
-    /// - Parameter cached: the row used for a conditional request, whose blob stays referenced until this method
-    ///   returns; nil if the request was unconditional
-    private func complete(
-        _ removed: Table.Removed, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
-        on cache: isolated ImageCache
-    ) {
-        let download = removed.download
-        switch result {
-        case .success(.published(let blob, let response, let url)):
-            originResponded(download)
-            let row = ImageRow(
-                keyText: download.location.keyText, url: url, blob: blob, response: withoutCredentials(response),
-                lastUse: clock.now)
-            let isKept = rows.keep(row, on: cache)
-            answer(removed, with: row, freshness: .fresh)
-            // If the row was kept, the reference now belongs to the row.
-            if !isKept { cache.release(blob.digest) }
-        case .success(.notModified(let response)):
-            // Only a conditional request can have the result `notModified`, so `cached` is not nil.
-            guard let cached else { return fail(removed, ImageCache.notCached) }
-            originResponded(download)
-            catalog.count { $0.revalidations += 1 }
-            var row = cached
-            row.response = withoutCredentials(response)
-            row.lastUse = clock.now
-            // The row is updated unless it has been removed or replaced since the download began.
-            if catalog.entry(row.key)?.digest == row.digest { rows.update(row, on: cache) }
-            answer(removed, with: row, freshness: .revalidated)
-        case .failure(let error):
-            if Self.isResponse(error) { originResponded(download) }
-            remember(error, expectedDigest: download.expectedDigest, of: download)
-            catalog.count { $0.failures += 1 }
-            log.logger.debug(
-                "cannot download an image",
-                metadata: ["url": "\(download.location.address.display)", "error": "\(error)"])
-            fail(removed, error)
-        }
-    }
-
-    private func originResponded(_ download: InFlightDownload) {
+    fileprivate mutating func originResponded(_ download: InFlightDownload) {
         table.originResponded(download.location.address.origin)
         failures.reached(download.location.address.origin)
         succeeded(download.url, at: download.location)
     }
 
     /// Whether an error shows that the origin responded.
-    private static func isResponse(_ error: ImageError) -> Bool {
+    fileprivate static func isResponse(_ error: ImageError) -> Bool {
         switch error.code {
         case .offline, .cancelled, .forbiddenAddress, .invalidURL, .shuttingDown, .storageFailed, .cacheFull: false
         case .upstreamFailed: error.cause?.status != nil
@@ -320,20 +164,14 @@ final class ImageDownloads {
         }
     }
 
-    /// The response to store. Its request fields do not include credentials, because the key already identifies the
-    /// credential.
-    private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
-        response.answering(origin.requestFields)
-    }
-
-    private func answer(_ removed: Table.Removed, with row: ImageRow, freshness: CachedImage.Freshness) {
+    fileprivate mutating func answer(_ removed: Table.Removed, with row: ImageRow, freshness: CachedImage.Freshness) {
         let now = clock.now
         for waiter in removed.waiters {
             waiter.continuation.resume(returning: result(for: waiter, of: removed.download, row, freshness, now))
         }
     }
 
-    private func result(
+    private mutating func result(
         for waiter: Table.Waiter, of download: InFlightDownload, _ row: ImageRow, _ freshness: CachedImage.Freshness,
         _ now: Int
     ) -> DownloadWaitResult {
@@ -345,7 +183,7 @@ final class ImageDownloads {
             remember(error, expectedDigest: expected, of: download)
             return .failed(error)
         }
-        guard !waiter.request.takesReference || disk.blobs.retain(row.digest) else {
+        guard !waiter.request.takesReference || accounts.retain(row.digest) else {
             return .failed(ImageError(.storageFailed, "the file of the image has been removed; retry"))
         }
         let source: CachedImage.Source = freshness == .revalidated ? .hit : .miss
@@ -356,7 +194,7 @@ final class ImageDownloads {
                 source: waiter.isFirst ? source : .joined, now: now, freshness: freshness))
     }
 
-    private func fail(_ removed: Table.Removed, _ error: ImageError) {
+    fileprivate func fail(_ removed: Table.Removed, _ error: ImageError) {
         for waiter in removed.waiters {
             // A failure may be specific to one signed URL, so waiters with other URLs retry. Outages and a full disk
             // affect all waiters.
@@ -366,19 +204,177 @@ final class ImageDownloads {
             waiter.continuation.resume(returning: isShared ? .failed(error) : .retry)
         }
     }
-}
 
-extension ImageCache: DownloadOwner {
-    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
-        try await reclaimer.reclaim(shortage, for: id, on: self)
+    /// Records the failure of a download, and answers the requests that waited for it.
+    fileprivate mutating func fail(_ removed: Table.Removed, recording error: ImageError) {
+        let download = removed.download
+        if Self.isResponse(error) { originResponded(download) }
+        remember(error, expectedDigest: download.expectedDigest, of: download)
+        catalog.count { $0.failures += 1 }
+        log.logger.debug(
+            "cannot download an image",
+            metadata: ["url": "\(download.location.address.display)", "error": "\(error)"])
+        fail(removed, error)
     }
-
-    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
-
-    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
 }
+
+// MARK: Running
 
 extension ImageCache {
+    /// Waits for an existing or new download that serves a request.
+    ///
+    /// - Parameter report: called with the progress of the download, first when the wait begins; nil if none is wanted
+    func waitForDownload(
+        for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, reporting report: ProgressReport?
+    ) async -> DownloadWaitResult {
+        let waiter = downloads.table.makeWaiterID()
+        var observed: DownloadProgress?
+        defer { observed?.removeObserver(waiter) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
+                // the wait ends here.
+                guard !Task.isCancelled else { return continuation.resume(returning: .failed(Self.cancelled)) }
+                let isNew = downloads.join(waiter, request, location, unconditionally, continuation)
+                startDownloads()
+                guard let report, let progress = downloads.table.download(awaitedBy: waiter)?.progress else { return }
+                observed = progress
+                progress.observe(waiter) { size in
+                    report(
+                        RequestProgress(
+                            receivedBytes: size.received, totalBytes: size.total, isShared: !isNew))
+                }
+            }
+        } onCancel: {
+            Task { await self.leave(waiter) }
+        }
+    }
+
+    private func leave(_ waiter: WaiterID) { if downloads.leave(waiter) { startDownloads() } }
+
+    /// Starts all downloads that may start. If a download of priority `high` then still waits, stops the slowest
+    /// running download whose slot it can use. Call it after each change of the ``ImageDownloads``.
+    func startDownloads() {
+        let now = clock.uptime
+        while let id = downloads.table.next(at: now) {
+            downloads.table.started(id, Task { await self.runDownload(id) })
+        }
+        downloads.table.preempt(at: now)?.cancel()
+        downloads.table.updateDemand()
+        let counts = downloads.table.counts
+        catalog.count { ($0.activeDownloads, $0.queued) = counts }
+    }
+
+    private func runDownload(_ id: TransferID) async {
+        guard let download = downloads.table[id] else {
+            _ = downloads.table.end(id, wasCancelled: false)
+            return startDownloads()
+        }
+        // The origin may confirm the cached image, so this image must not be evicted to make room for the download.
+        let kept = catalog.entry(download.location.key).flatMap { accounts.retain($0.digest) ? $0.digest : nil }
+        let cached = download.isUnconditional ? nil : await rowToRevalidate(download)
+        let result: Result<DownloadOutcome, ImageError>
+        do throws(ImageError) {
+            result = .success(try await fetch(id, download, cached))
+            await disk.waitForRoom()
+        } catch {
+            result = .failure(error)
+        }
+        endDownload(id, cached, result)
+        if let cached { view.release(cached.digest) }
+        if let kept { view.release(kept) }
+        reclaimer.transferEnded(id)
+        startDownloads()
+    }
+
+    private func endDownload(_ id: TransferID, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>) {
+        let wasCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
+        switch downloads.table.end(id, wasCancelled: wasCancelled && !downloads.isStopping) {
+        case .requeued: return
+        case .removed(let removed): complete(removed, cached, result)
+        case .abandoned: if case .success(.published(let blob, _, _)) = result { view.release(blob.digest) }
+        }
+        reclaimer.removeDownload(id)
+    }
+
+    /// Returns the row for a conditional request, with a reference to its verified blob. Nil if there is no usable row.
+    private func rowToRevalidate(_ download: InFlightDownload) async -> ImageRow? {
+        let key = download.location.key
+        guard let entry = catalog.entry(key), accounts.retain(entry.digest) else { return nil }
+        do throws(ImageError) {
+            // Verify first: a 304 response is useless if the file is missing.
+            try await verify(entry.digest)
+            await rows.loadDetails(entry)
+            let row = try await disk.row(key)
+            if let row, row.digest == entry.digest, accounts.isVerified(entry.digest) { return row }
+        } catch {
+            // The image is then downloaded unconditionally.
+            log.logger.debug("cannot read a row of the image index", metadata: ["error": "\(error)"])
+        }
+        view.release(entry.digest)
+        return nil
+    }
+
+    private func fetch(
+        _ id: TransferID, _ download: InFlightDownload, _ cached: ImageRow?
+    ) async throws(ImageError) -> DownloadOutcome {
+        var headers: [(name: String, value: String)] = []
+        if let credential = download.location.origin?.credential {
+            headers = try await disk.blocking.run(credential)
+        }
+        if Task.isCancelled { throw Self.cancelled }
+        let order = DownloadOrder(
+            id: id, url: download.url, headers: headers, cached: cached?.response,
+            expectedDigest: download.expectedDigest, limits: downloads.table.limits)
+        while true {
+            do throws(ImageError) {
+                return try await origin.download(order, download.progress, for: self)
+            } catch {
+                guard error.code == .cacheFull, await restart(id) else { throw error }
+            }
+        }
+    }
+
+    /// Applies the result of a download and answers its waiters, in one step.
+    ///
+    /// - Parameter cached: the row used for a conditional request, whose blob stays referenced until this method
+    ///   returns; nil if the request was unconditional
+    private func complete(
+        _ removed: ImageDownloads.Table.Removed, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>
+    ) {
+        let download = removed.download
+        switch result {
+        case .success(.published(let blob, let response, let url)):
+            downloads.originResponded(download)
+            let row = ImageRow(
+                keyText: download.location.keyText, url: url, blob: blob, response: withoutCredentials(response),
+                lastUse: clock.now)
+            let (isKept, changes) = rows.keep(row)
+            write(changes)
+            downloads.answer(removed, with: row, freshness: .fresh)
+            // If the row was kept, the reference now belongs to the row.
+            if !isKept { view.release(blob.digest) }
+        case .success(.notModified(let response)):
+            // Only a conditional request can have the result `notModified`, so `cached` is not nil.
+            guard let cached else { return downloads.fail(removed, Self.notCached) }
+            downloads.originResponded(download)
+            catalog.count { $0.revalidations += 1 }
+            var row = cached
+            row.response = withoutCredentials(response)
+            row.lastUse = clock.now
+            // The row is updated unless it has been removed or replaced since the download began.
+            if catalog.entry(row.key)?.digest == row.digest, let change = rows.update(row) { write([change]) }
+            downloads.answer(removed, with: row, freshness: .revalidated)
+        case .failure(let error): downloads.fail(removed, recording: error)
+        }
+    }
+
+    /// The response to store. Its request fields do not include credentials, because the key already identifies the
+    /// credential.
+    private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
+        response.answering(origin.requestFields)
+    }
+
     /// The downloads in progress, queued and running, oldest first.
     package func downloadsInProgress() -> [DownloadStatus] { downloads.inProgress }
 
@@ -386,7 +382,10 @@ extension ImageCache {
     ///
     /// - Parameter id: the ``DownloadStatus/id`` of the download
     /// - Returns: the number of these requests; nil if there is no such download
-    package func cancelDownload(_ id: Int) -> Int? { downloads.cancel(TransferID(number: id), on: self) }
+    package func cancelDownload(_ id: Int) -> Int? {
+        defer { startDownloads() }
+        return downloads.cancel(TransferID(number: id))
+    }
 }
 
 /// How to answer a request.

@@ -36,16 +36,4 @@ package struct ImageStatistics: Sendable, Hashable {
     package var limits = SpaceLimits()
 
     package init() {}
-
-    /// Collects the statistics of a cache.
-    init(_ catalog: ImageCatalog, _ disk: ImageDiskCache) {
-        self = catalog.statistics
-        let usage = disk.blobs.usage
-        bytes = usage.bytes
-        indexBytes = disk.openIndex?.diskBytes ?? 0
-        files = usage.count
-        reservedBytes = usage.reservedBytes
-        (leasedBytes, leftoverBytes) = disk.blobs.leases
-        limits = disk.blobs.limits
-    }
 }

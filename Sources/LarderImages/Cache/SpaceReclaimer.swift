@@ -1,68 +1,17 @@
-internal import Synchronization
-
 /// Frees disk space for downloads and puts by evicting images, in the order that ``SpaceReclaimQueue`` determines.
 ///
-/// Its methods are isolated to the ``ImageCache`` actor: an image is removed from the catalog and its removal submitted
-/// to the disk in one step.
+/// Part of an ``ImageCache``, whose actor calls it and waits for its decisions: an image is removed from the catalog and
+/// the disk is called in one step.
 final class SpaceReclaimer {
-    /// The maximum time that a transfer waits for another transfer to end.
-    private static let maxWait = Duration.seconds(30)
+    typealias Queue = SpaceReclaimQueue<CheckedContinuation<Bool, Never>>
 
     private let catalog: ImageCatalog
-    private let disk: ImageDiskCache
-    private let clock: ImageClock
-    private let demand: SpaceDemand
-    private(set) var queue = SpaceReclaimQueue<CheckedContinuation<Bool, Never>>() {
-        didSet { demand.exists = !queue.isEmpty }
+    private let accounts: BlobAccounts
+    fileprivate(set) var queue = Queue() {
+        didSet { catalog.setSpaceAwaited(!queue.isEmpty) }
     }
 
-    /// - Parameter demand: set while a transfer waits for space
-    init(catalog: ImageCatalog, disk: ImageDiskCache, clock: ImageClock, demand: SpaceDemand) {
-        (self.catalog, self.disk, self.clock, self.demand) = (catalog, disk, clock, demand)
-    }
-
-    // MARK: Transfers
-
-    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. Evicts nothing if
-    /// evicting every evictable image would not be enough, for example because other programs have filled the disk.
-    ///
-    /// - Returns: whether there may be room now
-    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
-    ///   that nothing can be evicted
-    func reclaim(
-        _ shortage: SpaceShortage, for id: TransferID, on cache: isolated ImageCache
-    ) async throws(ImageError) -> Bool {
-        if queue.isReclaiming { return await wait(.eviction, for: id, on: cache) }
-        let (changes, retainedBytes) = (queue.changes, disk.blobs.retained.bytes)
-        if try await removeVictims(shortage, from: cache.rows) { return true }
-        let usage = disk.blobs.usage
-        let decision = queue.decide(
-            shortage, for: id,
-            .init(
-                bytes: usage.bytes, retainedBytes: disk.blobs.retained.bytes, reservedBytes: usage.reservedBytes,
-                leftoverBytes: disk.blobs.leases.leftoverBytes),
-            changesBefore: changes, running: cache.downloads.table.runningIDs)
-        switch decision {
-        case .retry: return true
-        case .fail: return false
-        case .wait(let reason, let yielding):
-            yielding?.resume(returning: false)
-            return await wait(reason, for: id, shortage, retainedBytes: retainedBytes, on: cache)
-        }
-    }
-
-    /// Waits until a download that gave up its space to an older one may start again. Returns false if the download did
-    /// not give up its space, or if its wait was cancelled or timed out.
-    func restart(_ id: TransferID, on cache: isolated ImageCache) async -> Bool {
-        guard queue.restart(id) else { return false }
-        queue.resumeNext()?.resume(returning: true)
-        // If all other downloads wait or have ended, none of them would resume this one, so it starts again at once.
-        guard queue.hasWorking(cache.downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
-        guard await wait(.restart, for: id, on: cache) else { return false }
-        // This download has no bytes yet, so the free space may also suffice for the next waiter.
-        spaceFound(by: id)
-        return true
-    }
+    init(catalog: ImageCatalog, accounts: BlobAccounts) { (self.catalog, self.accounts) = (catalog, accounts) }
 
     /// Records that a transfer has obtained the space that was freed for it.
     func spaceFound(by id: TransferID) { queue.spaceFound(by: id)?.resume(returning: true) }
@@ -82,35 +31,22 @@ final class SpaceReclaimer {
         queue.remove(oldest.waiter, isResumed: true)?.resume(returning: true)
     }
 
-    // MARK: Limits
-
-    /// Evicts images over the limits, except for leased and pinned ones.
-    ///
-    /// - Throws: ``ImageError`` if the index cannot be written
-    func enforceLimits(on cache: isolated ImageCache) async throws(ImageError) {
-        while !Task.isCancelled {
-            if queue.isReclaiming {
-                _ = await wait(.eviction, for: nil, on: cache)
-                continue
-            }
-            let shortage = try await disk.excess()
-            // Another caller may have begun to evict in the meantime.
-            if queue.isReclaiming { continue }
-            guard let shortage, try await removeVictims(shortage, from: cache.rows) else { break }
-        }
-        while !Task.isCancelled, catalog.statistics.entries > disk.blobs.limits.count {
-            let excess = catalog.statistics.entries - disk.blobs.limits.count
-            let slice = catalog.takeVictims(limit: min(ImageRows.removalSlice, excess), bytes: .max)
-            try await cache.rows.evict(slice.entries)
-            if slice.isExhausted && slice.entries.isEmpty { break }
-        }
+    /// The space in use, for a decision.
+    fileprivate var usage: Queue.Usage {
+        let usage = accounts.usage
+        return .init(
+            bytes: usage.bytes, retainedBytes: accounts.retained.bytes, reservedBytes: usage.reservedBytes,
+            leftoverBytes: accounts.leases.leftoverBytes)
     }
+
+    // MARK: Eviction
 
     /// Evicts images to resolve a shortage. The caller must have checked in the same step that no other caller is
     /// evicting.
     ///
     /// - Returns: whether files were removed
-    private func removeVictims(_ shortage: SpaceShortage, from rows: ImageRows) async throws(ImageError) -> Bool {
+    fileprivate func removeVictims(_ shortage: SpaceShortage, from rows: CatalogWriter) async throws(ImageError) -> Bool
+    {
         queue.beginReclaiming()
         defer { for waiter in queue.endReclaiming() { waiter.resume(returning: true) } }
         guard suffice(for: shortage) else { return false }
@@ -119,9 +55,9 @@ final class SpaceReclaimer {
             let missing = shortage.bytes - removed.bytes
             let slice =
                 missing > 0
-                ? catalog.takeVictims(limit: ImageRows.removalSlice, bytes: missing)
+                ? catalog.takeVictims(limit: CatalogWriter.removalSlice, bytes: missing)
                 : catalog.takeVictims(
-                    limit: min(ImageRows.removalSlice, shortage.count - removed.count), bytes: .max)
+                    limit: min(CatalogWriter.removalSlice, shortage.count - removed.count), bytes: .max)
             let evicted = try await rows.evict(slice.entries)
             // If files cannot be removed, deleting more rows would not free space.
             if evicted.count == 0, let failure = evicted.failure { throw failure }
@@ -134,11 +70,75 @@ final class SpaceReclaimer {
 
     /// Whether evicting all images that are neither leased nor pinned would resolve a shortage.
     private func suffice(for shortage: SpaceShortage) -> Bool {
-        let (usage, retained) = (disk.blobs.usage, disk.blobs.retained)
+        let (usage, retained) = (accounts.usage, accounts.retained)
         return shortage.bytes <= usage.bytes - retained.bytes && shortage.count <= usage.count - retained.count
     }
+}
 
-    // MARK: Waiting
+extension ImageCache: DownloadOwner {
+    /// The maximum time that a transfer waits for another transfer to end.
+    private static let maxSpaceWait = Duration.seconds(30)
+
+    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. Evicts nothing if
+    /// evicting every evictable image would not be enough, for example because other programs have filled the disk.
+    ///
+    /// - Returns: whether there may be room now
+    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
+    ///   that nothing can be evicted
+    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
+        if reclaimer.queue.isReclaiming { return await waitForSpace(.eviction, for: id) }
+        let (changes, retainedBytes) = (reclaimer.queue.changes, disk.accounts.retained.bytes)
+        if try await reclaimer.removeVictims(shortage, from: rows) { return true }
+        let decision = reclaimer.queue.decide(
+            shortage, for: id, reclaimer.usage, changesBefore: changes, running: downloads.table.runningIDs)
+        switch decision {
+        case .retry: return true
+        case .fail: return false
+        case .wait(let reason, let yielding):
+            yielding?.resume(returning: false)
+            return await waitForSpace(reason, for: id, shortage, retainedBytes: retainedBytes)
+        }
+    }
+
+    /// Waits until a download that gave up its space to an older one may start again. Returns false if the download did
+    /// not give up its space, or if its wait was cancelled or timed out.
+    func restart(_ id: TransferID) async -> Bool {
+        guard reclaimer.queue.restart(id) else { return false }
+        reclaimer.queue.resumeNext()?.resume(returning: true)
+        // If all other downloads wait or have ended, none of them would resume this one, so it starts again at once.
+        guard reclaimer.queue.hasWorking(downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
+        guard await waitForSpace(.restart, for: id) else { return false }
+        // This download has no bytes yet, so the free space may also suffice for the next waiter.
+        reclaimer.spaceFound(by: id)
+        return true
+    }
+
+    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
+
+    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
+
+    /// Evicts images over the limits, except for leased and pinned ones.
+    ///
+    /// - Throws: ``ImageError`` if the index cannot be written
+    func evictExcess() async throws(ImageError) {
+        while !Task.isCancelled {
+            if reclaimer.queue.isReclaiming {
+                _ = await waitForSpace(.eviction, for: nil)
+                continue
+            }
+            let shortage = try await disk.excess()
+            // Another caller may have begun to evict in the meantime.
+            if reclaimer.queue.isReclaiming { continue }
+            guard let shortage, try await reclaimer.removeVictims(shortage, from: rows) else { break }
+        }
+        let limit = disk.accounts.limits.count
+        while !Task.isCancelled, catalog.count > limit {
+            let slice = catalog.takeVictims(
+                limit: min(CatalogWriter.removalSlice, catalog.count - limit), bytes: .max)
+            try await rows.evict(slice.entries)
+            if slice.isExhausted && slice.entries.isEmpty { break }
+        }
+    }
 
     /// Waits until the queue resumes the caller.
     ///
@@ -150,56 +150,37 @@ final class SpaceReclaimer {
     ///     decreased since, the caller is resumed at once
     /// - Returns: false if the task was cancelled, if a wait for a transfer took 30 s, or if the download must discard
     ///   its bytes for an older one
-    private func wait(
-        _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason, for id: TransferID?,
-        _ shortage: SpaceShortage? = nil, retainedBytes: Int = 0, on cache: isolated ImageCache
+    private func waitForSpace(
+        _ reason: SpaceReclaimer.Queue.Reason, for id: TransferID?, _ shortage: SpaceShortage? = nil,
+        retainedBytes: Int = 0
     ) async -> Bool {
-        let waiter = queue.makeWaiterID()
+        let waiter = reclaimer.queue.makeWaiterID()
         // An eviction ends soon, so only a wait for a transfer needs a timeout.
-        let timeout = reason == .eviction ? nil : Task { await self.timeOut(waiter, on: cache) }
+        let timeout = reason == .eviction ? nil : Task { await self.timeOut(waiter) }
         defer { timeout?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                add(waiter, reason, for: id, shortage, retainedBytes: retainedBytes, continuation, on: cache)
+                // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
+                // the wait ends here.
+                guard !Task.isCancelled else { return continuation.resume(returning: false) }
+                reclaimer.queue.add(waiter, reason, for: id, shortage, continuation)
+                // Images may have been released before this waiter was in the queue. No release resumes the waiter
+                // then, so it is resumed here.
+                if disk.accounts.retained.bytes < retainedBytes {
+                    reclaimer.queue.remove(waiter, isResumed: true)?.resume(returning: true)
+                }
             }
         } onCancel: {
-            Task { await Self.cancel(waiter, on: cache) }
+            Task { await self.cancelWait(waiter) }
         }
     }
 
-    /// Adds a waiter. This is a separate method so that the closures in ``wait(_:for:_:retainedBytes:on:)`` pass
-    /// `cache` to it. A closure is isolated to an actor parameter only if it captures the parameter.
-    private func add(
-        _ waiter: SpaceWaiterID, _ reason: SpaceReclaimQueue<CheckedContinuation<Bool, Never>>.Reason,
-        for id: TransferID?, _ shortage: SpaceShortage?, retainedBytes: Int,
-        _ continuation: CheckedContinuation<Bool, Never>, on cache: isolated ImageCache
-    ) {
-        cache.preconditionIsolated()
-        // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so the wait
-        // ends here.
-        guard !Task.isCancelled else { return continuation.resume(returning: false) }
-        queue.add(waiter, reason, for: id, shortage, continuation)
-        // Images may have been released before this waiter was in the queue. No release resumes the waiter then, so it
-        // is resumed here.
-        if disk.blobs.retained.bytes < retainedBytes { queue.remove(waiter, isResumed: true)?.resume(returning: true) }
+    private func timeOut(_ waiter: SpaceWaiterID) async {
+        do { try await clock.sleep(for: Self.maxSpaceWait) } catch { return }
+        cancelWait(waiter)
     }
 
-    private func timeOut(_ waiter: SpaceWaiterID, on cache: isolated ImageCache) async {
-        do { try await clock.sleep(for: Self.maxWait) } catch { return }
-        Self.cancel(waiter, on: cache)
-    }
-
-    private static func cancel(_ waiter: SpaceWaiterID, on cache: isolated ImageCache) {
-        cache.reclaimer.queue.remove(waiter, isResumed: false)?.resume(returning: false)
-    }
-}
-
-/// Whether any transfer waits for disk space. Can be read on any thread.
-final class SpaceDemand: Sendable {
-    private let state = Atomic(false)
-
-    var exists: Bool {
-        get { state.load(ordering: .sequentiallyConsistent) }
-        set { state.store(newValue, ordering: .sequentiallyConsistent) }
+    private func cancelWait(_ waiter: SpaceWaiterID) {
+        reclaimer.queue.remove(waiter, isResumed: false)?.resume(returning: false)
     }
 }

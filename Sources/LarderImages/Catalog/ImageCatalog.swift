@@ -1,157 +1,285 @@
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
+internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 
-/// The in-memory table of cached images. Event loops look up images and count hits; only ``ImageCache`` adds and
-/// removes images. No disk I/O happens under the lock.
-final class ImageCatalog: Sendable {
+/// The tables of the image cache in memory. Only the types of this file change them:
+///
+/// - ``ImageCatalog`` adds, removes and pins images. It is not `Sendable`, and ``ImageCache`` holds the only instance, so
+///   the compiler refuses a change from elsewhere.
+/// - ``BlobAccounts`` counts the references and the space of the files on disk.
+/// - ``ImageCacheView`` looks up images on any thread, and adds and releases leases with ``take(now:_:)`` and
+///   ``release(_:)``.
+final class CacheTables: Sendable {
     struct State: Sendable {
-        var table: ImageTable
-        let store: BlobStore
-        var order = S3FIFO()
-        /// Slots of images that were used after their rows were last written.
-        var touched: Set<UInt32> = []
-        var details = DetailsPool()
-        var keys: ImageKeyResolver
-        var maximumAge: Int?
-        var statistics = ImageStatistics()
+        fileprivate(set) var images = ImageTable()
+        fileprivate(set) var details = DetailsPool()
+        fileprivate(set) var blobs: BlobTable
+        fileprivate(set) var keys = ImageKeyResolver([])
+        fileprivate(set) var maximumAge: Int?
+        fileprivate(set) var statistics = ImageStatistics()
+        fileprivate(set) var opening = IndexOpening.pending
+        /// Why the last change of the index could not be written; nil if it was written.
+        fileprivate(set) var writeProblem: ImageError?
+        /// Uses of images that the ``ImageCatalog`` has not fetched yet.
+        fileprivate var uses = UseBatch()
+        /// The eviction order of the images of the index, until the ``ImageCatalog`` fetches it.
+        fileprivate var loadedOrder: S3FIFO?
+        fileprivate var releases = ImageCatalog.Releases()
+        /// Whether any transfer waits for disk space.
+        fileprivate var isSpaceAwaited = false
     }
 
-    let state: Mutex<State>
-    let store: BlobStore
-    /// The hash of the fields that the agent sends with every image request; see ``Variant/fingerprint(of:)``.
-    let fingerprint: UInt64
-    /// The bytes that downloads have received.
-    let receivedBytes = ByteCounter()
-    private let versions = Atomic(0)
+    // A mutex for all tables, because a hit looks up an image and adds a lease of its blob in one step, on any event
+    // loop. No disk I/O happens while it is locked.
+    fileprivate let state: Mutex<State>
+    private let interruption = Atomic(false)
 
-    /// Creates an empty catalog.
-    init(store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
-        self.store = store
-        self.fingerprint = fingerprint
-        state = Mutex(
-            State(
-                table: ImageTable(), store: store, keys: ImageKeyResolver(settings.origins),
-                maximumAge: settings.maximumAge))
+    fileprivate init(_ blobs: BlobTable) { state = Mutex(State(blobs: blobs)) }
+
+    /// See ``BlobAccounts/isInterrupted``.
+    var isInterrupted: Bool {
+        get { interruption.load(ordering: .relaxed) }
+        set { interruption.store(newValue, ordering: .relaxed) }
     }
 
-    /// Adds the rows of the index to the empty catalog, and their references to the store. The lock is held only at the
-    /// end, so that lookups do not wait.
-    func adopt(_ table: ImageTable) {
+    func read<T: Sendable>(_ body: (borrowing State) -> T) -> T { state.withLock { body($0) } }
+
+    /// Answers with an image whose file is verified. Adds a reference to its blob, and counts a use.
+    ///
+    /// - Parameter find: returns the slot of the image; nil for no answer
+    /// - Returns: the image; nil without an answer. `isBatchFull` is whether ``ImageCatalog/takeReleases()`` has to be
+    ///   called, to fetch the uses
+    @inline(__always)
+    func take(now: Int, _ find: (borrowing State) -> UInt32?) -> (image: CachedImage?, isBatchFull: Bool) {
+        state.withLock { state in
+            guard let slot = find(state), let entry = state.images[slot], let details = state.details[slot],
+                state.blobs.retain(entry.digest, ifVerified: true)
+            else { return (nil, false) }
+            let isBatchFull = state.uses.add(slot, now)
+            let image = CachedImage(entry, details, source: .hit, now: now)
+            state.statistics.hits += 1
+            if image.freshness == .stale { state.statistics.staleAnswers += 1 }
+            return (image, isBatchFull)
+        }
+    }
+
+    /// Releases a reference.
+    ///
+    /// - Returns: whether ``ImageCatalog/takeReleases()`` has to be called
+    func release(_ digest: BlobDigest) -> Bool {
+        state.withLock { state in
+            if state.blobs.release(digest, isRow: false) {
+                state.releases.unreferenced.append(digest)
+                return true
+            }
+            // If this was the last lease of the image, the image may now be evicted to make room for a waiting
+            // transfer.
+            if state.isSpaceAwaited { state.releases.mayMakeRoom = true }
+            return state.isSpaceAwaited
+        }
+    }
+
+    /// Marks a blob as unverified, because its file is missing. It is not served before its file has been opened.
+    func markMissing(_ digest: BlobDigest) { state.withLock { $0.blobs.setVerified(digest, false) } }
+}
+
+/// Whether the index has been read.
+enum IndexOpening: Sendable {
+    case pending
+    case open
+    case failed(ImageError)
+}
+
+/// Uses of images. They reach the eviction order, which ``ImageCache`` owns, in batches.
+private struct UseBatch: Sendable {
+    /// The actor is woken when this number of uses waits for it.
+    private static let wakingCount = 1024
+    /// Further uses are dropped, because they only determine the order of eviction.
+    private static let maxCount = 8 * wakingCount
+
+    /// The slots of the images, with the times of the uses in seconds since 1970.
+    var uses: [(slot: UInt32, time: UInt32)] = []
+
+    /// - Returns: whether to wake the actor
+    mutating func add(_ slot: UInt32, _ now: Int) -> Bool {
+        guard uses.count < Self.maxCount else { return false }
+        uses.append((slot, UInt32(clamping: now)))
+        return uses.count == Self.wakingCount
+    }
+}
+
+extension CacheTables.State {
+    /// The slot of a key's image. Nil if the key has no image, if the image is older than the settings allow, or if
+    /// `expected` is not nil and differs from the digest of the image.
+    func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
+        guard let slot = images.slot(of: key), let entry = images[slot], !isTooOld(entry, now),
+            expected == nil || expected == entry.digest
+        else { return nil }
+        return slot
+    }
+
+    /// Whether an image is older than the settings allow. Pinned images never are.
+    fileprivate func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
+        guard let maximumAge, !entry.isPinned else { return false }
+        return now - entry.freshness.responseTime > maximumAge
+    }
+}
+
+/// The references and the disk space of blobs, and the state of the index: what the types that access the disk change in
+/// the tables. All methods access only memory.
+struct BlobAccounts: Sendable {
+    let tables: CacheTables
+
+    init(_ limits: SpaceLimits, _ imageLimits: ImageLimits, blockBytes: Int) {
+        tables = CacheTables(
+            BlobTable(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits, blockBytes: blockBytes))
+    }
+
+    /// Runs `body` with the table locked. `body` must not do I/O.
+    func withTable<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
+        try tables.state.withLock { state throws(E) in try body(&state.blobs) }
+    }
+
+    /// Adds the rows of the index to the empty tables, with a reference to the blob of each.
+    func adopt(_ images: ImageTable) {
         // In the order of use, so that the most recently used image is evicted last. Slots are sorted instead of entries
         // because they are smaller.
-        let slots = (0..<table.slotCount).sorted { (table[$0]?.lastUse ?? 0) < (table[$1]?.lastUse ?? 0) }
-        let entries = slots.lazy.compactMap { slot in table[slot].map { (slot, $0) } }
+        let slots = (0..<images.slotCount).sorted { (images[$0]?.lastUse ?? 0) < (images[$1]?.lastUse ?? 0) }
         var order = S3FIFO()
-        for (slot, entry) in entries {
-            store.adopt(entry.digest, size: entry.size)
-            if entry.isPinned { store.countPin(entry.digest, 1) }
-            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.blobs.space(of: entry.size))
+        for slot in slots {
+            guard let entry = images[slot] else { continue }
+            // The lock is held for one image at a time, so that other threads do not wait.
+            let space = withTable { table in
+                let space = table.space(of: entry.size)
+                // The disk space is estimated, because a stat(2) of each file would delay the start. The first sweep
+                // corrects it.
+                table.adopt(entry.digest, bytes: space)
+                if entry.isPinned { table.countPin(entry.digest, 1) }
+                return space
+            }
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: space)
         }
-        state.withLock { ($0.table, $0.order) = (table, order) }
+        tables.state.withLock { ($0.images, $0.loadedOrder) = (images, order) }
     }
+
+    /// Whether work that takes long, on the index or its copy, must end, because the agent stops.
+    var isInterrupted: Bool {
+        get { tables.isInterrupted }
+        nonmutating set { tables.isInterrupted = newValue }
+    }
+
+    func setOpening(_ opening: IndexOpening) { tables.state.withLock { $0.opening = opening } }
+
+    func setWriteProblem(_ problem: ImageError?) { tables.state.withLock { $0.writeProblem = problem } }
+}
+
+/// The cached images and the order of their eviction. ``ImageCache`` holds the only instance.
+///
+/// The type is not `Sendable`, so the compiler refuses a change from outside the actor.
+final class ImageCatalog {
+    let view: ImageCacheView
+    private var order = S3FIFO()
+    /// The slots of images that were used after their rows were last written, with the time of the last use.
+    private var touched: [UInt32: UInt32] = [:]
+    /// The fetched uses. The array is kept because its memory is exchanged with that of the next batch.
+    private var batch = UseBatch()
+
+    init(_ view: ImageCacheView, _ settings: ImageCacheSettings) {
+        self.view = view
+        update(settings)
+    }
+
+    private var tables: CacheTables { view.tables }
+
+    var fingerprint: UInt64 { view.fingerprint }
+
+    var keys: ImageKeyResolver { view.keys }
 
     func update(_ settings: ImageCacheSettings) {
-        state.withLock { state in
+        tables.state.withLock { state in
             state.keys = ImageKeyResolver(settings.origins)
             state.maximumAge = settings.maximumAge
+            state.blobs.ledger.limits = settings.space
+            state.blobs.imageLimits = settings.images
         }
-        versions.add(1, ordering: .releasing)
+        view.settingsChanged()
     }
 
-    /// Increases with every change of the settings.
-    var settingsVersion: Int { versions.load(ordering: .acquiring) }
+    var hasMaximumAge: Bool { tables.state.withLock { $0.maximumAge != nil } }
 
-    var keys: ImageKeyResolver { state.withLock { $0.keys } }
+    /// The number of images.
+    var count: Int { tables.state.withLock { $0.images.count } }
 
-    var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
+    func count(_ change: (inout ImageStatistics) -> Void) { tables.state.withLock { change(&$0.statistics) } }
 
-    func count(_ change: (inout ImageStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
+    // MARK: Events from other threads
 
-    var statistics: ImageStatistics {
-        state.withLock { state in
-            var statistics = state.statistics
-            statistics.entries = state.table.count
-            statistics.downloadedBytes = receivedBytes.bytes
-            return statistics
+    /// Releases of references.
+    struct Releases: Sendable {
+        /// The blobs whose last reference was released.
+        var unreferenced: [BlobDigest] = []
+        /// Whether a lease was released while a transfer waited for disk space.
+        var mayMakeRoom = false
+    }
+
+    /// Applies the uses of images to the order, and returns the releases since the last call.
+    func takeReleases() -> Releases {
+        view.signal.take()
+        applyUses()
+        return tables.state.withLock { state in
+            defer { state.releases = Releases() }
+            return state.releases
         }
+    }
+
+    /// Sets whether any transfer waits for disk space. While one does, each released lease wakes the actor.
+    func setSpaceAwaited(_ isAwaited: Bool) { tables.state.withLock { $0.isSpaceAwaited = isAwaited } }
+
+    /// Applies the uses that other threads have counted. Precedes each change of the images, because the slot of a
+    /// removed image is reused.
+    private func applyUses() {
+        batch.uses.removeAll(keepingCapacity: true)
+        tables.state.withLock { state in
+            swap(&state.uses, &batch)
+            guard let loaded = state.loadedOrder else { return }
+            (order, state.loadedOrder) = (loaded, nil)
+        }
+        var last: (slot: UInt32, time: UInt32)?
+        for use in batch.uses where order.touch(use.slot) {
+            // Successive uses are often those of one image.
+            if let last, last == use { continue }
+            touched[use.slot] = use.time
+            last = use
+        }
+    }
+
+    /// Changes the images.
+    private func change<T: Sendable>(_ body: (inout CacheTables.State) -> T) -> T {
+        applyUses()
+        return tables.state.withLock { body(&$0) }
     }
 
     // MARK: Lookup
 
-    /// Answers a request from the cache; see ``ImageCache/hit(_:now:)``.
-    func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let location = try? keys.resolve(request) else { return nil }
-        return hit(request, location.key, now: now)
-    }
-
-    /// Answers a request whose key has been computed.
-    func hit(_ request: ImageRequest, _ key: ImageKey, now: Int) -> CachedImage? {
-        state.withLock { state in
-            guard let slot = state.slot(of: key, request.expectedDigest, now), let entry = state.table[slot],
-                entry.matches(fingerprint) == true
-            else { return nil }
-            switch request.cache.decide(StoredCandidate(freshness: entry.freshness), now: now) {
-            case .fresh, .stale(revalidateInBackground: false): break
-            default: return nil
-            }
-            return take(slot, &state, source: .hit, now: now)
-        }
-    }
-
-    /// Answers with an image if the image is still cached and its file is verified; otherwise nil. Adds a reference and
-    /// counts the use.
-    func take(_ entry: ImageEntry, now: Int) -> CachedImage? {
-        state.withLock { state in
-            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
-                return nil
-            }
-            return take(slot, &state, source: .hit, now: now)
-        }
-    }
-
-    private func take(_ slot: UInt32, _ state: inout State, source: CachedImage.Source, now: Int) -> CachedImage? {
-        guard let entry = state.table[slot], let details = state.details[slot],
-            store.retain(entry.digest, ifVerified: true)
-        else { return nil }
-        state.use(slot, now: now)
-        let image = CachedImage(entry, details, source: source, now: now)
-        state.statistics.hits += 1
-        if image.freshness == .stale { state.statistics.staleAnswers += 1 }
-        return image
-    }
-
     /// The cached image that may answer a request, whether or not its file is verified; nil if there is none. Does not
     /// count as a use.
     func usableEntry(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
-        state.withLock { state in
-            state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
+        tables.state.withLock { state in
+            state.slot(of: location.key, expected, now).flatMap { state.images[$0] }
         }
     }
-
-    // MARK: Changes, called by the actor only
 
     /// The image of a key, even if it is older than the settings allow.
     func entry(_ key: ImageKey) -> ImageEntry? {
-        state.withLock { state in state.table.slot(of: key).flatMap { state.table[$0] } }
-    }
-
-    /// Adds or replaces an image.
-    ///
-    /// - Returns: the previous image with the same key
-    func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
-        state.withLock { state in
-            let old = state.put(entry)
-            if let slot = state.table.slot(of: entry.key) { state.details[slot] = details }
-            return old
-        }
+        tables.state.withLock { state in state.images.slot(of: key).flatMap { state.images[$0] } }
     }
 
     /// The details of an image; nil if they have not been loaded.
     func details(of entry: ImageEntry) -> ImageDetails? {
-        state.withLock { state in
-            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
+        tables.state.withLock { state in
+            guard let slot = state.images.slot(of: entry.key), state.images[slot]?.digest == entry.digest else {
                 return nil
             }
             return state.details[slot]
@@ -160,19 +288,44 @@ final class ImageCatalog: Sendable {
 
     /// Sets the details of an image, unless it has been replaced in the meantime.
     func setDetails(_ details: ImageDetails, of entry: ImageEntry) {
-        state.withLock { state in
-            guard let slot = state.table.slot(of: entry.key), state.table[slot] == entry else { return }
+        tables.state.withLock { state in
+            guard let slot = state.images.slot(of: entry.key), state.images[slot] == entry else { return }
             state.details[slot] = details
         }
     }
 
-    /// Removes an image, unless it has been replaced in the meantime.
+    /// The blobs of the images in a range of slots, and the slot where the next call continues, which is nil at the
+    /// end.
+    func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
+        tables.state.withLock { state in
+            let end = min(slot + count, state.images.slotCount)
+            let digests = (slot..<max(slot, end)).compactMap { state.images[$0]?.digest }
+            return (digests, end < state.images.slotCount ? end : nil)
+        }
+    }
+
+    // MARK: Changes
+
+    /// Adds or replaces an image, and turns one of the caller's references to its blob into that of the image.
+    ///
+    /// - Returns: the previous image with the same key. Its reference stays until ``releaseRows(of:)``
+    func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
+        change { state in
+            state.blobs.addRow(entry.digest)
+            let old = insert(entry, into: &state)
+            if let slot = state.images.slot(of: entry.key) { state.details[slot] = details }
+            return old
+        }
+    }
+
+    /// Removes an image, unless it has been replaced in the meantime. The reference to its blob stays until
+    /// ``releaseRows(of:)``.
     func remove(_ entry: ImageEntry) -> Bool {
-        state.withLock { state in
-            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
+        change { state in
+            guard let slot = state.images.slot(of: entry.key), state.images[slot]?.digest == entry.digest else {
                 return false
             }
-            return state.remove(slot) != nil
+            return remove(slot, from: &state) != nil
         }
     }
 
@@ -180,9 +333,9 @@ final class ImageCatalog: Sendable {
     ///
     /// - Returns: false if another image with the same key has been added in the meantime
     func restore(_ entry: ImageEntry) -> Bool {
-        state.withLock { state in
-            guard state.table.slot(of: entry.key) == nil else { return false }
-            _ = state.put(entry)
+        change { state in
+            guard state.images.slot(of: entry.key) == nil else { return false }
+            _ = insert(entry, into: &state)
             return true
         }
     }
@@ -191,130 +344,115 @@ final class ImageCatalog: Sendable {
     ///
     /// - Returns: false if the image is not cached
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
-        state.withLock { state in
-            guard let slot = state.table.slot(of: key), let entry = state.table[slot] else { return false }
-            if entry.isPinned != isPinned { store.countPin(entry.digest, isPinned ? 1 : -1) }
-            state.table.update(slot, isPinned: isPinned)
+        change { state in
+            guard let slot = state.images.slot(of: key), let entry = state.images[slot] else { return false }
+            if entry.isPinned != isPinned { state.blobs.countPin(entry.digest, isPinned ? 1 : -1) }
+            state.images.update(slot, isPinned: isPinned)
             return true
         }
+    }
+
+    /// Releases the references of images that were removed, after their rows were deleted.
+    ///
+    /// - Returns: the blobs that have no other reference
+    func releaseRows(of digests: [BlobDigest]) -> [BlobDigest] {
+        tables.state.withLock { state in digests.filter { state.blobs.release($0, isRow: true) } }
     }
 
     /// Removes a batch of images that may be evicted.
     ///
     /// - Returns: the images, and whether no other image may be evicted
     func takeVictims(limit: Int, bytes: Int) -> (entries: [ImageEntry], isExhausted: Bool) {
-        state.withLock { state in
-            let slice = Self.victims(&state.order, state.table, store, limit: limit, bytes: bytes)
-            let entries = slice.victims.compactMap { state.remove($0) }
+        change { state in
+            let slice = order.nextVictims(limit: limit, bytes: bytes, releases: state.blobs.releases) { slot in
+                guard let entry = state.images[slot] else { return false }
+                return entry.isPinned || state.blobs.isLeased(entry.digest)
+            }
+            var entries: [ImageEntry] = []
+            for slot in slice.victims { if let entry = remove(slot, from: &state) { entries.append(entry) } }
             return (entries, slice.isExhausted)
         }
     }
 
-    private static func victims(
-        _ order: inout S3FIFO, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
-    ) -> EvictionBatch {
-        order.nextVictims(limit: limit, bytes: bytes, releases: store.releases) { slot in
-            guard let entry = table[slot] else { return false }
-            return entry.isPinned || store.isLeased(entry.digest)
-        }
+    /// Removes the images that are older than the settings allow from a range of slots.
+    ///
+    /// - Returns: the removed images, and the slot where the next call continues, which is nil at the end
+    func takeExpired(from slot: UInt32, limit: Int, now: Int) -> (entries: [ImageEntry], next: UInt32?) {
+        change { state in take(&state, from: slot, limit: limit) { $1.isTooOld($0, now) } }
     }
 
     /// Removes the images that meet a condition from a range of slots.
     ///
     /// - Returns: the removed images, and the slot where the next call continues, which is nil at the end
     func take(
-        from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isIncluded: (ImageEntry, State) -> Bool
+        from slot: UInt32, limit: Int = .max, where isIncluded: (ImageEntry) -> Bool
     ) -> (entries: [ImageEntry], next: UInt32?) {
-        state.withLock { state in
-            var entries: [ImageEntry] = []
-            var next = slot
-            while next < slot + count, next < state.table.slotCount, entries.count < limit {
-                if let entry = state.table[next], isIncluded(entry, state), let removed = state.remove(next) {
-                    entries.append(removed)
-                }
-                next += 1
-            }
-            return (entries, next < state.table.slotCount ? next : nil)
-        }
+        change { state in take(&state, from: slot, limit: limit) { entry, _ in isIncluded(entry) } }
     }
 
-    /// The blobs of the images in a range of slots, and the slot where the next call continues, which is nil at the
-    /// end.
-    func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
-        state.withLock { state in
-            let end = min(slot + count, state.table.slotCount)
-            let digests = (slot..<max(slot, end)).compactMap { state.table[$0]?.digest }
-            return (digests, end < state.table.slotCount ? end : nil)
+    private func take(
+        _ state: inout CacheTables.State, from slot: UInt32, count: UInt32 = 1024, limit: Int,
+        where isIncluded: (ImageEntry, borrowing CacheTables.State) -> Bool
+    ) -> (entries: [ImageEntry], next: UInt32?) {
+        var entries: [ImageEntry] = []
+        var next = slot
+        while next < slot + count, next < state.images.slotCount, entries.count < limit {
+            if let entry = state.images[next], isIncluded(entry, state), let removed = remove(next, from: &state) {
+                entries.append(removed)
+            }
+            next += 1
         }
+        return (entries, next < state.images.slotCount ? next : nil)
     }
 
     /// Returns the times of last use that the index does not have yet, of at most `limit` images. Later calls return a
     /// time again only after another use of the image.
     func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
-        state.withLock { state in
-            let slots = Array(state.touched.prefix(limit))
-            state.touched.subtract(slots)
-            return slots.compactMap { slot in state.table[slot].map { ($0.key, $0.lastUse) } }
+        applyUses()
+        let uses = Array(touched.prefix(limit))
+        for use in uses { touched[use.key] = nil }
+        return tables.state.withLock { state in
+            uses.compactMap { use in state.images[use.key].map { ($0.key, Int(use.value)) } }
         }
     }
-}
 
-extension ImageCatalog.State {
-    /// The slot of a key's image. Nil if the key has no image, if the image is older than the settings allow, or if
-    /// `expected` is not nil and differs from the digest of the image.
-    func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
-        guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
-            expected == nil || expected == entry.digest
-        else { return nil }
-        return slot
-    }
-
-    /// Whether an image is older than the settings allow. Pinned images never are.
-    func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
-        guard let maximumAge, !entry.isPinned else { return false }
-        return now - entry.freshness.responseTime > maximumAge
-    }
-
-    fileprivate mutating func use(_ slot: UInt32, now: Int) {
-        order.touch(slot)
-        guard let entry = table[slot], entry.lastUse != now else { return }
-        table.update(slot, lastUse: now)
-        touched.insert(slot)
-    }
-
-    fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
-        let (slot, old) = table.put(entry)
-        if entry.isPinned { store.countPin(entry.digest, 1) }
-        if let old, old.isPinned { store.countPin(old.digest, -1) }
+    private func insert(_ entry: ImageEntry, into state: inout CacheTables.State) -> ImageEntry? {
+        let (slot, old) = state.images.put(entry)
+        if entry.isPinned { state.blobs.countPin(entry.digest, 1) }
+        if let old, old.isPinned { state.blobs.countPin(old.digest, -1) }
         // A new response for the same body counts as a use. A new body may have another size, so the image enters the
         // eviction queues anew.
         if old?.digest == entry.digest {
             order.touch(slot)
         } else {
             if old != nil { order.remove(slot) }
-            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.blobs.space(of: entry.size))
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: state.blobs.space(of: entry.size))
         }
         return old
     }
 
-    fileprivate mutating func remove(_ slot: UInt32) -> ImageEntry? {
-        guard let entry = table.remove(slot) else { return nil }
-        if entry.isPinned { store.countPin(entry.digest, -1) }
+    private func remove(_ slot: UInt32, from state: inout CacheTables.State) -> ImageEntry? {
+        guard let entry = state.images.remove(slot) else { return nil }
+        if entry.isPinned { state.blobs.countPin(entry.digest, -1) }
         order.remove(slot)
-        touched.remove(slot)
-        details[slot] = nil
+        touched[slot] = nil
+        state.details[slot] = nil
         return entry
     }
 }
 
-extension CachedImage {
-    init(
-        _ entry: ImageEntry, _ details: ImageDetails, source: Source, now: Int, freshness: Freshness? = nil
-    ) {
-        let isFresh = entry.freshness.remaining(at: now) > 0 && !entry.freshness.requiresValidation
-        self.init(
-            digest: entry.digest, type: entry.type, width: entry.width, height: entry.height, bytes: entry.size,
-            freshness: freshness ?? (isFresh ? .fresh : .stale), source: source, age: entry.freshness.age(at: now),
-            details: details)
+// MARK: Invariants, which tests check
+
+extension ImageCatalog {
+    /// What is inconsistent between the tables and the order; nil if nothing is. No request may run.
+    var inconsistency: String? {
+        applyUses()
+        return tables.read { state in
+            let slots = (0..<state.images.slotCount).filter { state.images[$0] != nil }
+            if order.slots != Set(slots) { return "the queues have other images than the table" }
+            let pins = Set(slots.compactMap { state.images[$0] }.filter(\.isPinned).map(\.digest))
+            if Set(state.blobs.entries.filter { $0.value.pins > 0 }.keys) != pins { return "the pinned blobs" }
+            return state.images.inconsistency ?? order.inconsistency ?? state.blobs.inconsistency
+        }
     }
 }

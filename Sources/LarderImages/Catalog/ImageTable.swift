@@ -37,11 +37,9 @@ package struct ImageTable: Sendable {
         return (slot, nil)
     }
 
-    /// Changes the time of an image's last use, or whether the image is pinned.
-    package mutating func update(_ slot: UInt32, lastUse: Int? = nil, isPinned: Bool? = nil) {
-        guard Int(slot) < entries.count else { return }
-        if let lastUse { entries[Int(slot)]?.lastUse = lastUse }
-        if let isPinned { entries[Int(slot)]?.isPinned = isPinned }
+    /// Changes whether an image is pinned.
+    package mutating func update(_ slot: UInt32, isPinned: Bool) {
+        if Int(slot) < entries.count { entries[Int(slot)]?.isPinned = isPinned }
     }
 
     package mutating func remove(_ slot: UInt32) -> ImageEntry? {

@@ -1,240 +1,292 @@
 internal import LarderPlatform
-internal import Synchronization
+internal import LarderUpstream
 
-/// The images on disk: files, and the index of their rows. All methods that access the disk run on the threads of
+/// The images on disk: the names of their files, and the index of their rows. The actor runs on the threads of
 /// ``BlockingWork``.
 ///
-/// Changes to the index run one at a time, in the order of submission. ``ImageCache`` submits each change in the same
+/// Changes run one at a time, in the order of the calls (``DiskExecutor``). ``ImageCache`` calls each change in the same
 /// step in which it changes its ``ImageCatalog``, so disk and memory change in the same order. The caller stores a row
 /// after its file was published, and removes a file after its last row was removed.
-final class ImageDiskCache: Sendable {
-    let blobs: BlobStore
-    let blocking: BlockingWork
-    let indexQueue: SerialDiskQueue
-    /// Runs the removals of files whose last reference was released.
-    private let removals: SerialDiskQueue
-    private let hasLeftovers = Atomic(false)
-
-    private let opening = Mutex(Opening.pending)
-    private let changeFailure = Mutex<ImageError?>(nil)
-
-    private enum Opening {
-        case pending
-        case open(ImageIndex)
-        case failed(ImageError)
-    }
-
-    init(blobs: BlobStore, blocking: BlockingWork) {
-        (self.blobs, self.blocking) = (blobs, blocking)
-        indexQueue = SerialDiskQueue(blocking)
-        removals = SerialDiskQueue(blocking)
-    }
-
-    /// Opens the index. All work on the index that is submitted later follows, and fails if the index cannot be opened.
-    func open(_ body: @escaping @Sendable () throws(ImageError) -> ImageIndex) -> DiskFuture<Void> {
-        indexQueue.submit { [self] () throws(ImageError) in
-            do throws(ImageError) {
-                let index = try body()
-                opening.withLock { $0 = .open(index) }
-            } catch {
-                opening.withLock { $0 = .failed(error) }
-                throw error
-            }
-        }
-    }
-
+///
+/// Work on the bytes of one file needs no order, and may take long: writing, hashing and fsync(2) run on other threads,
+/// and the actor only adds and removes the name.
+actor ImageDiskCache {
+    nonisolated let accounts: BlobAccounts
+    /// Creates the writers of new images.
+    nonisolated let writers: BlobWriters
+    /// Whether the last stop was not orderly. All files are then verified in the background.
+    nonisolated let isUnclean: Bool
+    /// The path of the cache directory.
+    nonisolated let directory: String
+    nonisolated let blocking: BlockingWork
+    private nonisolated let executor: DiskExecutor
+    private let store: BlobStore
     /// The index; nil while it is being opened, and if it cannot be opened.
-    var openIndex: ImageIndex? { opening.withLock { if case .open(let index) = $0 { index } else { nil } } }
+    private(set) var index: ImageIndex?
+    private var openingFailure: ImageError?
+    private var hasLeftovers = false
+    /// Whether the last change of the index could not be written.
+    private var isWriteDue = false
 
-    /// Why the index cannot be opened; nil if it is open or being opened.
-    var openingFailure: ImageError? { opening.withLock { if case .failed(let error) = $0 { error } else { nil } } }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Submits work on the index.
-    private func use<Value: Sendable>(
-        _ body: @escaping @Sendable (ImageIndex) throws(ImageError) -> Value
-    ) -> DiskFuture<Value> {
-        indexQueue.submit { [self] () throws(ImageError) in
-            guard let index = openIndex else { throw openingFailure ?? ImageCache.shuttingDown }
-            return try body(index)
-        }
+    init(_ store: sending BlobStore, _ blocking: BlockingWork) {
+        (accounts, writers, isUnclean, directory) = (store.accounts, store.writers, store.isUnclean, store.path)
+        (self.blocking, executor) = (blocking, DiskExecutor(blocking))
+        self.store = store
     }
 
-    /// Submits a change of the index.
-    private func change(_ body: @escaping @Sendable (ImageIndex) throws(ImageError) -> Void) -> DiskFuture<Void> {
-        use { [self] index throws(ImageError) in
+    nonisolated var files: any CacheFiles { writers.files }
+
+    /// Waits for the changes that were submitted before this call if there are at least 1,024. Without that, downloads
+    /// that are faster than the disk would fill the memory with changes.
+    nonisolated func waitForRoom() async {
+        if executor.count >= 1024 { await run() }
+    }
+
+    private func run() {}
+
+    /// Opens the index, and adds its rows to the tables in memory. Call this method first: all work on the index fails if
+    /// the index cannot be opened.
+    func open(clock: ImageClock, log: ImageCacheLog) throws(ImageError) {
+        do throws(ImageError) {
+            let opened = try ImageIndex.open(in: store, now: clock.now)
+            log.indexOpened(opened.condition)
+            accounts.adopt(opened.table)
+            index = opened.index
+        } catch {
+            openingFailure = error
+            accounts.setOpening(.failed(error))
+            throw error
+        }
+        accounts.setOpening(.open)
+    }
+
+    private func use<Value>(_ body: (ImageIndex) throws(ImageError) -> Value) throws(ImageError) -> Value {
+        guard let index else { throw openingFailure ?? ImageCache.shuttingDown }
+        return try body(index)
+    }
+
+    /// Changes the index.
+    private func change(_ body: (ImageIndex) throws(ImageError) -> Void) throws(ImageError) {
+        try use { index throws(ImageError) in
             do throws(ImageError) {
                 try body(index)
             } catch {
-                changeFailure.withLock { $0 = error }
+                isWriteDue = true
+                accounts.setWriteProblem(error)
                 throw error
             }
-            changeFailure.withLock { $0 = nil }
+            if isWriteDue { accounts.setWriteProblem(nil) }
+            isWriteDue = false
         }
     }
 
-    /// Why the last change of the index could not be written; nil if it was written.
-    var writeProblem: ImageError? { changeFailure.withLock { $0 } }
-
     /// Tries to write to the index if its last change could not be written.
-    func retryWriting() async {
-        if writeProblem == nil { return }
-        try? await change { index throws(ImageError) in try index.tryWriting() }.value()
+    func retryWriting() {
+        if isWriteDue { try? change { index throws(ImageError) in try index.tryWriting() } }
     }
 
     // MARK: Rows
 
     /// Adds a row, or replaces the row with the same key.
-    func store(_ row: ImageRow) -> DiskFuture<Void> {
-        change { index throws(ImageError) in try index.put([row]) }
+    func put(_ row: ImageRow) throws(ImageError) {
+        try change { index throws(ImageError) in try index.put([row]) }
     }
 
     /// Removes rows.
     ///
     /// - Parameter hasPins: whether one of the images is pinned or a client requested the removal. The index is then
     ///   copied within a minute
-    func removeRows(_ keys: [ImageKey], hasPins: Bool) -> DiskFuture<Void> {
-        change { index throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
+    func removeRows(_ keys: [ImageKey], hasPins: Bool) throws(ImageError) {
+        try change { index throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
 
-    func pin(_ key: ImageKey, _ isPinned: Bool) -> DiskFuture<Void> {
-        change { index throws(ImageError) in try index.pin(key, isPinned) }
+    func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
+        try change { index throws(ImageError) in try index.pin(key, isPinned) }
     }
 
     /// Records when images were last used.
-    func touch(_ uses: [(key: ImageKey, time: Int)]) -> DiskFuture<Void> {
-        change { index throws(ImageError) in try index.touch(uses) }
+    func touch(_ uses: [(key: ImageKey, time: Int)]) throws(ImageError) {
+        try change { index throws(ImageError) in try index.touch(uses) }
     }
 
     /// Returns the row of an image; nil if it does not exist or is damaged.
-    func row(_ key: ImageKey) async throws(ImageError) -> ImageRow? {
-        try await use { index throws(ImageError) in try index.row(key) }.value()
+    func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
+        try use { index throws(ImageError) in try index.row(key) }
     }
 
     /// Returns up to `limit` rows in the order of their keys.
-    func rows(after key: ImageKey?, limit: Int) async throws(ImageError) -> [ImageRow] {
-        try await use { index throws(ImageError) in try index.rows(after: key, limit: limit) }
-            .value()
+    func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
+        try use { index throws(ImageError) in try index.rows(after: key, limit: limit) }
     }
 
     /// Returns the keys of images that were fetched with certain credentials.
     ///
     /// - Parameter isIncluded: whether to include the credential of this name
-    func keys(ofCredentials isIncluded: @escaping @Sendable (String) -> Bool) async throws(ImageError) -> [ImageKey] {
-        try await use { index throws(ImageError) in try index.keys(ofCredentials: isIncluded) }
-            .value()
+    func keys(ofCredentials isIncluded: @Sendable (String) -> Bool) throws(ImageError) -> [ImageKey] {
+        try use { index throws(ImageError) in try index.keys(ofCredentials: isIncluded) }
     }
 
     // MARK: The index as a whole
 
     /// Reserves disk space that allows rows to be removed when the disk is full.
-    func keepReserve() async {
-        try? await use { index throws(ImageError) in index.keepReserve() }.value()
-    }
+    func keepReserve() { index?.keepReserve() }
+
+    /// The changes that the copy of the index does not contain yet; nil if the index is not open.
+    var unsavedChanges: ImageIndex.Unsaved? { index?.unsavedChanges }
+
+    /// When the copy of the index was written, in seconds since 1970; nil if there is no copy.
+    nonisolated var copyTime: Int? { IndexCopy.time(in: directory) }
 
     /// Copies the index in slices. Other work on the index runs between them.
     ///
     /// - Throws: ``ImageError/Code/shuttingDown`` if the agent stops, and the errors of the disk
-    func copyIndex() async throws(ImageError) {
-        guard let index = openIndex else { return }
-        let changes = try await use { index throws(ImageError) in try index.beginCopy() }.value()
+    nonisolated func copyIndex() async throws(ImageError) {
+        guard let (copy, changes) = try await beginCopy() else { return }
         do throws(ImageError) {
-            while try await !use({ index throws(ImageError) in try index.continueCopy(pages: 256) }).value() {
-                if blobs.isInterrupted { throw ImageCache.shuttingDown }
-            }
-            try await blocking.run { () throws(ImageError) in try index.publishCopy() }
+            while try await !continueCopy() { if accounts.isInterrupted { throw ImageCache.shuttingDown } }
+            try await blocking.run { () throws(ImageError) in try copy.publish() }
         } catch {
-            await blocking.run { index.abandonCopy(changes) }
-            throw blobs.isInterrupted ? ImageCache.shuttingDown : error
+            await abandonCopy(changes)
+            throw accounts.isInterrupted ? ImageCache.shuttingDown : error
         }
     }
 
-    /// Leaves the copy of the last changes to the next start.
-    func deferCopy() async {
-        try? await use { index throws(ImageError) in index.deferCopy() }.value()
+    private func beginCopy() throws(ImageError) -> (IndexCopy, ImageIndex.Unsaved)? {
+        guard let index else { return nil }
+        return (index.copy, try index.beginCopy())
     }
+
+    private func continueCopy() throws(ImageError) -> Bool {
+        try use { index throws(ImageError) in try index.continueCopy(pages: 256) }
+    }
+
+    private func abandonCopy(_ changes: ImageIndex.Unsaved) { index?.abandonCopy(changes) }
+
+    /// Leaves the copy of the last changes to the next start.
+    func deferCopy() { index?.deferCopy() }
+
+    /// Whether the index is small enough to be copied at the stop of the agent.
+    var isCopiedAtStop: Bool { index?.isCopiedAtStop ?? false }
 
     /// Compacts the index if removed rows take most of its disk space.
-    func compactIndex() async throws(ImageError) {
-        try await use { index throws(ImageError) in try index.compact() }.value()
-    }
+    func compactIndex() throws(ImageError) { try use { index throws(ImageError) in try index.compact() } }
 
     // MARK: Files
+
+    /// Publishes the image of a writer if its length, digest, header and end are valid. The caller then has a reference
+    /// to it.
+    ///
+    /// - Parameter expectedDigest: the digest that the caller expects, if any
+    /// - Throws: ``ImageError``. The image is not published then, and the temporary file is removed
+    nonisolated func publish(
+        _ writer: BlobWriter, expectedDigest: BlobDigest? = nil
+    ) async throws(ImageError) -> PublishedBlob {
+        let sealed = try await blocking.run { () throws(ImageError) in try writer.seal(expectedDigest: expectedDigest) }
+        try await publish(sealed)
+        let digest = sealed.blob.digest
+        do throws(CacheFileError) {
+            try await blocking.run { [files] () throws(CacheFileError) in
+                try files.synchronizeDirectory(BlobFiles.shard(digest.shard))
+            }
+        } catch {
+            try await undoPublication(of: digest)
+            throw error.asImageError
+        }
+        return sealed.blob
+    }
+
+    private func publish(_ sealed: SealedBlob) throws(ImageError) {
+        do throws(CacheFileError) { try store.blobs.publish(sealed) } catch { throw error.asImageError }
+    }
+
+    private func undoPublication(of digest: BlobDigest) throws(ImageError) {
+        do throws(CacheFileError) {
+            try store.blobs.undoPublication(of: digest)
+        } catch {
+            throw error.asImageError
+        }
+    }
 
     /// Opens the file of a blob to which the caller has a reference. Hashes the file, unless this process has hashed it
     /// before.
     ///
-    /// - Throws: as ``BlobStore/open(_:)``
-    func verify(_ digest: BlobDigest) async throws(ImageError) {
-        _ = try await blocking.run { [blobs] () throws(ImageError) in try blobs.open(digest) }
+    /// - Throws: ``ImageError/Code/damagedBlob`` if the file is missing, or if its hash differs from its name. A
+    ///   damaged file is removed, and the caller must delete the rows of the blob. ``ImageError/Code/storageFailed``
+    nonisolated func open(_ digest: BlobDigest) async throws(ImageError) -> BlobFile {
+        let isVerified = accounts.isVerified(digest)
+        let opening: BlobFiles.Opening
+        do throws(CacheFileError) {
+            opening = try await blocking.run { [files] () throws(CacheFileError) in
+                try BlobFiles.open(digest, in: files, isVerified: isVerified)
+            }
+        } catch {
+            throw error.asImageError
+        }
+        if isVerified, case .whole(let file) = opening { return file }
+        return try await complete(opening, of: digest)
     }
 
-    /// Releases the references of rows that are no longer in the index, and removes the files that have no other
-    /// reference.
-    func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
-        let last = digests.filter { blobs.releaseRow($0) }
-        guard !last.isEmpty else { return RemovedFiles() }
-        let removed = await blocking.run { [blobs] in
-            var removed = RemovedFiles()
-            for digest in last {
-                do throws(ImageError) {
-                    guard let size = try blobs.removeUnreferenced(digest) else { continue }
-                    removed.count += 1
-                    removed.bytes += size
-                } catch {
-                    removed.failure = error
-                }
+    private func complete(_ opening: BlobFiles.Opening, of digest: BlobDigest) throws(ImageError) -> BlobFile {
+        try store.complete(opening, of: digest)
+    }
+
+    /// Removes the files of those blobs that are unreferenced.
+    func removeUnreferenced(_ digests: [BlobDigest]) -> RemovedFiles {
+        var removed = RemovedFiles()
+        for digest in digests {
+            do throws(ImageError) {
+                guard let size = try store.removeUnreferenced(digest) else { continue }
+                removed.count += 1
+                removed.bytes += size
+            } catch {
+                removed.failure = error
             }
-            return removed
         }
-        if removed.failure != nil { hasLeftovers.store(true, ordering: .relaxed) }
+        if removed.failure != nil { hasLeftovers = true }
         return removed
     }
 
-    /// Removes the file of a blob in the background if it is unreferenced.
-    ///
-    /// - Parameter done: called on any thread with whether the file was removed
-    func removeUnreferenced(_ digest: BlobDigest, done: @escaping @Sendable (Result<Bool, ImageError>) -> Void) {
-        removals.submit { [blobs] () throws(ImageError) in
-            do throws(ImageError) {
-                done(.success(try blobs.removeUnreferenced(digest) != nil))
-            } catch {
-                done(.failure(error))
-            }
-        }
+    /// Whether ``removeUnreferenced(_:)`` failed to remove a file since the last call of this method. A sweep removes such
+    /// files.
+    func takeLeftovers() -> Bool {
+        defer { hasLeftovers = false }
+        return hasLeftovers
     }
 
-    /// Whether ``releaseRows(of:)`` failed to remove a file since the last call of this method. A sweep removes such
-    /// files.
-    func takeLeftovers() -> Bool { hasLeftovers.exchange(false, ordering: .relaxed) }
-
     /// Returns the minimum that must be evicted until the cache is within its limits; nil if it already is.
-    func excess() async throws(ImageError) -> SpaceShortage? {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.excess() }
+    nonisolated func excess() async throws(ImageError) -> SpaceShortage? {
+        try await blocking.run { [writers] () throws(ImageError) in try writers.excess() }
     }
 
     /// Removes the unreferenced files from one of the parts of the cache directory that a sweep visits in turn.
-    func sweep(step: Int) async throws(ImageError) -> BlobSweeper.Slice {
-        try await blocking.run { [blobs] () throws(ImageError) in try blobs.sweeper.sweep(step: step) }
-    }
+    func sweep(step: Int) throws(ImageError) -> BlobSweeper.Slice { try store.sweeper.sweep(step: step) }
 
     /// Returns the blobs whose files another program removed, and the first error if a file could not be checked.
-    func missing(among digests: [BlobDigest]) async -> (missing: Set<BlobDigest>, failure: ImageError?) {
-        await blocking.run { [blobs] in blobs.sweeper.missing(among: digests) }
+    nonisolated func missing(among digests: [BlobDigest]) async -> (missing: Set<BlobDigest>, failure: ImageError?) {
+        let (suspects, failure) = await blocking.run { [files, accounts] in
+            BlobSweeper.check(digests, in: files, accounts)
+        }
+        if suspects.isEmpty { return ([], failure) }
+        let (missing, failed) = await markMissing(suspects)
+        return (missing, failure ?? failed)
+    }
+
+    private func markMissing(_ suspects: [BlobDigest]) -> (Set<BlobDigest>, ImageError?) {
+        store.sweeper.missing(among: suspects)
     }
 
     // MARK: The stop
 
-    /// Waits for all work that was submitted before this call.
-    func settle() async {
-        try? await removals.submit { () throws(ImageError) in }.value()
-        try? await indexQueue.submit { () throws(ImageError) in }.value()
-    }
+    /// Returns after all work that was submitted before this call.
+    func settle() {}
 
     /// Records on disk that the cache was stopped in an orderly way. Call this method last.
-    func markClean() async throws(ImageError) {
+    func markClean() throws(ImageError) {
         // Without the rows it is unknown which files were verified.
-        if openIndex == nil, blobs.isUnclean { return }
-        try await indexQueue.submit { [blobs] () throws(ImageError) in try blobs.markClean() }.value()
+        if index == nil, isUnclean { return }
+        try store.markClean()
     }
 }
 

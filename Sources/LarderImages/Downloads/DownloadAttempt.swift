@@ -31,7 +31,7 @@ struct DownloadAttempt: Sendable {
     /// The deadline of the whole download.
     let end: ContinuousClock.Instant
 
-    private var blobs: BlobStore { downloader.blobs }
+    private var disk: ImageDiskCache { downloader.disk }
     private var blocking: BlockingWork { downloader.blocking }
     private var now: Int { downloader.clock.now }
     /// All fields of the request.
@@ -117,7 +117,9 @@ struct DownloadAttempt: Sendable {
         if length == 0 { throw Self.empty(head) }
         let writer: BlobWriter
         do throws(ImageError) {
-            writer = try await space.run { [blobs] () throws(ImageError) in try blobs.begin(declaredLength: length) }
+            writer = try await space.run { [writers = disk.writers] () throws(ImageError) in
+                try writers.begin(declaredLength: length)
+            }
         } catch {
             return .refused(error)
         }
@@ -161,7 +163,7 @@ struct DownloadAttempt: Sendable {
     ) async throws(UpstreamError) -> Step {
         func nextCount() -> Int {
             // Reading one byte more than the limit permits is enough to reject the image.
-            writer.written == 0 ? 1 : max(1, min(Self.block, blobs.limits.bytesPerImage + 1 - writer.written))
+            writer.written == 0 ? 1 : max(1, min(Self.block, disk.accounts.limits.bytesPerImage + 1 - writer.written))
         }
         while let piece = try await body.next(atLeast: nextCount()) {
             if let step = try await write(piece, decoder, head, writer) { return step }
@@ -314,38 +316,44 @@ final class PartialDownload: Sendable {
         var missing: MissingPart? { tag.map { MissingPart(url: url, offset: writer.written, tag: $0) } }
     }
 
-    private let state = Mutex<Part?>(nil)
-    private let attempt = Mutex((redirects: RedirectFreshness(), lifetime: Int?.none))
+    private struct State {
+        var part: Part?
+        var redirects = RedirectFreshness()
+        var lifetime: Int?
+    }
 
-    func beginAttempt() { attempt.withLock { $0 = (RedirectFreshness(), nil) } }
+    // A mutex, because the HTTP client calls the closures of an attempt on its own threads.
+    private let state = Mutex(State())
+
+    func beginAttempt() { state.withLock { ($0.redirects, $0.lifetime) = (RedirectFreshness(), nil) } }
 
     /// Adds a redirect of the last attempt.
-    func add(_ redirect: StoredResponse) { attempt.withLock { $0.redirects.add(redirect) } }
+    func add(_ redirect: StoredResponse) { state.withLock { $0.redirects.add(redirect) } }
 
     /// Adds the response that ended the redirects of the last attempt.
     func end(with response: StoredResponse) {
-        attempt.withLock { $0.lifetime = ResponseFreshness.explicitLifetime(of: response) }
+        state.withLock { $0.lifetime = ResponseFreshness.explicitLifetime(of: response) }
     }
 
     /// The redirects of the last attempt.
-    var redirects: RedirectFreshness { attempt.withLock { $0.redirects } }
+    var redirects: RedirectFreshness { state.withLock { $0.redirects } }
 
     /// How long the responses to the last attempt allow its failure to be remembered, in seconds; nil if they do not
     /// specify it.
-    var lifetime: Int? { attempt.withLock { $0.redirects.lifetime(ofFailure: $0.lifetime) } }
+    var lifetime: Int? { state.withLock { $0.redirects.lifetime(ofFailure: $0.lifetime) } }
 
-    var part: Part? { state.withLock { $0 } }
+    var part: Part? { state.withLock { $0.part } }
 
     /// Replaces the part, and removes the file of the previous one.
     func replace(with part: Part?, _ blocking: BlockingWork) async {
         let last = state.withLock { state in
-            defer { state = part }
-            return state
+            defer { state.part = part }
+            return state.part
         }
         guard let last else { return }
         await blocking.run { last.writer.discard() }
     }
 
     /// Sets the size of the image in bytes.
-    func expect(_ total: Int) { state.withLock { $0?.total = total } }
+    func expect(_ total: Int) { state.withLock { $0.part?.total = total } }
 }

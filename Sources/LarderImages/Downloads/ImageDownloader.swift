@@ -8,10 +8,11 @@ internal import LarderUpstream
 /// large, is not requested again.
 struct ImageDownloader: ImageOriginClient {
     let fetcher: ImageFetcher
-    let blobs: BlobStore
-    let blocking: BlockingWork
+    let disk: ImageDiskCache
     /// Provides the time of day, and waits between attempts.
     let clock: ImageClock
+
+    var blocking: BlockingWork { disk.blocking }
 
     var requestFields: [(name: String, value: String)] { fetcher.fields(adding: []) }
 
@@ -80,9 +81,7 @@ struct ImageDownloader: ImageOriginClient {
                 .lengthMismatch, "the body has \(part.writer.written) of the declared \(total) bytes")
         }
         guard !Task.isCancelled else { throw Self.cancelled }
-        let blob = try await blocking.run { () throws(ImageError) in
-            try part.writer.finish(expectedDigest: expectedDigest)
-        }
+        let blob = try await disk.publish(part.writer, expectedDigest: expectedDigest)
         return .published(blob, part.response, url: part.url)
     }
 

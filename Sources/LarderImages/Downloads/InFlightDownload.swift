@@ -96,6 +96,7 @@ final class DownloadProgress: Sendable {
     private let bytes = Atomic(0)
     private let awaited = Atomic(false)
     private let total: ByteCounter
+    // A mutex, because the thread that receives the bytes changes the size, and others read it and add observers.
     private let state = Mutex(State())
 
     private struct State {

@@ -54,9 +54,13 @@ package struct S3FIFO: Sendable {
     }
 
     /// Counts a use of an image. Ignores a slot without an image.
-    package mutating func touch(_ slot: UInt32) {
-        guard lists.list(of: slot) != 0 else { return }
+    ///
+    /// - Returns: whether the slot has an image
+    @discardableResult
+    package mutating func touch(_ slot: UInt32) -> Bool {
+        guard lists.list(of: slot) != 0 else { return false }
         lists.setUses(min(lists.uses(of: slot) + 1, Self.maxUses), of: slot)
+        return true
     }
 
     /// Removes an image. Ignores a slot without an image.

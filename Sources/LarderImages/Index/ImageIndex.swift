@@ -1,13 +1,13 @@
 import Glibc
 internal import LarderPlatform
 internal import LarderUpstream
-internal import Synchronization
 
 /// The persistent table of cached images: a database (`index.sqlite`), and a copy (`index-copy.sqlite`) from which a
 /// damaged database is restored.
 ///
-/// A cache hit does not use the index; it reads ``ImageTable``, which is in memory. All methods block on the disk.
-package final class ImageIndex: Sendable {
+/// A cache hit does not use the index; it reads ``ImageTable``, which is in memory. All methods block on the disk. The
+/// index is not `Sendable`, because one owner, ``ImageDiskCache``, uses it.
+package final class ImageIndex {
     /// The state in which the database was found at the start.
     package enum Condition: Sendable, Hashable {
         /// The database is intact.
@@ -21,29 +21,24 @@ package final class ImageIndex: Sendable {
     }
 
     /// An opened index and its contents.
-    package struct Opened: Sendable {
+    package struct Opened {
         package let index: ImageIndex
         package let condition: Condition
         /// All entries.
         let table: ImageTable
     }
 
-    let database: Mutex<IndexDatabase>
+    let database: IndexDatabase
     private let files: any CacheFiles
-    private let store: BlobStore
-    private let unsaved = Mutex(Unsaved())
+    let copy: IndexCopy
+    private(set) var unsavedChanges = Unsaved()
     /// Whether the file that ``keepReserve()`` allocates exists.
-    private let hasReserve = Mutex(false)
+    private var hasReserve = false
 
     /// The size of the reserve, which removals and unpinning use if the disk is full. The cache removes up to 48 rows
-    /// at once (``ImageRows/removalSlice``), which writes at most two pages of 4 KiB per row, plus their parent pages.
+    /// at once (``CatalogWriter/removalSlice``), which writes at most two pages of 4 KiB per row, plus their parent pages.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
-    /// The file that marks an index in which damage was found during use. Without the mark the next start could miss
-    /// the damage, because a start reads only one of the two tables.
-    private static let damageMark = "index-damaged"
-    /// The file that marks an index whose last changes are not in its copy, because a copy at the stop takes too long.
-    private static let copyMark = "index-copy-due"
     /// An index of at most this disk space is copied at the stop, which takes less than a second.
     private static let maxBytesToCopyAtStop = 16 << 20
 
@@ -56,12 +51,10 @@ package final class ImageIndex: Sendable {
         var hasPins = false
     }
 
-    private init(_ database: sending IndexDatabase, _ store: BlobStore) {
-        self.database = Mutex(database)
-        files = store.files
-        self.store = store
+    private init(_ database: IndexDatabase, _ store: BlobStore) {
+        (self.database, files, copy) = (database, store.files, IndexCopy(store))
         // If the previous process was killed, the copy may lack changes of that process.
-        if store.isUnclean || copyTime == nil || access(store.path + "/" + Self.copyMark, F_OK) == 0 {
+        if store.isUnclean || copy.time == nil || access(store.path + "/" + IndexFormat.copyMark, F_OK) == 0 {
             noteChange(ofPins: true)
         }
     }
@@ -116,13 +109,13 @@ package final class ImageIndex: Sendable {
 
     private static func opened(_ store: BlobStore, _ condition: Condition) throws(SQLiteError) -> Opened {
         let database = try IndexDatabase(path: path(store))
-        let table = try database.load { store.isInterrupted }
-        _ = try? store.files.remove(damageMark)
+        let table = try database.load { store.accounts.isInterrupted }
+        _ = try? store.files.remove(IndexFormat.damageMark)
         return Opened(index: ImageIndex(database, store), condition: condition, table: table)
     }
 
     private static func hasDamageMark(_ store: BlobStore) -> Bool {
-        access(store.path + "/" + damageMark, F_OK) == 0
+        access(store.path + "/" + IndexFormat.damageMark, F_OK) == 0
     }
 
     private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
@@ -155,10 +148,7 @@ package final class ImageIndex: Sendable {
     /// Allocates the reserve, unless the disk is already full. Deleting rows writes to the disk before it frees
     /// anything, so without the reserve a full disk could never be emptied.
     func keepReserve() {
-        hasReserve.withLock { hasReserve in
-            if hasReserve { return }
-            hasReserve = (try? files.allocate(Self.reserve, Self.reserveBytes)) != nil
-        }
+        if !hasReserve { hasReserve = (try? files.allocate(Self.reserve, Self.reserveBytes)) != nil }
     }
 
     /// Runs a change that frees disk space. If the disk is full, removes the reserve and retries.
@@ -173,17 +163,15 @@ package final class ImageIndex: Sendable {
 
     /// Removes the reserve. Returns false if it did not exist.
     private func releaseReserve() -> Bool {
-        hasReserve.withLock { hasReserve in
-            defer { hasReserve = false }
-            return (try? files.remove(Self.reserve)) ?? false
-        }
+        hasReserve = false
+        return (try? files.remove(Self.reserve)) ?? false
     }
 
     /// The disk space in bytes of the database, its log, its copy, a damaged database that was set aside, and the
-    /// reserve.
-    var diskBytes: Int {
+    /// reserve. Reads only metadata of the files, so any thread may call it.
+    static func diskBytes(_ files: any CacheFiles) -> Int {
         let names = ["", "-wal"].flatMap { [IndexFormat.index + $0, IndexFormat.copy + $0] }
-        return (names + [IndexFormat.index + ".damaged", Self.reserve]).reduce(0) { sum, name in
+        return (names + [IndexFormat.index + ".damaged", reserve]).reduce(0) { sum, name in
             sum + ((try? files.allocatedBytes(name)) ?? 0)
         }
     }
@@ -255,80 +243,55 @@ package final class ImageIndex: Sendable {
 
     // MARK: The copy
 
-    var unsavedChanges: Unsaved { unsaved.withLock { $0 } }
-
-    /// When the copy was written, in seconds since 1970; nil if there is no copy.
-    var copyTime: Int? { IndexCopy(store).time }
-
     /// Begins a copy, and abandons one that is in progress.
     ///
     /// - Returns: the changes since the previous copy
     func beginCopy() throws(ImageError) -> Unsaved {
         try use { database throws(ImageError) in
             database.abandonCopy()
-            try IndexCopy(store).begin()
-            return unsaved.withLock { unsaved in
-                defer { unsaved = Unsaved() }
-                return unsaved
-            }
+            try copy.begin()
+            defer { unsavedChanges = Unsaved() }
+            return unsavedChanges
         }
     }
 
-    /// Copies the next pages. Returns whether the copy is complete.
+    /// Copies the next pages. Returns whether the copy is complete; ``IndexCopy/publish()`` then replaces the previous one.
     func continueCopy(pages: Int) throws(ImageError) -> Bool {
-        try use { database throws(SQLiteError) in try database.copy(to: IndexCopy(store).newPath, pages: pages) }
-    }
-
-    /// Replaces the previous copy by the new one. Call it when the new copy is complete.
-    func publishCopy() throws(ImageError) {
-        do throws(ImageError) {
-            try IndexCopy(store).publish()
-            _ = try? files.remove(Self.copyMark)
-        } catch {
-            markDamage(error)
-            throw error
-        }
+        try use { database throws(SQLiteError) in try database.copy(to: copy.newPath, pages: pages) }
     }
 
     /// Abandons a copy that failed.
     ///
     /// - Parameter changes: the result of ``beginCopy()``
     func abandonCopy(_ changes: Unsaved) {
-        database.withLock { $0.abandonCopy() }
-        IndexCopy(store).discard()
-        unsaved.withLock { unsaved in
-            unsaved.hasRows = unsaved.hasRows || changes.hasRows
-            unsaved.hasPins = unsaved.hasPins || changes.hasPins
-        }
+        database.abandonCopy()
+        copy.discard()
+        unsavedChanges.hasRows = unsavedChanges.hasRows || changes.hasRows
+        unsavedChanges.hasPins = unsavedChanges.hasPins || changes.hasPins
     }
 
     /// Whether the index is small enough to be copied at the stop of the agent.
     var isCopiedAtStop: Bool { ((try? files.allocatedBytes(IndexFormat.index)) ?? 0) <= Self.maxBytesToCopyAtStop }
 
     /// Leaves the copy of the last changes to the next start.
-    func deferCopy() { _ = try? files.create(Self.copyMark) }
+    func deferCopy() { _ = try? files.create(IndexFormat.copyMark) }
 
     private func noteChange(ofPins hasPins: Bool) {
-        unsaved.withLock { unsaved in
-            unsaved.hasRows = true
-            if hasPins { unsaved.hasPins = true }
-        }
+        unsavedChanges.hasRows = true
+        if hasPins { unsavedChanges.hasPins = true }
     }
 
-    /// Runs `body` with exclusive access to the database. Marks the index as damaged if `body` finds damage.
-    private func use<T: Sendable, Failure: ImageErrorConvertible>(
+    /// Runs `body` with the database. Marks the index as damaged if `body` finds damage.
+    private func use<T, Failure: ImageErrorConvertible>(
         _ body: (IndexDatabase) throws(Failure) -> T
     ) throws(ImageError) -> T {
         do throws(Failure) {
-            return try database.withLock { database throws(Failure) in try body(database) }
+            return try body(database)
         } catch {
-            markDamage(error.asImageError)
-            throw error.asImageError
+            let error = error.asImageError
+            if error.code == .indexDamaged { _ = try? files.create(IndexFormat.damageMark) }
+            throw error
         }
-    }
-
-    private func markDamage(_ error: ImageError) {
-        if error.code == .indexDamaged { _ = try? files.create(Self.damageMark) }
     }
 
     /// Renames a damaged database, so that the damage can be examined.
@@ -345,6 +308,11 @@ package final class ImageIndex: Sendable {
 enum IndexFormat {
     static let index = "index.sqlite"
     static let copy = "index-copy.sqlite"
+    /// The file that marks an index in which damage was found during use. Without the mark the next start could miss
+    /// the damage, because a start reads only one of the two tables.
+    static let damageMark = "index-damaged"
+    /// The file that marks an index whose last changes are not in its copy, because a copy at the stop takes too long.
+    static let copyMark = "index-copy-due"
 
     /// Checks that the index and its copy are regular files and were not written by a newer agent. Changes nothing.
     ///

@@ -7,16 +7,18 @@ internal import LarderUpstream
 ///
 /// A copy is written under a temporary name, verified, made durable and then renamed, so the copy is always complete. A
 /// restored index is created in the same way. All methods block on the disk.
-struct IndexCopy {
-    private let store: BlobStore
-    private var files: any CacheFiles { store.files }
+struct IndexCopy: Sendable {
+    /// The path of the cache directory.
+    private let directory: String
+    private let files: any CacheFiles
+    private let accounts: BlobAccounts
 
     private static let newCopy = "index-copy.new"
     private static let newIndex = "index.new"
     /// The number of rows that are read or restored at once.
     private static let slice = 500
 
-    init(_ store: BlobStore) { self.store = store }
+    init(_ store: BlobStore) { (directory, files, accounts) = (store.path, store.files, store.accounts) }
 
     /// The path of a copy in progress.
     var newPath: String { path(Self.newCopy) }
@@ -25,37 +27,49 @@ struct IndexCopy {
     func begin() throws(ImageError) { try makeFile(Self.newCopy) }
 
     /// Replaces the previous copy by the new, complete one, after verifying that the new one is intact. Without this
-    /// check, the copy of a damaged index could replace a good copy.
+    /// check, the copy of a damaged index could replace a good copy. Any thread may call it while no copy is made.
     func publish() throws(ImageError) {
+        do throws(ImageError) {
+            try verify()
+            try rename(Self.newCopy, to: IndexFormat.copy)
+            _ = try? files.remove(IndexFormat.copyMark)
+        } catch {
+            if error.code == .indexDamaged { _ = try? files.create(IndexFormat.damageMark) }
+            throw error
+        }
+    }
+
+    private func verify() throws(ImageError) {
         do throws(SQLiteError) {
             let database = try IndexDatabase(path: path(Self.newCopy))
             // Read both tables of the index: a start of the agent reads only one of them, so damage in the other is
             // found here.
             var (count, last) = (0, ImageKey?.none)
             while true {
-                if store.isInterrupted { throw SQLiteError.interrupted }
+                if accounts.isInterrupted { throw SQLiteError.interrupted }
                 let found = try database.rows(after: last, limit: Self.slice)
                 guard let end = found.last else { break }
                 last = end.key
                 count += found.count { $0.row != nil }
             }
-            let entries = try database.forEachEntry(isInterrupted: { store.isInterrupted })
+            let entries = try database.forEachEntry(isInterrupted: { accounts.isInterrupted })
             guard entries == count else { throw SQLiteError.damage("the copy has damaged rows") }
             try database.checkpoint()
         } catch {
             discard()
             throw error.asImageError
         }
-        try rename(Self.newCopy, to: IndexFormat.copy)
     }
 
     /// Removes a copy in progress.
     func discard() { for suffix in ["", "-wal"] { _ = try? files.remove(Self.newCopy + suffix) } }
 
     /// When the copy was written, in seconds since 1970; nil if there is no copy.
-    var time: Int? {
+    var time: Int? { Self.time(in: directory) }
+
+    static func time(in directory: String) -> Int? {
         var information = stat()
-        guard stat(path(IndexFormat.copy), &information) == 0 else { return nil }
+        guard stat(directory + "/" + IndexFormat.copy, &information) == 0 else { return nil }
         return Int(information.st_mtim.tv_sec)
     }
 
@@ -71,7 +85,7 @@ struct IndexCopy {
         var restored = (rows: 0, pins: 0)
         var last: ImageKey?
         while let found = try page(of: copy, after: last), let end = found.last {
-            if store.isInterrupted { throw SQLiteError.interrupted.asImageError }
+            if accounts.isInterrupted { throw SQLiteError.interrupted.asImageError }
             last = end.key
             var rows: [ImageRow] = []
             for var row in found.compactMap(\.row) where try size(of: row.digest) == row.size {
@@ -108,7 +122,7 @@ struct IndexCopy {
         do throws(SQLiteError) {
             let copy = try IndexDatabase(path: path(IndexFormat.copy))
             if copy.isNew { return nil }
-            let entries = try copy.forEachEntry(isInterrupted: { store.isInterrupted })
+            let entries = try copy.forEachEntry(isInterrupted: { accounts.isInterrupted })
             return entries == 0 ? nil : copy
         } catch {
             guard error.isDamage else { throw error.asImageError }
@@ -116,7 +130,7 @@ struct IndexCopy {
         }
     }
 
-    private func path(_ name: String) -> String { store.path + "/" + name }
+    private func path(_ name: String) -> String { directory + "/" + name }
 
     private func makeFile(_ name: String) throws(ImageError) {
         try ImageError.from { () throws(CacheFileError) in

@@ -14,7 +14,7 @@ extension PutContent {
     ///
     /// - Parameter check: called before each chunk of a file. If it throws, the put fails with that error
     func write(
-        to blobs: BlobStore, _ space: SpaceRetry, expectedDigest: BlobDigest?, check: () throws(ImageError) -> Void
+        to disk: ImageDiskCache, _ space: SpaceRetry, expectedDigest: BlobDigest?, check: () throws(ImageError) -> Void
     ) async throws(ImageError) -> PublishedBlob {
         let blocking = space.blocking
         var (bytes, reading) = ([UInt8](), PassedInFile.Reading?.none)
@@ -23,7 +23,9 @@ extension PutContent {
         case .file(let file): reading = try await blocking.run { () throws(ImageError) in try file.reading() }
         }
         let size = reading?.size ?? bytes.count
-        let writer = try await space.run { () throws(ImageError) in try blobs.begin(declaredLength: size) }
+        let writer = try await space.run { [writers = disk.writers] () throws(ImageError) in
+            try writers.begin(declaredLength: size)
+        }
         do throws(ImageError) {
             if let reading {
                 var offset = 0
@@ -39,7 +41,7 @@ extension PutContent {
             } else {
                 try await space.run { [bytes] () throws(ImageError) in try writer.append(bytes) }
             }
-            return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expectedDigest) }
+            return try await disk.publish(writer, expectedDigest: expectedDigest)
         } catch {
             await blocking.run { writer.discard() }
             throw error

@@ -227,7 +227,7 @@ final class Connection: EpollTarget {
     func leasesEnded(_ blobs: [BlobDigest]) {
         if blobs.isEmpty { return }
         state.usage.user.removeLeases(blobs.count)
-        for blob in blobs { loop.server.images?.cache.release(blob) }
+        for blob in blobs { loop.server.images?.view.release(blob) }
     }
 
     // MARK: The peer

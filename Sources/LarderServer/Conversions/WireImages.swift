@@ -122,7 +122,7 @@ extension ImagePeek.Result {
     ) {
         let cached = explanation.row.map { row in
             ImagePeek.Cached(
-                path: images.cache.path(of: row.digest), image: WireImage(row), freshness: row.wireFreshness(at: now),
+                path: images.view.path(of: row.digest), image: WireImage(row), freshness: row.wireFreshness(at: now),
                 ageSeconds: ResponseFreshness(row.response).age(at: now), isPinned: row.isPinned,
                 storedAt: Timestamp(seconds: row.storedAt), lastUsedAt: Timestamp(seconds: row.lastUse),
                 expiresAt: row.wireExpiry)

@@ -36,11 +36,9 @@ extension ImageService {
             }
             guard wantsFile else { return ImageDelivery(image: image, file: nil) }
             do throws(ImageError) {
-                let (cache, digest) = (cache, image.digest)
-                let file = try await blocking.run { () throws(ImageError) in try cache.openBlob(digest) }
-                return ImageDelivery(image: image, file: file)
+                return ImageDelivery(image: image, file: try await cache.openBlob(image.digest))
             } catch {
-                cache.release(image.digest)
+                view.release(image.digest)
                 // The file was missing or damaged, and the cache has dropped it. Try once more, from the network.
                 guard error.code == .damagedBlob, !isRetry else { throw WireError(error) }
                 (cached, isRetry) = (nil, true)

@@ -8,6 +8,8 @@ import Synchronization
 /// The image cache, with the settings that concern clients.
 package final class ImageService: Sendable {
     package let cache: ImageCache
+    /// Looks up images in the cache, on any thread.
+    package let view: ImageCacheView
     /// The directory of the image files.
     package let directory: String
     let blocking: BlockingWork
@@ -18,11 +20,11 @@ package final class ImageService: Sendable {
 
     /// - Parameters:
     ///   - leaseSeconds: the duration of leases for clients that do not specify one
-    ///   - blocking: the threads that open files
+    ///   - blocking: the threads for disk work
     package init(
         _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingWork, clock: ImageClock = .system
     ) {
-        self.cache = cache
+        (self.cache, view) = (cache, cache.view)
         self.directory = directory
         self.blocking = blocking
         self.clock = clock
@@ -33,7 +35,7 @@ package final class ImageService: Sendable {
     var leaseSeconds: Int { defaultLease.load(ordering: .relaxed) }
 
     /// Increases with each change of the settings. Results that depend on settings of an earlier version are invalid.
-    var settingsVersion: Int { cache.settingsVersion }
+    var settingsVersion: Int { view.settingsVersion }
 
     /// Applies new settings. They apply immediately. If limits were lowered, this method returns after the images that
     /// exceed them have been removed. A change of the directory requires a restart.
@@ -48,7 +50,7 @@ package final class ImageService: Sendable {
     /// The origin of a URL, if the agent sends that origin a credential, so that only certain users may have its
     /// images; otherwise nil.
     func restriction(of url: String) -> ImageOrigin? {
-        cache.origin(of: url).flatMap { $0.credential == nil ? nil : $0 }
+        view.origin(of: url).flatMap { $0.credential == nil ? nil : $0 }
     }
 }
 
@@ -97,19 +99,19 @@ final class ImageQuery {
         reportsProgress = parameters.reportsProgress
         deadline = parameters.deadlineMilliseconds
         restriction = images.restriction(of: request.url)
-        prepared = images.cache.prepare(request)
+        prepared = images.view.prepare(request)
     }
 
     /// The cached image; nil if a task must request it from the cache.
     func hit(_ images: ImageService) -> CachedImage? {
-        prepared.flatMap { images.cache.hit($0, now: images.clock.now) }
+        prepared.flatMap { images.view.hit($0, now: images.clock.now) }
     }
 
     /// The beginning of the result for an image.
-    func constant(for image: CachedImage, _ cache: ImageCache) -> [UInt8] {
+    func constant(for image: CachedImage, _ images: ImageService) -> [UInt8] {
         if let constant, constant.digest == image.digest, constant.details === image.details { return constant.bytes }
         var writer = JSONWriter()
-        ImageGet.Result.writeConstant(path: cache.path(of: image.digest), image: WireImage(image), to: &writer)
+        ImageGet.Result.writeConstant(path: images.view.path(of: image.digest), image: WireImage(image), to: &writer)
         constant = (image.digest, image.details, writer.bytes)
         return writer.bytes
     }

@@ -63,7 +63,7 @@ package final class ServerContext: Sendable {
     private let accessVersion = Atomic<Int>(0)
 
     /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
-    var imageProblem: String? { imageStartProblem ?? images?.cache.problem?.description }
+    var imageProblem: String? { imageStartProblem ?? images?.view.problem?.description }
 
     package init(
         namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,

@@ -104,7 +104,7 @@ extension RequestContext {
     private var problems: [AgentInfo.Problem] {
         var problems = server.namespaces.openingProblems.filter { rights.mayKnow(of: $0.name) }
             .map { AgentInfo.Problem(name: "namespace", message: "namespace \($0.name): \($0.problem)") }
-        if let problem = server.images?.cache.writeProblem?.description {
+        if let problem = server.images?.view.writeProblem?.description {
             problems.append(AgentInfo.Problem(name: "imageIndex", message: problem))
         }
         if let problem = server.settings.savingProblem {
@@ -130,7 +130,7 @@ extension RequestContext {
         return AgentStats.Result(
             uptimeMilliseconds: server.uptimeMilliseconds, traffic: await connections.traffic(),
             residentBytes: Self.residentBytes(), namespaces: namespaces,
-            images: server.images.map { AgentStats.Images($0.cache.statistics) })
+            images: server.images.map { AgentStats.Images($0.view.statistics) })
     }
 
     /// The resident memory in bytes; 0 if it cannot be read. The second number in `statm` (proc(5)) is the same in

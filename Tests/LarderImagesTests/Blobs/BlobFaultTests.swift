@@ -103,7 +103,9 @@ struct BlobFaultTests {
             NSTemporaryDirectory() + "/larder-images-concurrent-" + String(UInt64.random(in: .min ... .max), radix: 16)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let limit = 12_000
-        let store = try BlobStore(counting: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0))
+        let disk = ImageDiskCache(
+            try BlobStore(counting: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0)),
+            CacheFixture.blocking)
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<6 {
                 group.addTask {
@@ -111,19 +113,20 @@ struct BlobFaultTests {
                     for _ in 0..<40 {
                         let number = Int.random(in: 0..<6, using: &generator)
                         do throws(ImageError) {
-                            let blob = try store.put(picture(number), declared: true)
-                            #expect(try store.contents(blob.digest) == picture(number))
-                            try store.drop(blob.digest)
+                            let blob = try await disk.put(picture(number), declared: true)
+                            #expect(try await disk.contents(blob.digest) == picture(number))
+                            await disk.drop(blob.digest)
                         } catch {
                             #expect(error.code == .cacheFull, "\(error)")
                         }
-                        if number == 0 { _ = try? store.sweeper.sweep(step: 0) }
-                        #expect(store.usage.bytes + store.usage.reservedBytes <= limit)
+                        if number == 0 { _ = try? await disk.sweep(step: 0) }
+                        let usage = disk.accounts.usage
+                        #expect(usage.bytes + usage.reservedBytes <= limit)
                     }
                 }
             }
         }
-        #expect(store.usage == BlobStore.Usage.nothing)
+        #expect(disk.accounts.usage == BlobStore.Usage.nothing)
         #expect(filesBelow(path + "/blobs").isEmpty)
         #expect(filesBelow(path + "/tmp").isEmpty)
     }

@@ -43,8 +43,55 @@ extension BlobStore {
             try writer.append(Array(rest.prefix(pieces)))
             rest = rest.dropFirst(pieces)
         }
-        return try writer.finish()
+        return try finish(writer)
     }
+
+    func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
+        try writers.begin(declaredLength: declaredLength)
+    }
+
+    /// Publishes the image of a writer, as ``ImageDiskCache`` does.
+    func finish(_ writer: BlobWriter, expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
+        let sealed = try writer.seal(expectedDigest: expectedDigest)
+        return try ImageError.from { () throws(CacheFileError) in
+            try blobs.publish(sealed)
+            do throws(CacheFileError) {
+                try files.synchronizeDirectory(BlobFiles.shard(sealed.blob.digest.shard))
+            } catch {
+                try blobs.undoPublication(of: sealed.blob.digest)
+                throw error
+            }
+            return sealed.blob
+        }
+    }
+
+    /// Opens the file of a blob, as ``ImageDiskCache`` does.
+    func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
+        let isVerified = accounts.isVerified(digest)
+        let opening = try ImageError.from { () throws(CacheFileError) in
+            try BlobFiles.open(digest, in: files, isVerified: isVerified)
+        }
+        if isVerified, case .whole(let file) = opening { return file }
+        return try complete(opening, of: digest)
+    }
+
+    var usage: Usage { accounts.usage }
+
+    func path(of digest: BlobDigest) -> String { path + "/" + BlobFiles.name(digest) }
+
+    /// Adds the reference of a row that an earlier process wrote.
+    func adopt(_ digest: BlobDigest, size: Int) {
+        accounts.withTable { $0.adopt(digest, bytes: $0.space(of: size)) }
+    }
+
+    func retain(_ digest: BlobDigest, ifVerified: Bool = false) -> Bool {
+        accounts.withTable { $0.retain(digest, ifVerified: ifVerified) }
+    }
+
+    /// Releases a reference. Returns whether it was the last one.
+    func release(_ digest: BlobDigest) -> Bool { accounts.withTable { $0.release(digest, isRow: false) } }
+
+    func update(limits: SpaceLimits) { accounts.withTable { $0.ledger.limits = limits } }
 
     /// Releases a reference to an image, and removes the file of the image if the reference was the last.
     func drop(_ digest: BlobDigest) throws(ImageError) { if release(digest) { try removeUnreferenced(digest) } }
@@ -67,6 +114,40 @@ extension BlobStore {
         let file = try open(digest)
         return try file.read(at: 0, count: file.size)
     }
+}
+
+extension ImageDiskCache {
+    /// Publishes bytes that arrive in pieces of 300.
+    func put(_ bytes: [UInt8], declared: Bool = false) async throws(ImageError) -> PublishedBlob {
+        let writer = try writers.begin(declaredLength: declared ? bytes.count : nil)
+        for start in stride(from: 0, to: bytes.count, by: 300) {
+            try writer.append(Array(bytes[start..<min(bytes.count, start + 300)]))
+        }
+        return try await publish(writer)
+    }
+
+    func contents(_ digest: BlobDigest) async throws(ImageError) -> [UInt8] {
+        let file = try await open(digest)
+        return try file.read(at: 0, count: file.size)
+    }
+
+    /// Releases a reference to an image, and removes the file of the image if the reference was the last.
+    ///
+    /// - Parameter isRow: whether the reference is that of a row
+    /// - Returns: whether the file was removed
+    @discardableResult
+    func drop(_ digest: BlobDigest, isRow: Bool = false) -> Bool {
+        accounts.withTable { $0.release(digest, isRow: isRow) } && removeUnreferenced([digest]).count == 1
+    }
+
+    /// Runs a body on the actor.
+    func run(_ body: @Sendable () -> Void) { body() }
+
+    /// Occupies the actor until the gate opens.
+    func wait(for gate: DispatchSemaphore) { gate.wait() }
+
+    /// Runs an SQL statement on the index.
+    func execute(_ statement: String) throws { try index?.database.database.run(statement) }
 }
 
 /// The sizes of the regular files below a directory, by relative path.

@@ -105,7 +105,7 @@ struct BlobStoreTests {
                     for start in stride(from: 0, to: bytes.count, by: 100) {
                         try writer.append(Array(bytes[start..<min(bytes.count, start + 100)]))
                     }
-                    _ = try writer.finish(expectedDigest: expected)
+                    _ = try store.finish(writer, expectedDigest: expected)
                     return nil
                 } catch {
                     return error.code
@@ -138,7 +138,7 @@ struct BlobStoreTests {
             writer.discard()
             #expect(filesBelow(path + "/tmp").isEmpty)
             #expect(throws: ImageError.self) { try writer.append([1]) }
-            #expect(throws: ImageError.self) { try writer.finish() }
+            #expect(throws: ImageError.self) { try store.finish(writer) }
             do {
                 let released = try store.begin(declaredLength: 5000)
                 try released.append(picture(2))
@@ -153,14 +153,16 @@ struct BlobStoreTests {
     func fitsBesidePinned() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
-            store.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
+            store.accounts.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let pinned = try store.put(picture(1))
-            store.addRowReference(pinned.digest)
-            store.countPin(pinned.digest, 1)
-            #expect(store.retained.bytes == 1000)
+            store.accounts.withTable { table in
+                table.addRow(pinned.digest)
+                table.countPin(pinned.digest, 1)
+            }
+            #expect(store.accounts.retained.bytes == 1000)
             let required = 1000 + 500 + 4096
             for limit in [required, required - 1] {
-                store.update(limits: SpaceLimits(bytes: limit, freeBytes: 0), imageLimits: ImageLimits())
+                store.update(limits: SpaceLimits(bytes: limit, freeBytes: 0))
                 if limit == required {
                     _ = try store.begin(declaredLength: 500)
                 } else {
@@ -179,12 +181,14 @@ struct BlobStoreTests {
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
             // No eviction frees enough space, because one of the two images is pinned.
-            store.addRowReference(first.digest)
-            store.countPin(first.digest, 1)
+            store.accounts.withTable { table in
+                table.addRow(first.digest)
+                table.countPin(first.digest, 1)
+            }
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
             #expect(big?.code == .cacheFull)
             #expect(big?.shortage == nil)
-            store.countPin(first.digest, -1)
+            store.accounts.withTable { $0.countPin(first.digest, -1) }
 
             // The length is not declared, so space is reserved for each append.
             let writer = try store.begin()
@@ -194,11 +198,11 @@ struct BlobStoreTests {
             #expect(writer.written == 0)
             // The shortage is only the space that this append lacks, not the space for the rest of the image.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
-            #expect(store.releaseRow(first.digest))
+            #expect(store.accounts.withTable { $0.release(first.digest, isRow: true) })
             _ = try store.removeUnreferenced(first.digest)
             try writer.append(bytes)
             try store.drop(second.digest)
-            #expect(try writer.finish().size == 1500)
+            #expect(try store.finish(writer).size == 1500)
 
             let others = try [4, 5].map { try store.put(picture($0, size: 100), declared: true) }
             let another = try store.begin(declaredLength: 100)
@@ -226,7 +230,7 @@ struct BlobStoreTests {
             files.setFree(7_000)
             #expect(throws: ImageError.self) { try store.begin() }
             // A writer can still publish the bytes that it has already written.
-            _ = try writer.finish()
+            _ = try store.finish(writer)
         }
     }
 
@@ -354,7 +358,7 @@ struct BlobStoreTests {
             #expect(left.isSuperset(of: digests.prefix(5).map(\.description)))
             #expect(left.count == 7)
             for name in foreign { #expect(FileManager.default.fileExists(atPath: path + name)) }
-            _ = try writer.finish()
+            _ = try store.finish(writer)
             #expect(try store.sweepAll() == 0)
             #expect(store.usage.count == 6)
         }

@@ -47,7 +47,9 @@ struct BlobSweepTests {
             files.fail(BlobFiles.name(digests[0]), EIO)
             for digest in digests { store.adopt(digest, size: 1000) }
             try FileManager.default.removeItem(atPath: path + "/" + BlobFiles.name(digests[1]))
-            let result = store.sweeper.missing(among: digests)
+            let (suspects, failure) = BlobSweeper.check(digests, in: files, store.accounts)
+            #expect(suspects == [digests[1]] && failure?.code == .storageFailed)
+            let result = store.sweeper.missing(among: suspects + [digests[0]])
             #expect(result.missing == [digests[1]] && result.failure?.code == .storageFailed)
         }
     }

@@ -27,15 +27,15 @@ struct CacheDownloadTests {
                     let image = try await task.value
                     #expect(image.bytes == 1000)
                     sources[image.source, default: 0] += 1
-                    fixture.cache.release(image.digest)
+                    fixture.cache.view.release(image.digest)
                 }
             }
             #expect(fixture.origin.requests.count == 1)
             #expect(fixture.origin.cancelled == 0)
             // One of the remaining 100 requests may have started the download. The others have joined it.
             #expect(sources[.joined, default: 0] >= 99)
-            #expect(fixture.cache.statistics.leasedBytes == 0)
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
+            #expect(fixture.cache.view.statistics.leasedBytes == 0)
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
         }
     }
 
@@ -58,7 +58,7 @@ struct CacheDownloadTests {
             #expect(isRemoved)
             #expect(filesBelow(fixture.path + "/blobs").isEmpty)
             #expect(filesBelow(fixture.path + "/tmp").isEmpty)
-            #expect(fixture.cache.statistics.reservedBytes == 0)
+            #expect(fixture.cache.view.statistics.reservedBytes == 0)
         }
     }
 
@@ -96,11 +96,11 @@ struct CacheDownloadTests {
                 return .image(picture(1), [("Cache-Control", "max-age=60")])
             }
             _ = try? await task.value
-            await fixture.until { fixture.cache.statistics.activeDownloads == 0 }
+            await fixture.until { fixture.cache.view.statistics.activeDownloads == 0 }
             try await fixture.settle()
-            let isCached = fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil
+            let isCached = fixture.cache.view.peek(fixture.request(url(1)), now: fixture.clock.now) != nil
             #expect(fixture.blobs.count == (isCached ? 1 : 0))
-            #expect(fixture.cache.statistics.leasedBytes == 0)
+            #expect(fixture.cache.view.statistics.leasedBytes == 0)
             #expect(filesBelow(fixture.path + "/tmp").isEmpty)
         }
     }
@@ -157,7 +157,7 @@ struct CacheDownloadTests {
             let plain = Task { await fixture.code(url(1)) }
             await fixture.waitForWaiters(1, for: url(1))
             let joined = Task { () -> ImageError.Code? in
-                do { fixture.cache.release(try await fixture.cache.image(wrong).digest) } catch {
+                do { fixture.cache.view.release(try await fixture.cache.image(wrong).digest) } catch {
                     return (error as? ImageError)?.code
                 }
                 return nil
@@ -168,8 +168,8 @@ struct CacheDownloadTests {
             #expect(await joined.value == .digestMismatch)
             #expect(fixture.origin.requests.count == 1)
             // The cached image has another digest, so it is neither served nor revalidated.
-            #expect(fixture.cache.hit(wrong, now: fixture.clock.now) == nil)
-            #expect(fixture.cache.peek(wrong, now: fixture.clock.now) == nil)
+            #expect(fixture.cache.view.hit(wrong, now: fixture.clock.now) == nil)
+            #expect(fixture.cache.view.peek(wrong, now: fixture.clock.now) == nil)
         }
     }
 
@@ -181,7 +181,7 @@ struct CacheDownloadTests {
             func start(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
                 Task {
                     let request = ImageRequest(url: url(number), priority: priority)
-                    fixture.cache.release(try await fixture.cache.image(request).digest)
+                    fixture.cache.view.release(try await fixture.cache.image(request).digest)
                 }
             }
             // The first download has priority high, so that it is not preempted and keeps the only slot.
@@ -191,7 +191,7 @@ struct CacheDownloadTests {
             await fixture.waitForWaiters(1, for: url(2))
             let normal = start(3, .normal)
             await fixture.waitForWaiters(1, for: url(3))
-            #expect(fixture.cache.statistics.queued == 2)
+            #expect(fixture.cache.view.statistics.queued == 2)
             let urgent = start(2, .high)
             await fixture.waitForWaiters(2, for: url(2))
             fixture.origin.resume()
@@ -202,7 +202,7 @@ struct CacheDownloadTests {
 
     private func get(_ url: String, _ user: UInt32, _ fixture: CacheFixture) async throws {
         let image = try await fixture.cache.image(ImageRequest(url: url, user: user))
-        fixture.cache.release(image.digest)
+        fixture.cache.view.release(image.digest)
     }
 
     @Test("64 stalled downloads of a user take only half of the slots, and another user is served")
@@ -213,11 +213,11 @@ struct CacheDownloadTests {
             let slow = (0..<64).map { number in
                 Task { try await get("https://slow\(number % 16).example/\(number).png", 1, fixture) }
             }
-            await fixture.until { fixture.cache.statistics.activeDownloads + fixture.cache.statistics.queued == 64 }
-            #expect(fixture.cache.statistics.activeDownloads == 8)
+            await fixture.until { fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 64 }
+            #expect(fixture.cache.view.statistics.activeDownloads == 8)
             let other = Task { try await get(url(1), 2, fixture) }
             await fixture.until { fixture.origin.requests.last?.url == url(1) }
-            #expect(fixture.cache.statistics.activeDownloads == 9)
+            #expect(fixture.cache.view.statistics.activeDownloads == 9)
             // A queued download that another user requests starts within that user's share.
             let joined = Task { try await get("https://slow15.example/63.png", 2, fixture) }
             await fixture.until { fixture.origin.requests.last?.url == "https://slow15.example/63.png" }
@@ -238,11 +238,11 @@ struct CacheDownloadTests {
             await fixture.waitForWaiters(1, for: url(2))
             let urgent = Task {
                 let request = ImageRequest(url: url(3), priority: .high)
-                fixture.cache.release(try await fixture.cache.image(request).digest)
+                fixture.cache.view.release(try await fixture.cache.image(request).digest)
             }
             await fixture.until { fixture.origin.requests.last?.url == url(3) }
             #expect(fixture.origin.cancelled == 1)
-            #expect(fixture.cache.statistics.queued == 1)
+            #expect(fixture.cache.view.statistics.queued == 1)
             fixture.origin.resume()
             try await urgent.value
             #expect(try await slow.value.source == .miss)

@@ -35,22 +35,24 @@ struct CacheFixture {
         var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
         change(&settings)
         let files = try files ?? FaultyCacheFiles(path)
-        let store = try await openStore(settings, files)
-        let origin = FakeOrigin(store, blocking, clock)
-        let cache = ImageCache.start(
-            settings, blobs: store, origin: origin, blocking: blocking, clock: clock.imageClock, logger: logger)
+        let disk = try await openDisk(settings, files)
+        let origin = FakeOrigin(disk, clock)
+        let cache = ImageCache.start(settings, disk: disk, origin: origin, clock: clock.imageClock, logger: logger)
         try await cache.opened()
         return CacheFixture(
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
 
-    /// Opens the store, and retries while a previous cache has the lock. A thread for blocking work keeps its last
+    /// Opens the directory, and retries while a previous cache has the lock. A thread for blocking work keeps its last
     /// closure until it runs the next one, and this closure may retain the previous cache.
-    private static func openStore(_ settings: ImageCacheSettings, _ files: FaultyCacheFiles) async throws -> BlobStore {
+    private static func openDisk(
+        _ settings: ImageCacheSettings, _ files: FaultyCacheFiles
+    ) async throws -> ImageDiskCache {
         while true {
             do throws(ImageError) {
-                return try BlobStore(
+                let store = try BlobStore(
                     path: settings.directory, files: files, limits: settings.space, imageLimits: settings.images)
+                return ImageDiskCache(store, blocking)
             } catch {
                 guard error.code == .cacheInUse else { throw error }
                 await blocking.run {}
@@ -70,7 +72,7 @@ struct CacheFixture {
     @discardableResult
     func get(_ url: String, _ policy: CachePolicy = .default, maximumAge: Int? = nil) async throws -> CachedImage {
         let image = try await cache.image(request(url, policy, maximumAge: maximumAge))
-        cache.release(image.digest)
+        cache.view.release(image.digest)
         return image
     }
 
@@ -87,6 +89,7 @@ struct CacheFixture {
     /// Returns once all disk work submitted so far is done.
     func settle() async throws {
         for _ in 0..<3 {
+            await cache.handleEvents()
             await cache.disk.settle()
             await cache.probe()
         }
@@ -95,15 +98,7 @@ struct CacheFixture {
     /// What is inconsistent between the tables, the queues and the ledgers; nil if nothing is. No request may run.
     func inconsistency() async throws -> String? {
         try await settle()
-        let catalog = cache.catalog.state.withLock { state -> String? in
-            let slots = (0..<state.table.slotCount).filter { state.table[$0] != nil }
-            if state.order.slots != Set(slots) { return "the queues have other images than the table" }
-            let pins = Set(slots.compactMap { state.table[$0] }.filter(\.isPinned).map(\.digest))
-            let counted = cache.disk.blobs.blobs.withTable { Set($0.entries.filter { $0.value.pins > 0 }.keys) }
-            if counted != pins { return "the pinned blobs" }
-            return state.table.inconsistency ?? state.order.inconsistency
-        }
-        return catalog ?? cache.disk.blobs.blobs.withTable { $0.inconsistency }
+        return await cache.inconsistency
     }
 
     /// The sizes of the image files, by digest.
@@ -141,13 +136,17 @@ extension ImageCache {
     var spaceWaiters: Int { reclaimer.queue.count }
     var isSpaceSettled: Bool { reclaimer.queue.isSettled }
     func spaceFreed() { reclaimer.spaceFreed() }
-    func restart(_ id: TransferID) async -> Bool { await reclaimer.restart(id, on: self) }
-    func enforceLimits() async { await maintenance.enforceLimits(on: self) }
+    var inconsistency: String? { catalog.inconsistency }
+    var firstDigest: BlobDigest? { catalog.digests(from: 0).digests.first }
     func sweep() async { await maintenance.sweep() }
     func expire() async { await maintenance.expire() }
     func writeTouches() async { await maintenance.writeTouches() }
     func copyIndexIfDue() async { await maintenance.copyIndexIfDue() }
     func retryWriting() async { await disk.retryWriting() }
+}
+
+extension ImageCacheView {
+    func hit(_ request: ImageRequest, now: Int) -> CachedImage? { prepare(request).flatMap { hit($0, now: now) } }
 }
 
 /// Runs a body with a cache in an empty directory.

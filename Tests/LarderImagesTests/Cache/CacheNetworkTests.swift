@@ -27,16 +27,16 @@ struct CacheNetworkTests {
                 let tasks = (0..<100).map { _ in Task { try await cache.image(request) } }
                 for task in tasks {
                     let found = try await task.value
-                    #expect(try cache.openBlob(found.digest).read(at: 0, count: 100_000) == image)
-                    cache.release(found.digest)
+                    #expect(try await cache.openBlob(found.digest).read(at: 0, count: 100_000) == image)
+                    cache.view.release(found.digest)
                 }
                 // The first response is stale immediately, so requests that arrive after it may have revalidated the
                 // image.
                 #expect(server.requests.count <= 2)
                 let again = try await cache.image(request)
                 #expect(server.requests.last?.contains("If-None-Match: \"a\"") == true)
-                #expect(cache.hit(request, now: Int(Date().timeIntervalSince1970))?.freshness == .fresh)
-                cache.release(again.digest)
+                #expect(cache.view.hit(request, now: Int(Date().timeIntervalSince1970))?.freshness == .fresh)
+                cache.view.release(again.digest)
             }
         }
     }
@@ -52,15 +52,15 @@ struct CacheNetworkTests {
                 let request = ImageRequest(url: server.url)
                 let tasks = (0..<10).map { _ in Task { try await cache.image(request) } }
                 await waitForWaiters(10, cache, request)
-                while cache.statistics.downloadedBytes < 30_000 { await Task.yield() }
+                while cache.view.statistics.downloadedBytes < 30_000 { await Task.yield() }
                 for task in tasks { task.cancel() }
                 for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
                 for await event in server.events where event == .disconnected { break }
-                while cache.statistics.activeDownloads > 0 { await Task.yield() }
+                while cache.view.statistics.activeDownloads > 0 { await Task.yield() }
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(filesBelow(path + "/blobs").isEmpty)
-                #expect(cache.statistics.reservedBytes == 0)
-                try await cache.disk.indexQueue.submit { () throws(ImageError) in }.value()
+                #expect(cache.view.statistics.reservedBytes == 0)
+                await cache.disk.settle()
             }
         }
     }
@@ -82,16 +82,16 @@ struct CacheNetworkTests {
                 await cache.update(settings)
                 for number in 1...10 {
                     let url = server.url + String(repeating: "a", count: number)
-                    cache.release(try await cache.image(ImageRequest(url: url)).digest)
+                    cache.view.release(try await cache.image(ImageRequest(url: url)).digest)
                 }
-                let bytes = cache.statistics.downloadedBytes
+                let bytes = cache.view.statistics.downloadedBytes
                 let tasks = (0..<8).map { number in
                     Task { try await cache.image(ImageRequest(url: server.url + "slow\(number)")) }
                 }
-                while cache.statistics.downloadedBytes < bytes + 8 * 14 { await Task.yield() }
-                while cache.statistics.reservedBytes < 8 * 14 { await Task.yield() }
-                #expect(cache.statistics.entries == 10)
-                #expect(cache.statistics.evictions == 0)
+                while cache.view.statistics.downloadedBytes < bytes + 8 * 14 { await Task.yield() }
+                while cache.view.statistics.reservedBytes < 8 * 14 { await Task.yield() }
+                #expect(cache.view.statistics.entries == 10)
+                #expect(cache.view.statistics.evictions == 0)
                 for task in tasks { task.cancel() }
                 for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
             }
@@ -142,7 +142,7 @@ struct CacheNetworkTests {
                     await #expect(throws: ImageError.self) { try await cache.image(request) }
                     #expect(server.requests.count == 1)
                     clock.advance(1)
-                    cache.release(try await cache.image(request).digest)
+                    cache.view.release(try await cache.image(request).digest)
                 }
             }
         }
@@ -156,10 +156,10 @@ struct CacheNetworkTests {
             try await withRealCache { cache, _ in
                 let request = ImageRequest(url: server.url, cache: CacheRequest(policy: .networkFirst))
                 let first = try await cache.image(request)
-                cache.release(first.digest)
+                cache.view.release(first.digest)
                 for _ in 0..<2 {
                     let again = try await cache.image(request)
-                    cache.release(again.digest)
+                    cache.view.release(again.digest)
                     #expect(again.digest == first.digest && again.freshness == .stale)
                 }
                 // The second request was not sent, because the failure is remembered.
@@ -183,7 +183,7 @@ struct CacheNetworkTests {
                 #expect(server.requests.count == 2)
                 for expected in [BlobDigest(sha256: image), nil] {
                     let found = try await cache.image(ImageRequest(url: server.url, expectedDigest: expected))
-                    cache.release(found.digest)
+                    cache.view.release(found.digest)
                 }
                 #expect(server.requests.count == 3)
             }
@@ -203,7 +203,7 @@ struct CacheNetworkTests {
                 #expect(server.requests.isEmpty)
                 settings.allowedNetworks = [try #require(AddressRange("127.0.0.1/32"))]
                 await cache.update(settings)
-                cache.release(try await cache.image(request).digest)
+                cache.view.release(try await cache.image(request).digest)
             }
         }
     }

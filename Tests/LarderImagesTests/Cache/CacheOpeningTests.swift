@@ -14,7 +14,6 @@ struct CacheOpeningTests {
     /// A cache whose index is not read before the test permits it.
     private struct SlowCache {
         let cache: ImageCache
-        let store: BlobStore
         let origin: FakeOrigin
         let clock: TestClock
         let gate: DispatchSemaphore
@@ -35,10 +34,11 @@ struct CacheOpeningTests {
             }
             let settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
             (clock, self.gate, self.pool) = (TestClock(), gate, pool)
-            store = try BlobStore(path: path, files: FaultyCacheFiles(path), limits: settings.space)
-            origin = FakeOrigin(store, CacheFixture.blocking, clock)
+            let disk = ImageDiskCache(
+                try BlobStore(path: path, files: FaultyCacheFiles(path), limits: settings.space), blocking)
+            origin = FakeOrigin(disk, clock)
             cache = ImageCache.start(
-                settings, blobs: store, origin: origin, blocking: blocking, clock: clock.imageClock,
+                settings, disk: disk, origin: origin, clock: clock.imageClock,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
     }
@@ -56,25 +56,25 @@ struct CacheOpeningTests {
             try await makeCache(path)
             let slow = try await SlowCache(path)
             let (cache, now) = (slow.cache, slow.clock.now)
-            #expect(!cache.isOpen && cache.problem == nil && cache.statistics.entries == 0)
+            #expect(!cache.view.isOpen && cache.view.problem == nil && cache.view.statistics.entries == 0)
             let request = ImageRequest(url: url(1), cache: CacheRequest(policy: .cacheOnly))
-            #expect(cache.hit(request, now: now) == nil)
+            #expect(cache.view.hit(request, now: now) == nil)
             async let image = cache.image(request)
             async let rows = cache.list(after: nil, limit: 10).rows
             async let isPinned = cache.pin(ImageRequest(url: url(2)), true)
             async let isRemoved = cache.remove(ImageRequest(url: url(3)))
             // The actor is free, so a watchdog does not end the agent.
             await cache.probe()
-            #expect(!cache.isOpen)
+            #expect(!cache.view.isOpen)
             slow.gate.signal()
             let found = try await image
-            cache.release(found.digest)
+            cache.view.release(found.digest)
             #expect(found.source == .hit)
             #expect(try await rows.count >= 2)
             #expect(try await isPinned)
             #expect(try await isRemoved)
             #expect(slow.origin.requests.isEmpty)
-            #expect(cache.isOpen && cache.statistics.entries == 2)
+            #expect(cache.view.isOpen && cache.view.statistics.entries == 2)
             await cache.stop()
             try await slow.pool.shutdownGracefully()
         }
@@ -89,12 +89,12 @@ struct CacheOpeningTests {
                 let cache = slow.cache
                 let running = Task { await cache.run() }
                 let stop = Task { await cache.stop() }
-                while !slow.store.isInterrupted { await Task.yield() }
+                while !cache.accounts.isInterrupted { await Task.yield() }
                 running.cancel()
                 slow.gate.signal()
                 await stop.value
                 await running.value
-                #expect(!cache.isOpen)
+                #expect(!cache.view.isOpen)
                 await #expect(throws: ImageError.self) { try await cache.image(ImageRequest(url: url(1))) }
                 try await slow.pool.shutdownGracefully()
             }
@@ -118,7 +118,7 @@ struct CacheOpeningTests {
             slow.gate.signal()
             let cache = slow.cache
             let error = await #expect(throws: ImageError.self) { try await cache.image(ImageRequest(url: url(1))) }
-            #expect(cache.problem == error && error?.code == .storageFailed)
+            #expect(cache.view.problem == error && error?.code == .storageFailed)
             // Returns without being cancelled.
             await cache.run()
             await cache.stop()
@@ -132,18 +132,18 @@ struct CacheOpeningTests {
             fixture.serveMany()
             try await fixture.get(url(1))
             try await fixture.settle()
-            let index = try #require(fixture.cache.disk.openIndex)
-            fixture.cache.blobs.isInterrupted = true
+            fixture.cache.accounts.isInterrupted = true
             let error = await #expect(throws: ImageError.self) { try await fixture.cache.disk.copyIndex() }
-            #expect(error?.code == .shuttingDown && index.unsavedChanges.hasRows)
-            fixture.cache.blobs.isInterrupted = false
+            #expect(error?.code == .shuttingDown)
+            #expect(await fixture.cache.disk.unsavedChanges?.hasRows == true)
+            fixture.cache.accounts.isInterrupted = false
         }
         try withDirectory { path in
             func open() throws -> ImageIndex { try ImageIndex.open(in: BlobStore(path: path)).index }
             func copy(_ index: ImageIndex) throws {
                 _ = try index.beginCopy()
                 while try !index.continueCopy(pages: 100) {}
-                try index.publishCopy()
+                try index.copy.publish()
             }
             do {
                 let store = try BlobStore(path: path)

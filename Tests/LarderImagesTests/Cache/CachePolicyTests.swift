@@ -33,21 +33,21 @@ struct CachePolicyTests {
             let request = fixture.request(url(1))
             for _ in 0..<10 {
                 fixture.clock.advance(2)
-                let image = fixture.cache.hit(request, now: fixture.clock.now)
+                let image = fixture.cache.view.hit(request, now: fixture.clock.now)
                 #expect(image?.source == .hit && image?.freshness == .fresh && image?.digest == first.digest)
             }
-            #expect(fixture.cache.hit(request, now: fixture.clock.now)?.age == 20)
+            #expect(fixture.cache.view.hit(request, now: fixture.clock.now)?.age == 20)
             #expect(fixture.files.calls == 0)
-            #expect(fixture.cache.statistics.hits == 11)
+            #expect(fixture.cache.view.statistics.hits == 11)
             // Each of the hits holds a reference to the image until the test releases it.
-            #expect(fixture.cache.statistics.leasedBytes == 1000)
-            for _ in 0..<11 { fixture.cache.release(first.digest) }
-            #expect(fixture.cache.statistics.leasedBytes == 0)
+            #expect(fixture.cache.view.statistics.leasedBytes == 1000)
+            for _ in 0..<11 { fixture.cache.view.release(first.digest) }
+            #expect(fixture.cache.view.statistics.leasedBytes == 0)
             #expect(fixture.blobs.count == 1)
             // Once the image is stale, only some policies serve it without revalidation.
             fixture.clock.advance(60)
             for policy in CachePolicy.allCases {
-                let image = fixture.cache.hit(fixture.request(url(1), policy), now: fixture.clock.now)
+                let image = fixture.cache.view.hit(fixture.request(url(1), policy), now: fixture.clock.now)
                 #expect((image?.freshness == .stale) == [.cacheFirst, .cacheOnly].contains(policy), "\(policy)")
             }
         }
@@ -60,10 +60,10 @@ struct CachePolicyTests {
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .revalidated && image.age == 0)
             #expect(fixture.origin.requests.last?.cached?.validator?.etag == "\"a\"")
-            #expect(fixture.cache.statistics.revalidations == 1)
+            #expect(fixture.cache.view.statistics.revalidations == 1)
             fixture.clock.advance(400)
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
-            fixture.cache.release(image.digest)
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
+            fixture.cache.view.release(image.digest)
         }
     }
 
@@ -75,15 +75,15 @@ struct CachePolicyTests {
                 let fixture = try await CacheFixture.open(path, clock: clock)
                 fixture.origin.answer(picture(1))
                 try await fixture.get(url(1))
-                _ = fixture.cache.hit(fixture.request(url(1)), now: clock.now + 7)
+                _ = fixture.cache.view.hit(fixture.request(url(1)), now: clock.now + 7)
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path, clock: clock)
             // After the restart, the file is verified before its first use.
             let image = try await fixture.cache.image(fixture.request(url(1)))
             #expect(image.freshness == .fresh && image.source == .hit)
-            fixture.cache.release(image.digest)
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
+            fixture.cache.view.release(image.digest)
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
             let rows = try await fixture.rows()
             #expect(rows.map(\.lastUse) == [clock.now + 7])
             #expect(rows.first?.lookup.url == url(1))
@@ -102,7 +102,7 @@ struct CachePolicyTests {
             }
             await fixture.until { fixture.origin.requests.count == 2 }
             fixture.origin.resume()
-            await fixture.until { fixture.cache.statistics.activeDownloads == 0 }
+            await fixture.until { fixture.cache.view.statistics.activeDownloads == 0 }
             #expect(fixture.origin.requests.count == 2)
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .fresh && image.width == 3)
@@ -172,7 +172,7 @@ struct CachePolicyTests {
             #expect(try await fixture.get(url(1)).freshness == .stale)
             let strict = Task { try await fixture.get(url(1), maximumAge: 10) }
             await fixture.waitForWaiters(1, for: url(1))
-            #expect(fixture.cache.statistics.activeDownloads == 1)
+            #expect(fixture.cache.view.statistics.activeDownloads == 1)
             fixture.origin.answer(picture(2))
             fixture.origin.resume()
             #expect(try await strict.value.freshness == .fresh)
@@ -223,17 +223,17 @@ struct CachePolicyTests {
                     let image = try await task.value
                     #expect(fixture.blobs == [image.digest.description: 1000])
                     // Each request keeps the image until it releases it.
-                    if number > 0 { fixture.cache.release(image.digest) }
+                    if number > 0 { fixture.cache.view.release(image.digest) }
                 }
                 #expect(fixture.origin.requests.count == before + 1)
-                #expect(fixture.cache.statistics.entries == 0)
-                #expect(fixture.cache.statistics.leftoverBytes == 1000)
+                #expect(fixture.cache.view.statistics.entries == 0)
+                #expect(fixture.cache.view.statistics.leftoverBytes == 1000)
                 #expect(try await fixture.get(url(1)).source == .miss)
                 #expect(fixture.origin.requests.count == before + 2)
-                fixture.cache.release(try await tasks[0].value.digest)
+                fixture.cache.view.release(try await tasks[0].value.digest)
                 try await fixture.settle()
                 #expect(fixture.blobs.isEmpty)
-                #expect(fixture.cache.statistics.bytes == 0)
+                #expect(fixture.cache.view.statistics.bytes == 0)
             }
         }
     }
@@ -244,15 +244,15 @@ struct CachePolicyTests {
             fixture.origin.answer(picture(1))
             for number in 1...5 { try await fixture.get(url(number)) }
             #expect(fixture.blobs.count == 1)
-            #expect(fixture.cache.statistics.entries == 5)
-            #expect(fixture.cache.statistics.bytes == 1000)
+            #expect(fixture.cache.view.statistics.entries == 5)
+            #expect(fixture.cache.view.statistics.bytes == 1000)
             for number in 1...4 {
                 #expect(try await fixture.cache.remove(fixture.request(url(number))))
                 #expect(fixture.blobs.count == 1)
             }
             #expect(try await fixture.cache.remove(fixture.request(url(5))))
             #expect(fixture.blobs.isEmpty)
-            #expect(fixture.cache.statistics.bytes == 0)
+            #expect(fixture.cache.view.statistics.bytes == 0)
             try await fixture.settle()
         }
     }
@@ -270,16 +270,16 @@ struct CachePolicyTests {
             var settings = open.settings
             settings.origins = [known]
             await open.cache.update(settings)
-            #expect(open.cache.origin(of: url(7) + "?a=b")?.credential != nil)
-            #expect(open.cache.origin(of: "https://img.example.org/")?.credential == nil)
-            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now) == nil)
+            #expect(open.cache.view.origin(of: url(7) + "?a=b")?.credential != nil)
+            #expect(open.cache.view.origin(of: "https://img.example.org/")?.credential == nil)
+            #expect(open.cache.view.hit(open.request(url(1)), now: open.clock.now) == nil)
             open.origin.answer(picture(2), [("Cache-Control", "max-age=60"), ("Vary", "Authorization, Accept")])
             #expect(try await open.get(url(1)).width == 3)
             #expect(open.origin.requests.last?.headers.first?.value == "Bearer geheim")
-            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now)?.width == 3)
+            #expect(open.cache.view.hit(open.request(url(1)), now: open.clock.now)?.width == 3)
             settings.origins = []
             await open.cache.update(settings)
-            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now)?.width == 2)
+            #expect(open.cache.view.hit(open.request(url(1)), now: open.clock.now)?.width == 2)
             for row in try await open.rows() {
                 #expect(!"\(row)".contains("geheim"))
             }
@@ -293,13 +293,13 @@ struct CachePolicyTests {
             func request(_ url: String) -> ImageRequest { ImageRequest(url: url, cacheKey: "cat") }
             let image = try await fixture.cache.image(request(url(1) + "?signature=1"))
             for query in ["?signature=2", "", "#part", "?"] {
-                #expect(fixture.cache.hit(request(url(1) + query), now: fixture.clock.now)?.digest == image.digest)
+                #expect(fixture.cache.view.hit(request(url(1) + query), now: fixture.clock.now)?.digest == image.digest)
             }
             // An image of one path is never the answer to a request for another path.
             for other in [url(2), "https://img.example/", "https://other.example/1.png", "http://img.example/1.png"] {
-                #expect(fixture.cache.hit(request(other), now: fixture.clock.now) == nil, "\(other)")
+                #expect(fixture.cache.view.hit(request(other), now: fixture.clock.now) == nil, "\(other)")
             }
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
             let row = try await fixture.cache.explain(request(url(1) + "?signature=3")).row
             #expect(row?.lookup.cacheKey == "cat")
             #expect(row?.lookup.url == url(1))

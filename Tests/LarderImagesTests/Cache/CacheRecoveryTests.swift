@@ -27,13 +27,13 @@ struct CacheRecoveryTests {
             let fixture = try await CacheFixture.open(path, clock: clock)
             fixture.serveMany()
             for number in 1...4 {
-                #expect(fixture.cache.hit(fixture.request(url(number)), now: clock.now) == nil)
+                #expect(fixture.cache.view.hit(fixture.request(url(number)), now: clock.now) == nil)
                 let image = try await fixture.get(url(number))
                 #expect(image.digest == digests[number - 1])
                 #expect(image.source == (number <= 2 ? .miss : .hit))
-                let whole = try fixture.cache.openBlob(image.digest).read(at: 0, count: 2000)
+                let whole = try await fixture.cache.openBlob(image.digest).read(at: 0, count: 2000)
                 #expect(whole == picture(number))
-                let hit = fixture.cache.hit(fixture.request(url(number)), now: clock.now)
+                let hit = fixture.cache.view.hit(fixture.request(url(number)), now: clock.now)
                 #expect(hit != nil)
             }
             await fixture.cache.stop()
@@ -54,13 +54,13 @@ struct CacheRecoveryTests {
             let fixture = try await CacheFixture.open(path, files: files)
             let rows = try await fixture.rows()
             let digests = rows.map(\.digest)
-            let first = try #require(fixture.cache.catalog.digests(from: 0).digests.first)
+            let first = try #require(await fixture.cache.firstDigest)
             files.fail(BlobFiles.name(first), EIO)
             let running = Task { await fixture.cache.run() }
-            await fixture.until { digests.allSatisfy { fixture.cache.disk.blobs.isVerified($0) || $0 == first } }
+            await fixture.until { digests.allSatisfy { fixture.cache.accounts.isVerified($0) || $0 == first } }
             running.cancel()
             await running.value
-            #expect(!fixture.cache.disk.blobs.isVerified(first))
+            #expect(!fixture.cache.accounts.isVerified(first))
             #expect(try await fixture.rows().count == 5)
             await fixture.cache.stop()
         }
@@ -71,14 +71,14 @@ struct CacheRecoveryTests {
         try await withCache { fixture in
             fixture.serveMany()
             let image = try await fixture.cache.image(fixture.request(url(1)))
-            try FileManager.default.removeItem(atPath: fixture.cache.path(of: image.digest))
-            #expect(throws: ImageError.self) { try fixture.cache.openBlob(image.digest) }
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
-            fixture.cache.release(image.digest)
+            try FileManager.default.removeItem(atPath: fixture.cache.view.path(of: image.digest))
+            await #expect(throws: ImageError.self) { try await fixture.cache.openBlob(image.digest) }
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
+            fixture.cache.view.release(image.digest)
             let again = try await fixture.cache.image(fixture.request(url(1)))
             #expect(again.source == .miss)
-            #expect(try fixture.cache.openBlob(again.digest).size == 1000)
-            fixture.cache.release(again.digest)
+            #expect(try await fixture.cache.openBlob(again.digest).size == 1000)
+            fixture.cache.view.release(again.digest)
         }
     }
 
@@ -91,7 +91,7 @@ struct CacheRecoveryTests {
                 for number in 1...3 { try await fixture.get(url(number)) }
                 let orphan = try await fixture.cache.image(fixture.request(url(3)))
                 _ = try await fixture.cache.remove(fixture.request(url(3)))
-                #expect(fixture.cache.blobs.retain(orphan.digest))
+                #expect(fixture.cache.accounts.retain(orphan.digest))
                 try await fixture.settle()
             }
             let fixture = try await CacheFixture.open(path)
@@ -100,7 +100,7 @@ struct CacheRecoveryTests {
             #expect(fixture.blobs.count == 2)
             let running = Task { await fixture.cache.run() }
             await fixture.until {
-                fixture.cache.disk.blobs.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!)
+                fixture.cache.accounts.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!)
             }
             running.cancel()
             await running.value
@@ -115,15 +115,16 @@ struct CacheRecoveryTests {
             let request = fixture.request(url(1))
             for policy in [CachePolicy.default, .cacheFirst, .staleWhileRevalidate] {
                 let digest = try await fixture.get(url(1)).digest
-                try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest))
-                #expect(fixture.cache.hit(request, now: fixture.clock.now) == nil)
+                try FileManager.default.removeItem(atPath: fixture.cache.view.path(of: digest))
+                #expect(fixture.cache.view.hit(request, now: fixture.clock.now) == nil)
                 let image = try await fixture.get(url(1), policy)
                 #expect(image.source == .miss)
-                #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: image.digest)))
-                let hit = try #require(fixture.cache.hit(request, now: fixture.clock.now))
-                fixture.cache.release(hit.digest)
+                #expect(FileManager.default.fileExists(atPath: fixture.cache.view.path(of: image.digest)))
+                let hit = try #require(fixture.cache.view.hit(request, now: fixture.clock.now))
+                fixture.cache.view.release(hit.digest)
             }
-            try FileManager.default.removeItem(atPath: fixture.cache.path(of: try await fixture.get(url(1)).digest))
+            try FileManager.default.removeItem(
+                atPath: fixture.cache.view.path(of: try await fixture.get(url(1)).digest))
             #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
         }
     }
@@ -136,7 +137,7 @@ struct CacheRecoveryTests {
             try await fixture.settle()
             let before = try await fixture.cache.explain(fixture.request(url(1)))
             #expect(before.row?.digest == digest)
-            try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest))
+            try FileManager.default.removeItem(atPath: fixture.cache.view.path(of: digest))
             let explanation = try await fixture.cache.explain(fixture.request(url(1)))
             #expect(explanation.row == nil)
             #expect(explanation.decision == .fetch)
@@ -170,12 +171,12 @@ struct CacheRecoveryTests {
             let retained = Mutex<[Bool]>([])
             fixture.files.observe { operation, name in
                 guard operation == "remove", name.hasPrefix("blobs/") else { return }
-                retained.withLock { $0.append(fixture.cache.blobs.retain(digest)) }
+                retained.withLock { $0.append(fixture.cache.accounts.retain(digest)) }
             }
             #expect(try await fixture.cache.remove(fixture.request(url(1))))
             fixture.files.observe(nil)
             #expect(retained.withLock { $0 } == [false])
-            #expect(fixture.cache.statistics.bytes == 0)
+            #expect(fixture.cache.view.statistics.bytes == 0)
         }
     }
 
@@ -185,13 +186,15 @@ struct CacheRecoveryTests {
             fixture.serveMany()
             try await fixture.get(url(1))
             try await fixture.settle()
-            // Blocks the disk queue of the index.
             let gate = DispatchSemaphore(value: 0)
-            fixture.cache.disk.indexQueue.submit { () throws(ImageError) in gate.wait() }
+            let occupation = Task.immediate { await fixture.cache.disk.wait(for: gate) }
             async let isRemoved = fixture.cache.remove(fixture.request(url(1)))
-            await fixture.until { fixture.cache.statistics.entries == 0 }
-            #expect(try await fixture.get(url(1)).source == .miss)
+            await fixture.until { fixture.cache.view.statistics.entries == 0 }
+            async let again = fixture.get(url(1))
+            await fixture.until { fixture.origin.requests.count == 2 }
             gate.signal()
+            await occupation.value
+            #expect(try await again.source == .miss)
             #expect(try await isRemoved)
             try await fixture.settle()
             #expect(try await fixture.rows().count == 1)
@@ -223,7 +226,7 @@ struct CacheRecoveryTests {
                 await fixture.cache.sweep()
                 let rows = try await fixture.rows()
                 for row in rows {
-                    let bytes = try fixture.cache.openBlob(row.digest).read(at: 0, count: 2000)
+                    let bytes = try await fixture.cache.openBlob(row.digest).read(at: 0, count: 2000)
                     #expect(BlobDigest(sha256: bytes) == row.digest, "stopped at call \(call)")
                 }
                 #expect(Set(fixture.blobs.keys) == Set(rows.map(\.digest.description)), "stopped at call \(call)")

@@ -38,8 +38,8 @@ struct CacheRedirectTests {
 
     private func content(of url: String, _ cache: ImageCache) async throws -> [UInt8] {
         let image = try await cache.image(ImageRequest(url: url))
-        defer { cache.release(image.digest) }
-        return try cache.openBlob(image.digest).read(at: 0, count: 100_000)
+        defer { cache.view.release(image.digest) }
+        return try await cache.openBlob(image.digest).read(at: 0, count: 100_000)
     }
 
     @Test(
@@ -54,7 +54,7 @@ struct CacheRedirectTests {
                 #expect(first == Self.new)
                 // The same target confirms the image.
                 let confirmed = try await cache.image(ImageRequest(url: url))
-                cache.release(confirmed.digest)
+                cache.view.release(confirmed.digest)
                 #expect(confirmed.freshness == .revalidated)
                 redirector.redirect(to: then)
                 let second = try await content(of: url, cache)
@@ -128,12 +128,12 @@ struct CacheRedirectTests {
         try await RawOrigin.serve(script) { server in
             try await withRealCache(clock: clock.imageClock) { cache, _ in
                 let request = ImageRequest(url: server.url + "1")
-                cache.release(try await cache.image(request).digest)
+                cache.view.release(try await cache.image(request).digest)
                 for time in Set([lifetime.seconds - 1, lifetime.seconds]).sorted() where time >= 0 {
                     clock.advance(time + 1_000_000 - clock.now)
-                    let hit = cache.hit(request, now: clock.now)
+                    let hit = cache.view.hit(request, now: clock.now)
                     #expect((hit != nil) == (time < lifetime.seconds), "after \(time) s")
-                    if let hit { cache.release(hit.digest) }
+                    if let hit { cache.view.release(hit.digest) }
                 }
                 // Only the image's own lifetime is followed by its `stale-while-revalidate`.
                 let decision = try await cache.explain(request).decision
@@ -156,16 +156,16 @@ struct CacheRedirectTests {
         try await RawOrigin.serve(script) { server in
             try await withRealCache(clock: clock.imageClock) { cache, _ in
                 let request = ImageRequest(url: server.url + "1")
-                cache.release(try await cache.image(request).digest)
+                cache.view.release(try await cache.image(request).digest)
                 clock.advance(1)
                 let image = try await cache.image(request)
-                cache.release(image.digest)
+                cache.view.release(image.digest)
                 #expect(image.freshness == .revalidated)
                 clock.advance(4)
-                let hit = try #require(cache.hit(request, now: clock.now))
-                cache.release(hit.digest)
+                let hit = try #require(cache.view.hit(request, now: clock.now))
+                cache.view.release(hit.digest)
                 clock.advance(1)
-                #expect(cache.hit(request, now: clock.now) == nil)
+                #expect(cache.view.hit(request, now: clock.now) == nil)
             }
         }
     }

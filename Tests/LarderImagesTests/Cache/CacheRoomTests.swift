@@ -19,9 +19,9 @@ struct CacheRoomTests {
     /// this, because the index is opened with an exclusive lock.
     private func withReadOnlyIndex(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
-        try fixture.cache.disk.openIndex?.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
+        try await fixture.cache.disk.execute("PRAGMA query_only = ON")
         try await body()
-        try fixture.cache.disk.openIndex?.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
+        try await fixture.cache.disk.execute("PRAGMA query_only = OFF")
     }
 
     @Test("with a read-only index nothing is evicted, and requests that need space fail")
@@ -42,13 +42,13 @@ struct CacheRoomTests {
                 var settings = fixture.settings
                 settings.space = SpaceLimits(bytes: 1 << 30, count: 1, freeBytes: 0)
                 await fixture.cache.update(settings)
-                #expect(fixture.cache.statistics.entries == 3)
-                #expect(fixture.cache.statistics.evictions == 0)
+                #expect(fixture.cache.view.statistics.entries == 3)
+                #expect(fixture.cache.view.statistics.evictions == 0)
                 #expect(await fixture.code(url(1), .cacheOnly) == nil)
             }
             await fixture.cache.enforceLimits()
-            #expect(fixture.cache.statistics.entries == 1)
-            #expect(fixture.cache.statistics.evictions == 2)
+            #expect(fixture.cache.view.statistics.entries == 1)
+            #expect(fixture.cache.view.statistics.evictions == 2)
             #expect(await fixture.code(url(4)) == nil)
         }
     }
@@ -59,17 +59,17 @@ struct CacheRoomTests {
             serveMany(fixture)
             try await fixture.get(url(1))
             try await fixture.settle()
-            #expect(fixture.cache.writeProblem == nil)
+            #expect(fixture.cache.view.writeProblem == nil)
             try await withReadOnlyIndex(fixture) {
                 // The image is returned, but its row cannot be stored.
                 _ = await fixture.code(url(2))
                 try await fixture.settle()
-                #expect(fixture.cache.writeProblem?.code == .storageFailed)
+                #expect(fixture.cache.view.writeProblem?.code == .storageFailed)
                 await fixture.cache.retryWriting()
-                #expect(fixture.cache.writeProblem?.code == .storageFailed)
+                #expect(fixture.cache.view.writeProblem?.code == .storageFailed)
             }
             await fixture.cache.retryWriting()
-            #expect(fixture.cache.writeProblem == nil)
+            #expect(fixture.cache.view.writeProblem == nil)
         }
     }
 
@@ -84,7 +84,7 @@ struct CacheRoomTests {
                 await #expect(throws: ImageError.self) { try await fixture.cache.clear() }
                 await #expect(throws: ImageError.self) { try await fixture.cache.pin(fixture.request(url(1)), true) }
                 await #expect(throws: ImageError.self) { try await fixture.cache.pin(fixture.request(url(2)), false) }
-                #expect(fixture.cache.statistics.entries == 3)
+                #expect(fixture.cache.view.statistics.entries == 3)
                 let pinned = try await fixture.rows().map(\.isPinned)
                 #expect(pinned.filter(\.self).count == 1)
             }
@@ -133,9 +133,9 @@ struct CacheRoomTests {
         try await withCache { fixture in
             serveMany(fixture)
             let image = try await fixture.cache.image(fixture.request(url(1)))
-            try FileManager.default.removeItem(atPath: fixture.cache.path(of: image.digest))
-            #expect(throws: ImageError.self) { try fixture.cache.openBlob(image.digest) }
-            fixture.cache.release(image.digest)
+            try FileManager.default.removeItem(atPath: fixture.cache.view.path(of: image.digest))
+            await #expect(throws: ImageError.self) { try await fixture.cache.openBlob(image.digest) }
+            fixture.cache.view.release(image.digest)
             try await withReadOnlyIndex(fixture) { #expect(await fixture.code(url(1)) == .storageFailed) }
             #expect(await fixture.code(url(1)) == nil)
         }
@@ -154,17 +154,17 @@ struct CacheRoomTests {
             }
             for number in 1...4 { try await fixture.get(url(number)) }
             for number in 1...3 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
-            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
+            #expect(fixture.cache.accounts.retained == (6000, 2))
             let lease = try await fixture.cache.image(fixture.request(url(1)))
-            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
-            fixture.cache.release(lease.digest)
+            #expect(fixture.cache.accounts.retained == (6000, 2))
+            fixture.cache.view.release(lease.digest)
             #expect(await fixture.code(url(5)) == .cacheFull)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
             // Two rows pin the same file. The file counts as pinned until neither of the rows pins it.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
-            #expect(fixture.cache.disk.blobs.retained == (6000, 2))
+            #expect(fixture.cache.accounts.retained == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))
-            #expect(fixture.cache.disk.blobs.retained == (3000, 1))
+            #expect(fixture.cache.accounts.retained == (3000, 1))
             #expect(await fixture.code(url(5)) == nil)
         }
     }
@@ -179,18 +179,18 @@ struct CacheRoomTests {
             }
             for number in [1, 22, 333] {
                 let digest = try await fixture.get(url(number)).digest
-                if number > 1 { try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest)) }
+                if number > 1 { try FileManager.default.removeItem(atPath: fixture.cache.view.path(of: digest)) }
                 if number == 22 { await fixture.cache.sweep() }
             }
-            #expect(fixture.cache.statistics.entries == 2)
-            #expect(fixture.cache.statistics.files == 2)
+            #expect(fixture.cache.view.statistics.entries == 2)
+            #expect(fixture.cache.view.statistics.files == 2)
             #expect(try await fixture.get(url(22)).source == .miss)
             fixture.clock.advance(20)
             for (number, freshness) in [(1, CachedImage.Freshness.revalidated), (333, .fresh)] {
                 let image = try await fixture.cache.image(fixture.request(url(number)))
                 #expect(image.freshness == freshness)
-                #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: image.digest)))
-                fixture.cache.release(image.digest)
+                #expect(FileManager.default.fileExists(atPath: fixture.cache.view.path(of: image.digest)))
+                fixture.cache.view.release(image.digest)
             }
         }
     }
@@ -205,14 +205,14 @@ struct CacheRoomTests {
             await withTaskGroup(of: Void.self) { group in
                 for number in 101...108 { group.addTask { _ = await fixture.code(url(number)) } }
             }
-            #expect(fixture.cache.statistics.evictions == 0)
+            #expect(fixture.cache.view.statistics.evictions == 0)
             serveMany(fixture)
             for number in 51...60 { try await fixture.get(url(number)) }
             // A response that declares a length but has no body evicts no image either.
             fixture.origin.answer { _ in .image([], [("Content-Length", "64000")]) }
             for number in 201...208 { #expect(await fixture.code(url(number)) != nil) }
-            #expect(fixture.cache.statistics.evictions == 0)
-            #expect(fixture.cache.statistics.entries == 60)
+            #expect(fixture.cache.view.statistics.evictions == 0)
+            #expect(fixture.cache.view.statistics.entries == 60)
         }
     }
 
@@ -224,7 +224,7 @@ struct CacheRoomTests {
                 (1...30).map { fixture.request(url($0)) }, concurrency: 12, progress: { _ in })
             #expect(summary.failures.map(\.error.message) == [])
             #expect(summary.fetched == 30)
-            #expect(fixture.cache.statistics.bytes <= 700_000)
+            #expect(fixture.cache.view.statistics.bytes <= 700_000)
             // No transfer is left waiting, and an image that can never fit fails at once.
             #expect(await fixture.cache.spaceWaiters == 0)
             serveMany(fixture, size: 800_000)

@@ -40,10 +40,10 @@ struct CacheScaleTests {
             let fixture = try await CacheFixture.open(path)
             let (time, used) = (ContinuousClock.now - start, memory() - before)
             print("100,000 images: opened in \(time), \(used / 1_048_576) MiB (not optimized)")
-            #expect(fixture.cache.statistics.entries == count)
-            #expect(fixture.cache.statistics.bytes == count * 1000)
+            #expect(fixture.cache.view.statistics.entries == count)
+            #expect(fixture.cache.view.statistics.bytes == count * 1000)
             for number in stride(from: 0, to: count, by: 997) {
-                #expect(fixture.cache.peek(fixture.request(url(number)), now: now)?.width == number % 100 + 1)
+                #expect(fixture.cache.view.peek(fixture.request(url(number)), now: now)?.width == number % 100 + 1)
             }
             try await fixture.settle()
         }
@@ -68,7 +68,7 @@ struct CacheScaleTests {
                 }
                 _ = try index.beginCopy()
                 while try !index.continueCopy(pages: 256) {}
-                try index.publishCopy()
+                try index.copy.publish()
             }
             var inodes = 1
             for name in FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? [] {

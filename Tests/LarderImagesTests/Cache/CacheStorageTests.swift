@@ -15,7 +15,7 @@ struct CacheStorageTests {
         try await withCache({ $0.space = SpaceLimits(bytes: 2_000_000, count: 12, freeBytes: 0) }) { fixture in
             fixture.serveMany(size: 40_000)
             let leased = try await fixture.cache.image(fixture.request(url(0)))
-            let file = try fixture.cache.openBlob(leased.digest)
+            let file = try await fixture.cache.openBlob(leased.digest)
             fixture.files.observe { [path = fixture.path] operation, _ in
                 guard operation == "write" || operation == "publish" || operation == "remove" else { return }
                 let disk = onDisk(path)
@@ -34,15 +34,15 @@ struct CacheStorageTests {
             try await fixture.settle()
             #expect(maximum.withLock { $0.bytes } <= 2_000_000)
             #expect(maximum.withLock { $0.files } <= 12)
-            #expect(fixture.cache.statistics.evictions > 0)
+            #expect(fixture.cache.view.statistics.evictions > 0)
             #expect(try file.read(at: 0, count: 50_000) == picture(0, size: 40_000))
-            #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: leased.digest)))
+            #expect(FileManager.default.fileExists(atPath: fixture.cache.view.path(of: leased.digest)))
             // There is a file for each row and for the leased image, and no other file.
             var named = Set(try await fixture.rows().map(\.digest.description))
             named.insert(leased.digest.description)
             #expect(Set(fixture.blobs.keys) == named)
-            #expect(fixture.blobs.values.reduce(0, +) == fixture.cache.statistics.bytes)
-            fixture.cache.release(leased.digest)
+            #expect(fixture.blobs.values.reduce(0, +) == fixture.cache.view.statistics.bytes)
+            fixture.cache.view.release(leased.digest)
         }
     }
 
@@ -56,9 +56,9 @@ struct CacheStorageTests {
             let leases = try await [2, 3].asyncMap { try await fixture.cache.image(fixture.request(url($0))) }
             #expect(await fixture.code(url(4)) == .cacheFull)
             #expect(fixture.blobs.count == 3)
-            for lease in leases { fixture.cache.release(lease.digest) }
+            for lease in leases { fixture.cache.view.release(lease.digest) }
             #expect(await fixture.code(url(4)) == nil)
-            #expect(fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil)
+            #expect(fixture.cache.view.peek(fixture.request(url(1)), now: fixture.clock.now) != nil)
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
             #expect(try await fixture.rows().allSatisfy { !$0.isPinned })
         }
@@ -92,7 +92,7 @@ struct CacheStorageTests {
             fixture.origin.answer(picture(1))
             for number in 1...20 {
                 try await fixture.get(url(number))
-                #expect(fixture.cache.statistics.entries <= 5)
+                #expect(fixture.cache.view.statistics.entries <= 5)
             }
             #expect(try await fixture.rows().count == 5)
             #expect(fixture.blobs.count == 1)
@@ -106,12 +106,12 @@ struct CacheStorageTests {
             for number in [1, 22] { try await fixture.get(url(number)) }
             #expect(try await fixture.cache.pin(fixture.request(url(22)), true))
             fixture.clock.advance(101)
-            #expect(fixture.cache.hit(fixture.request(url(1), .cacheFirst), now: fixture.clock.now) == nil)
+            #expect(fixture.cache.view.hit(fixture.request(url(1), .cacheFirst), now: fixture.clock.now) == nil)
             #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
             #expect(await fixture.code(url(22), .cacheOnly) == nil)
             await fixture.cache.expire()
             #expect(fixture.blobs.count == 1)
-            #expect(fixture.cache.statistics.entries == 1)
+            #expect(fixture.cache.view.statistics.entries == 1)
         }
     }
 
@@ -137,10 +137,10 @@ struct CacheStorageTests {
             try await fixture.get(url(1))
             fixture.clock.advance(5)
             try await fixture.get(url(1))
-            fixture.cache.blobs.isInterrupted = true
+            fixture.cache.accounts.isInterrupted = true
             await fixture.cache.writeTouches()
             #expect(try await fixture.rows().map(\.lastUse) == [fixture.clock.now - 5])
-            fixture.cache.blobs.isInterrupted = false
+            fixture.cache.accounts.isInterrupted = false
             await fixture.cache.writeTouches()
             #expect(try await fixture.rows().map(\.lastUse) == [fixture.clock.now])
         }
@@ -157,10 +157,10 @@ struct CacheStorageTests {
             let cleared = try await fixture.cache.clear()
             #expect(cleared.images == 19 && cleared.bytes == 19_000)
             #expect(fixture.blobs.count == 2)
-            #expect(fixture.cache.statistics.leftoverBytes == 1000)
+            #expect(fixture.cache.view.statistics.leftoverBytes == 1000)
             let rest = try await fixture.cache.clear(includingPinned: true)
             #expect(rest.images == 1 && rest.bytes == 1000)
-            fixture.cache.release(lease.digest)
+            fixture.cache.view.release(lease.digest)
             try await fixture.settle()
             #expect(fixture.blobs.isEmpty)
             await #expect(throws: ImageError.self) { try await fixture.cache.list(after: "x", limit: 1) }
@@ -194,13 +194,13 @@ struct CacheStorageTests {
             fixture.origin.answer(picture(6))
             try await fixture.get(url(9))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true))
-            let pinnedBytes = { fixture.cache.disk.blobs.blobs.withTable { $0.pinnedBytes } }
+            let pinnedBytes = { fixture.cache.accounts.withTable { $0.pinnedBytes } }
             #expect(pinnedBytes() == 6000)
             // A pinned image loses its pin if a larger response replaces it and the pin limit would be exceeded.
             fixture.origin.answer(picture(30, size: 2000))
             try await fixture.get(url(1), .networkOnly)
             #expect(pinnedBytes() == 5000)
-            #expect(try await fixture.cache.pin(request, true) == (fixture.cache.peek(request, now: 0) != nil))
+            #expect(try await fixture.cache.pin(request, true) == (fixture.cache.view.peek(request, now: 0) != nil))
             for number in 1...9 { _ = try await fixture.cache.pin(fixture.request(url(number)), false) }
             #expect(pinnedBytes() == 0)
         }
@@ -243,9 +243,9 @@ struct CacheStorageTests {
             await fixture.cache.update(settings)
             fixture.origin.resume()
             let image = try await late.value
-            fixture.cache.release(image.digest)
+            fixture.cache.view.release(image.digest)
             #expect(try await fixture.rows().map(\.lookup.url) == ["https://other.example/4.png"])
-            #expect(fixture.cache.statistics.entries == 1)
+            #expect(fixture.cache.view.statistics.entries == 1)
 
             await fixture.cache.update(fixture.settings)
             for number in 1...3 { try await fixture.get(url(number)) }
@@ -265,7 +265,7 @@ struct CacheStorageTests {
             #expect(fixture.blobs.count == 3)
             let running = Task { await fixture.cache.run() }
             await fixture.until { fixture.blobs.isEmpty }
-            #expect(fixture.cache.statistics.entries == 0)
+            #expect(fixture.cache.view.statistics.entries == 0)
             running.cancel()
             await running.value
             await fixture.cache.stop()

@@ -41,18 +41,18 @@ struct DiskSpaceTests {
                 let fixture = try await CacheFixture.open(path, files: files, change)
                 try await fill(fixture, megabytes * 270)
                 let used = try du(path + "/blobs")
-                print("\(limit) bytes: du \(used), \(fixture.cache.statistics.entries) images")
+                print("\(limit) bytes: du \(used), \(fixture.cache.view.statistics.entries) images")
                 #expect(used * 100 <= limit * 102)
                 #expect(used * 100 >= limit * 97)
-                #expect(fixture.cache.statistics.bytes == used)
+                #expect(fixture.cache.view.statistics.bytes == used)
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path, files: files, change)
-            #expect(try fixture.cache.statistics.bytes == du(path + "/blobs"))
+            #expect(try fixture.cache.view.statistics.bytes == du(path + "/blobs"))
             let index = try FileManager.default.contentsOfDirectory(atPath: path).filter {
                 $0.hasPrefix("index") || $0 == "reserve"
             }
-            #expect(try fixture.cache.statistics.indexBytes == index.reduce(0) { try $0 + du(path + "/" + $1) })
+            #expect(try fixture.cache.view.statistics.indexBytes == index.reduce(0) { try $0 + du(path + "/" + $1) })
             _ = try await fixture.cache.clear()
             try await fixture.settle()
             #expect(try du(path + "/blobs") < 1_000_000)
@@ -74,13 +74,13 @@ struct DiskSpaceTests {
             }
             let files = try FaultyCacheFiles(path, counting: .blocks)
             let fixture = try await CacheFixture.open(path, files: files)
-            let file = fixture.cache.path(of: digest)
+            let file = fixture.cache.view.path(of: digest)
             #expect(chmod(file, 0o640) == 0)
             // Allocates blocks beyond the end of the file, as a file system may do.
             try #expect(Command.run("/usr/bin/fallocate", ["--keep-size", "--length", "100000", file]).status == 0)
             await fixture.cache.sweep()
-            #expect(try fixture.cache.statistics.bytes == du(path + "/blobs"))
-            #expect(fixture.cache.statistics.bytes > 100_000)
+            #expect(try fixture.cache.view.statistics.bytes == du(path + "/blobs"))
+            #expect(fixture.cache.view.statistics.bytes > 100_000)
             await fixture.cache.stop()
         }
     }

@@ -5,7 +5,7 @@ import Synchronization
 
 @testable import LarderImages
 
-/// An origin client with responses that the test scripts and may delay. It writes bodies to the store as a download
+/// An origin client with responses that the test scripts and may delay. It writes bodies to the disk as a download
 /// does.
 final class FakeOrigin: ImageOriginClient {
     /// A response to a request.
@@ -36,16 +36,15 @@ final class FakeOrigin: ImageOriginClient {
     }
 
     private let state: Mutex<State>
-    private let store: BlobStore
-    private let blocking: BlockingWork
+    private let disk: ImageDiskCache
     private let clock: TestClock
 
     let requestFields = [(name: "Accept", value: "image/*"), (name: "User-Agent", value: "larder")]
 
     func update(allowedNetworks: [AddressRange]) {}
 
-    init(_ store: BlobStore, _ blocking: BlockingWork, _ clock: TestClock) {
-        (self.store, self.blocking, self.clock) = (store, blocking, clock)
+    init(_ disk: ImageDiskCache, _ clock: TestClock) {
+        (self.disk, self.clock) = (disk, clock)
         state = Mutex(State(script: { _ in .failure(.unreachable) }))
     }
 
@@ -140,8 +139,10 @@ final class FakeOrigin: ImageOriginClient {
         _ owner: any DownloadOwner
     ) async throws(ImageError) -> PublishedBlob {
         let length = fields.first { $0.0 == "Content-Length" }.flatMap { Int($0.1) }
-        let space = SpaceRetry(id: order.id, space: owner, blocking: blocking)
-        let writer = try await space.run { [store] () throws(ImageError) in try store.begin(declaredLength: length) }
+        let space = SpaceRetry(id: order.id, space: owner, blocking: disk.blocking)
+        let writer = try await space.run { [writers = disk.writers] () throws(ImageError) in
+            try writers.begin(declaredLength: length)
+        }
         var rest = bytes[...]
         while !rest.isEmpty {
             let piece = Array(rest.prefix(400))
@@ -154,8 +155,7 @@ final class FakeOrigin: ImageOriginClient {
             progress.add(piece.count)
             rest = rest.dropFirst(piece.count)
         }
-        let expected = order.expectedDigest
-        return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expected) }
+        return try await disk.publish(writer, expectedDigest: order.expectedDigest)
     }
 }
 

@@ -17,7 +17,7 @@ struct ImagePutTests {
                 #expect(stored.bytes == 1000 && stored.details.hasAlpha == true)
                 let image = try await fixture.cache.image(request)
                 #expect(image.digest == stored.digest && image.source == .hit && image.freshness == .fresh)
-                fixture.cache.release(image.digest)
+                fixture.cache.view.release(image.digest)
                 #expect(await fixture.code(url(1), .cacheOnly) == .notCached)
                 await fixture.cache.stop()
             }
@@ -26,9 +26,9 @@ struct ImagePutTests {
             request.cacheKey = "chart"
             let image = try await fixture.cache.image(request)
             #expect(image.source == .hit)
-            fixture.cache.release(image.digest)
+            fixture.cache.view.release(image.digest)
             fixture.clock.advance(61)
-            #expect(fixture.cache.hit(request, now: fixture.clock.now) == nil)
+            #expect(fixture.cache.view.hit(request, now: fixture.clock.now) == nil)
             #expect(fixture.origin.requests.isEmpty)
             await fixture.cache.stop()
         }
@@ -42,7 +42,7 @@ struct ImagePutTests {
             let second = try await fixture.cache.put(fixture.request(url(1)), .bytes(picture(2)), lifetime: 60)
             #expect(try await fixture.get(url(1)).digest == second.digest)
             try await fixture.settle()
-            #expect(!fixture.cache.blobs.retain(first.digest))
+            #expect(!fixture.cache.accounts.retain(first.digest))
             #expect(fixture.blobs.count == 1)
         }
     }
@@ -67,12 +67,12 @@ struct ImagePutTests {
             #expect(await code(picture(1, size: 5001)) == .tooLarge)
             #expect(await code(picture(1), digest: BlobDigest(sha256: [])) == .digestMismatch)
             #expect(await code(picture(1), url: "file:///1.png") == .invalidURL)
-            #expect(fixture.cache.statistics.entries == 0 && fixture.blobs.isEmpty)
-            #expect(fixture.cache.statistics.reservedBytes == 0)
+            #expect(fixture.cache.view.statistics.entries == 0 && fixture.blobs.isEmpty)
+            #expect(fixture.cache.view.statistics.reservedBytes == 0)
             // Images are evicted as for a download.
             for number in 0..<30 { #expect(await code(picture(number), url: url(number)) == nil) }
-            #expect(fixture.cache.statistics.bytes <= 10_000)
-            #expect(fixture.cache.statistics.entries == 10)
+            #expect(fixture.cache.view.statistics.bytes <= 10_000)
+            #expect(fixture.cache.view.statistics.entries == 10)
         }
     }
 }

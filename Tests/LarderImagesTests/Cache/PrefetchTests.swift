@@ -29,7 +29,7 @@ struct PrefetchTests {
                 last.fetched == 3 && last.cached == 1 && last.failures.count == 2 && last.bytes == 3000
                     && last.total == 6
             )
-            #expect(fixture.cache.statistics.leasedBytes == 0)
+            #expect(fixture.cache.view.statistics.leasedBytes == 0)
             try await fixture.settle()
         }
     }
@@ -46,7 +46,7 @@ struct PrefetchTests {
             task.cancel()
             let summary = await task.value
             #expect(summary.cached == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
-            await fixture.until { fixture.cache.statistics.activeDownloads + fixture.cache.statistics.queued == 0 }
+            await fixture.until { fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 0 }
             #expect(fixture.origin.requests.count < 20)
             #expect(fixture.blobs.count == 1)
         }
@@ -59,8 +59,8 @@ struct PrefetchTests {
             fixture.origin.pause()
             let requests = (1...50).map { fixture.request(url($0)) }
             let task = Task { await fixture.cache.prefetch(requests, concurrency: 50) { _ in } }
-            await fixture.until { fixture.cache.statistics.queued == 48 }
-            #expect(fixture.cache.statistics.activeDownloads == 2)
+            await fixture.until { fixture.cache.view.statistics.queued == 48 }
+            #expect(fixture.cache.view.statistics.activeDownloads == 2)
             let urgent = Task { await fixture.code(url(99)) }
             await fixture.until { fixture.origin.requests.last?.url == url(99) }
             fixture.origin.resume()

@@ -27,7 +27,7 @@ struct SpaceWaitTests {
     private func writeImage(_ number: Int, for id: TransferID, _ fixture: CacheFixture) async throws(ImageError)
         -> BlobWriter
     {
-        let writer = try fixture.cache.disk.blobs.begin()
+        let writer = try fixture.cache.disk.writers.begin()
         let bytes = picture(number)
         let space = SpaceRetry(id: id, space: fixture.cache, blocking: CacheFixture.blocking)
         try await space.run { () throws(ImageError) in try writer.append(bytes) }
@@ -36,7 +36,7 @@ struct SpaceWaitTests {
 
     /// A writer with `bytes` of reserved space.
     private func reserve(_ bytes: Int, _ fixture: CacheFixture) throws -> BlobWriter {
-        let writer = try fixture.cache.disk.blobs.begin()
+        let writer = try fixture.cache.disk.writers.begin()
         try writer.append(picture(1000, size: bytes))
         return writer
     }
@@ -141,7 +141,7 @@ struct SpaceWaitTests {
             let lease = try await fixture.cache.image(fixture.request(url(5)))
             if !isLease {
                 #expect(try await fixture.cache.pin(fixture.request(url(5)), true))
-                fixture.cache.release(lease.digest)
+                fixture.cache.view.release(lease.digest)
             }
             let reserved = try reserve(1000, fixture)
             fixture.origin.fail()
@@ -152,12 +152,12 @@ struct SpaceWaitTests {
             let write = Task { try await writeImage(1, for: downloads[0], fixture) }
             await waitForWaiters(1, fixture)
             if isLease {
-                fixture.cache.release(lease.digest)
+                fixture.cache.view.release(lease.digest)
             } else {
                 #expect(try await fixture.cache.pin(fixture.request(url(5)), false))
             }
             try await write.value.discard()
-            #expect(fixture.cache.statistics.evictions == 1)
+            #expect(fixture.cache.view.statistics.evictions == 1)
             reserved.discard()
             fixture.origin.resume()
             for task in tasks { #expect(await task.value == .offline) }
@@ -167,9 +167,9 @@ struct SpaceWaitTests {
     @Test("a write waits, and does not fail, while other writers hold space that is reserved for new directories")
     func directories() async throws {
         try await withDownloads(2, bytes: 15_000) { fixture, downloads in
-            fixture.cache.disk.blobs.blobs.withTable { $0.ledger.newDirectoryBytes = 4096 }
+            fixture.cache.accounts.withTable { $0.ledger.newDirectoryBytes = 4096 }
             let holders = try (0..<3).map { _ in try reserve(400, fixture) }
-            #expect(fixture.cache.statistics.reservedBytes == 3 * (400 + 4096))
+            #expect(fixture.cache.view.statistics.reservedBytes == 3 * (400 + 4096))
             let write = Task { try await writeImage(1, for: downloads[0], fixture) }
             await waitForWaiters(1, fixture)
             for holder in holders { holder.discard() }

@@ -18,7 +18,7 @@ struct ImagePrefixTests {
         }
         var keyed = fixture.request("https://a.example/x/signed?s=1")
         keyed.cacheKey = "k"
-        fixture.cache.release(try await fixture.cache.image(keyed).digest)
+        fixture.cache.view.release(try await fixture.cache.image(keyed).digest)
     }
 
     private func urls(_ fixture: CacheFixture, _ prefix: String) async throws -> [String] {
@@ -48,10 +48,10 @@ struct ImagePrefixTests {
             #expect(listed.count == count && Set(listed).count == count)
             let trial = try await fixture.cache.remove(ImagePrefix(prefix), isTrial: true)
             #expect(trial.images == count && trial.bytes == count * 1000)
-            #expect(fixture.cache.statistics.entries == 41)
+            #expect(fixture.cache.view.statistics.entries == 41)
             let removed = try await fixture.cache.remove(ImagePrefix(prefix), isTrial: false)
             #expect(removed.images == count && removed.bytes == count * 1000)
-            #expect(fixture.cache.statistics.entries == 41 - count)
+            #expect(fixture.cache.view.statistics.entries == 41 - count)
             #expect(try await urls(fixture, prefix).isEmpty)
             #expect(try await fixture.rows().count == 41 - count)
         }

@@ -28,7 +28,7 @@ struct ConditionalDownloadTests {
                     Issue.record("\(outcome)")
                     return
                 }
-                #expect(try fixture.store.contents(blob.digest) == Self.image)
+                #expect(try await fixture.disk.contents(blob.digest) == Self.image)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.contains("If-") == false)
             }

@@ -37,7 +37,7 @@ struct ContentCodingTests {
             try await DownloadFixture.run(limits: limits) { fixture in
                 guard case .published(let blob, _, _) = try await fixture.download(server.url).run() else { return [] }
                 #expect(server.requests.count == 1)
-                let bytes = try fixture.store.contents(blob.digest)
+                let bytes = try await fixture.disk.contents(blob.digest)
                 #expect(blob.size == bytes.count && blob.digest == BlobDigest(sha256: bytes))
                 return bytes
             }

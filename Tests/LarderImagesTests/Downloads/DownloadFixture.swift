@@ -29,7 +29,7 @@ final class DownloadFixture: Sendable {
     static let now = 1_700_000_000
 
     let path: String
-    let store: BlobStore
+    let disk: ImageDiskCache
     let fetcher: ImageFetcher
     /// The waits between attempts that the downloads requested. Each wait ends immediately.
     let waits = Mutex<[Duration]>([])
@@ -40,7 +40,7 @@ final class DownloadFixture: Sendable {
         _ path: String, _ limits: SpaceLimits, _ resolver: any HostResolver, _ timeouts: FetchTimeouts
     ) throws {
         self.path = path
-        store = try BlobStore(counting: path, limits: limits)
+        disk = ImageDiskCache(try BlobStore(counting: path, limits: limits), CacheFixture.blocking)
         var configuration = HTTPFetcher.Configuration(version: "1.2.3")
         configuration.connectTimeout = .seconds(300)
         fetcher = ImageFetcher(configuration: configuration, resolver: resolver, timeouts: timeouts)
@@ -78,8 +78,7 @@ final class DownloadFixture: Sendable {
             now: { Self.now }, uptime: { Self.now },
             sleep: sleep ?? { wait in self.waits.withLock { $0.append(wait) } })
         return TestDownload(
-            downloader: ImageDownloader(
-                fetcher: fetcher, blobs: store, blocking: CacheFixture.blocking, clock: clock),
+            downloader: ImageDownloader(fetcher: fetcher, disk: disk, clock: clock),
             order: DownloadOrder(
                 id: TransferID(number: 1), url: url, headers: headers, cached: cached, expectedDigest: expectedDigest,
                 limits: limits),
@@ -88,7 +87,7 @@ final class DownloadFixture: Sendable {
 
     /// Whether downloads have left no file and no reservation.
     var isEmpty: Bool {
-        store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
+        disk.accounts.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
             && filesBelow(path).keys.sorted() == ["lock"]
     }
 

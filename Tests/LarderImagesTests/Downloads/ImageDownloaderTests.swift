@@ -14,15 +14,15 @@ struct ImageDownloaderTests {
 
     private func published(
         _ outcome: DownloadOutcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
-    ) throws -> StoredResponse? {
+    ) async throws -> StoredResponse? {
         guard case .published(let blob, let response, _) = outcome else {
             Issue.record("\(outcome)")
             return nil
         }
-        #expect(try fixture.store.contents(blob.digest) == bytes)
+        #expect(try await fixture.disk.contents(blob.digest) == bytes)
         #expect(blob.size == bytes.count)
         #expect(fixture.temporaryFiles.isEmpty)
-        try fixture.store.drop(blob.digest)
+        await fixture.disk.drop(blob.digest)
         #expect(fixture.isEmpty)
         return response
     }
@@ -43,7 +43,7 @@ struct ImageDownloaderTests {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run { fixture in
                     let outcome = try await fixture.download(server.url).run()
-                    let response = try published(outcome, fixture)
+                    let response = try await published(outcome, fixture)
                     #expect(response?.responseTime == DownloadFixture.now)
                     #expect(fixture.received.bytes == 5000)
                 }
@@ -67,7 +67,7 @@ struct ImageDownloaderTests {
                     let download = fixture.download(first.url, headers: [("Authorization", "Bearer secret")])
                     let outcome = try await download.run()
                     if case .published(_, _, let url) = outcome { #expect(url == second.url) }
-                    _ = try published(outcome, fixture)
+                    _ = try await published(outcome, fixture)
                     #expect(first.requests.count == 2)
                     for request in first.requests { #expect(request.contains("Bearer secret")) }
                     let last = second.requests.first ?? ""
@@ -94,7 +94,7 @@ struct ImageDownloaderTests {
             try await DownloadFixture.run(resolver: resolver) { fixture in
                 let url = "http://rebind.example:\(server.port)/"
                 // The download makes one lookup, and its connection uses the address from this lookup.
-                _ = try published(try await fixture.download(url + "image.png").run(), fixture)
+                _ = try await published(try await fixture.download(url + "image.png").run(), fixture)
                 #expect(resolver.lookups == 1)
                 // The redirect causes another lookup and is refused, although the same name was permitted before it.
                 let error = await #expect(throws: ImageError.self) {
@@ -146,7 +146,7 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(
+                _ = try await published(
                     try await fixture.download(server.url, cached: stored("\"a\"", server.url)).run(), fixture)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
@@ -226,7 +226,7 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url).run(), fixture)
+                _ = try await published(try await fixture.download(server.url).run(), fixture)
                 let second = server.requests.dropFirst().first?.lowercased() ?? ""
                 #expect(second.contains("range: bytes=2500-\r\n") == resumption.hasRange)
                 #expect(second.contains("if-range: \"a\"\r\n") == resumption.hasRange)
@@ -299,26 +299,25 @@ struct ImageDownloaderTests {
             }
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run(limits: limits) { fixture in
-                    let existing = try fixture.store.put(picture(9, size: 4000))
-                    fixture.store.addRowReference(existing.digest)
+                    let existing = try await fixture.disk.put(picture(9, size: 4000))
+                    fixture.disk.accounts.withTable { $0.addRow(existing.digest) }
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }
                     #expect(error?.code == .cacheFull)
-                    let usage = fixture.store.usage
+                    let usage = fixture.disk.accounts.usage
                     #expect(usage.bytes == 4000 && usage.count == 1 && usage.reservedBytes == 0)
                     #expect(fixture.temporaryFiles.isEmpty)
 
                     let shortages = Mutex<[SpaceShortage]>([])
-                    let store = fixture.store
+                    let disk = fixture.disk
                     let download = fixture.download(
                         server.url,
                         reclaim: { shortage in
                             shortages.withLock { $0.append(shortage) }
-                            guard store.releaseRow(existing.digest) else { return false }
-                            return (try? store.removeUnreferenced(existing.digest)) != nil
+                            return await disk.drop(existing.digest, isRow: true)
                         })
-                    _ = try published(try await download.run(), fixture)
+                    _ = try await published(try await download.run(), fixture)
                     #expect(shortages.withLock { $0.count } == 1)
                 }
             }

@@ -35,7 +35,7 @@ struct IndexCopyTests {
     private static func copy(_ index: ImageIndex, pages: Int = 3) throws {
         _ = try index.beginCopy()
         while try !index.continueCopy(pages: pages) {}
-        try index.publishCopy()
+        try index.copy.publish()
     }
 
     /// Creates a cache with rows and a copy of its index, and closes the cache.
@@ -244,7 +244,7 @@ struct IndexCopyTests {
                 try index.put([row])
                 rows.append(row)
                 while try !index.continueCopy(pages: 2) {}
-                try index.publishCopy()
+                try index.copy.publish()
                 #expect(index.unsavedChanges == .init(hasRows: true, hasPins: row.isPinned))
                 let mode = try FileManager.default.attributesOfItem(atPath: path + "/index-copy.sqlite")
                 #expect(mode[.posixPermissions] as? Int == 0o600)
@@ -269,7 +269,7 @@ struct IndexCopyTests {
                 // Damages the copy, as if damaged pages of the index had been copied.
                 try Self.overwrite(
                     path + "/index-copy.new", at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000))
-                #expect(throws: ImageError.self) { try index.publishCopy() }
+                #expect(throws: ImageError.self) { try index.copy.publish() }
                 index.abandonCopy(changes)
                 #expect(!FileManager.default.fileExists(atPath: path + "/index-copy.new"))
             }
@@ -311,26 +311,26 @@ struct IndexCopyTests {
                 clock.advance(40)
                 #expect(try await fixture.cache.pin(fixture.request(url(1)), true))
                 await fixture.cache.copyIndexIfDue()
-                #expect(fixture.cache.disk.openIndex?.unsavedChanges == .init())
+                #expect(await fixture.cache.disk.unsavedChanges == .init())
                 fixture.origin.answer(picture(2), [("Cache-Control", "max-age=1000")])
                 try await fixture.get(url(2))
                 try await fixture.settle()
-                #expect(fixture.cache.disk.openIndex?.unsavedChanges.hasRows == true)
+                #expect(await fixture.cache.disk.unsavedChanges?.hasRows == true)
                 await fixture.cache.stop()
-                #expect(fixture.cache.disk.openIndex?.unsavedChanges == .init())
+                #expect(await fixture.cache.disk.unsavedChanges == .init())
             }
             try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: path + "/index.sqlite"))
             let fixture = try await CacheFixture.open(path, clock: clock)
-            #expect(fixture.cache.statistics.entries == 2)
+            #expect(fixture.cache.view.statistics.entries == 2)
             #expect(try await fixture.rows().filter(\.isPinned).map(\.lookup.url) == [url(1)])
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now) == nil)
-            let restored = try #require(fixture.cache.peek(fixture.request(url(1)), now: clock.now))
+            #expect(fixture.cache.view.hit(fixture.request(url(1)), now: clock.now) == nil)
+            let restored = try #require(fixture.cache.view.peek(fixture.request(url(1)), now: clock.now))
             #expect(restored.freshness == .stale)
             fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=1000"), ("ETag", "\"a\"")]) }
             #expect(try await fixture.get(url(1)).freshness == .revalidated)
-            let hit = try #require(fixture.cache.hit(fixture.request(url(1)), now: clock.now))
+            let hit = try #require(fixture.cache.view.hit(fixture.request(url(1)), now: clock.now))
             #expect(hit.freshness == .fresh)
-            fixture.cache.release(hit.digest)
+            fixture.cache.view.release(hit.digest)
             await fixture.cache.stop()
         }
     }

@@ -107,7 +107,7 @@ struct IndexFormatTests {
                 _ = try ImageIndexTests.fill(store, index, 3)
                 _ = try index.beginCopy()
                 while try !index.continueCopy(pages: 100) {}
-                try index.publishCopy()
+                try index.copy.publish()
                 try store.markClean()
             }
             do { try SQLiteDatabase(path: path + "/" + name).run("PRAGMA user_version = 5") }

@@ -36,7 +36,7 @@ struct IndexMigrationTests {
             #expect(rows.count == 6)
             #expect(rows.count(where: \.isPinned) == 3)
             #expect(rows.count { $0.response.fields.first("etag") == "\"a\"" } == 5)
-            #expect(fixture.cache.statistics.entries == 6)
+            #expect(fixture.cache.view.statistics.entries == 6)
             #expect(try await fixture.get(Self.plain, .cacheOnly).bytes == IndexVersion3.image.count)
             #expect(try await fixture.get("https://own.example/private.png", .cacheOnly).width == 3)
             #expect(try await fixture.get(Self.redirected, .cacheOnly).height == 2)
@@ -83,7 +83,7 @@ struct IndexMigrationTests {
                 var request = fixture.request(url, .cacheOnly)
                 request.cacheKey = key
                 guard let image = try? await fixture.cache.image(request) else { return nil }
-                fixture.cache.release(image.digest)
+                fixture.cache.view.release(image.digest)
                 return image.bytes
             }
             #expect(await size("https://img.example/a/logo.png?sig=2", "logo") == IndexVersion3.image.count)
@@ -93,7 +93,7 @@ struct IndexMigrationTests {
             var chart = fixture.request("https://img.example/charts")
             chart.cacheKey = "chart"
             let hit = try await fixture.cache.image(chart)
-            fixture.cache.release(hit.digest)
+            fixture.cache.view.release(hit.digest)
             #expect(hit.freshness == .fresh)
             // The path of this image is unknown. It can be unpinned by the URL that a list shows.
             let banner = try await fixture.rows().first { $0.lookup.cacheKey == "banner" }

@@ -28,9 +28,9 @@ struct ImageDetailsTests {
                 let image = try await fixture.get(url(1))
                 #expect(image.source == (isFirst ? .miss : .hit))
                 check(image.details)
-                let hit = try #require(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now))
+                let hit = try #require(fixture.cache.view.hit(fixture.request(url(1)), now: fixture.clock.now))
                 check(hit.details)
-                fixture.cache.release(hit.digest)
+                fixture.cache.view.release(hit.digest)
                 for row in try await fixture.rows() { check(row.details) }
                 check(try #require(try await fixture.cache.explain(fixture.request(url(1))).row).details)
                 await fixture.cache.stop()

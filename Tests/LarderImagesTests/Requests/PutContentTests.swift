@@ -84,7 +84,7 @@ struct PutContentTests {
             }
             isDone.set()
             #expect(failure == .fileChanged)
-            #expect(fixture.cache.statistics.entries == 0 && fixture.cache.statistics.reservedBytes == 0)
+            #expect(fixture.cache.view.statistics.entries == 0 && fixture.cache.view.statistics.reservedBytes == 0)
             #expect(fixture.blobs.isEmpty)
         }
     }

@@ -209,7 +209,7 @@ struct ImageConnectionTests {
             let (replies, files) = try await client.read(4)
             for file in files { close(file) }
             #expect(Set(replies.compactMap { $0["id"]?.int }) == [1, 2, 3, 4] && files.count == 4)
-            #expect(fixture.images.cache.statistics.hits == 4)
+            #expect(fixture.images.cache.view.statistics.hits == 4)
         }
     }
 
@@ -219,7 +219,7 @@ struct ImageConnectionTests {
             let reply = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"http://h/no-store"}}"#)
             #expect(reply["error"]?["data"]?["name"]?.string == "notFound")
             #expect(reply["error"]?["data"]?["detail"]?.string?.contains("no-store") == true)
-            #expect(fixture.images.cache.statistics.misses == 1)
+            #expect(fixture.images.cache.view.statistics.misses == 1)
             let other = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#)
             #expect(other["result"]?["pinned"]?.bool == true)
         }
@@ -298,7 +298,7 @@ struct ImageConnectionTests {
             #expect(reply["result"]?["failed"]?.int == 3)
             let names = reply["result"]?["failures"]?.elements.map { $0["name"]?.string }
             #expect(names == ["denied", "denied", "denied"])
-            #expect(fixture.images.cache.statistics.misses == 1, "no further download starts")
+            #expect(fixture.images.cache.view.statistics.misses == 1, "no further download starts")
         }
         let pin = #"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#
         try await withRemoval(during: pin) { fixture, reply, _ in
@@ -322,7 +322,7 @@ struct ImageConnectionTests {
             await fixture.gate.waitForRequest()
             var settings = fixture.settings
             settings.origins[0].users = []
-            fixture.images.cache.catalog.update(settings)
+            await fixture.images.cache.applyToCatalog(settings)
             fixture.gate.open()
             let (lines, files) = try await client.read(1)
             try await body(fixture, lines[0], files)
@@ -342,7 +342,7 @@ struct ImageConnectionTests {
             var settings = fixture.settings
             settings.origins[0].users = []
             // This is the first step of a reload. The cache enforces its new limits only in a later step.
-            fixture.images.cache.catalog.update(settings)
+            await fixture.images.cache.applyToCatalog(settings)
             #expect(fixture.images.settingsVersion > before)
             let later = try await client.get(url)
             #expect(later["error"]?["data"]?["name"]?.string == "denied")

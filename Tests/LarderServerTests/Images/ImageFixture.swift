@@ -27,7 +27,6 @@ final class ImageFixture: Sendable {
                 """) ?? Data())
 
     let images: ImageService
-    let store: BlobStore
     let settings: ImageCacheSettings
     let context: ServerContext
     let gate: Gate
@@ -85,7 +84,7 @@ final class ImageFixture: Sendable {
 
     /// Serves an image at each URL once the gate is open.
     private struct GatedOrigin: ImageOriginClient {
-        let store: BlobStore
+        let disk: ImageDiskCache
         let gate: Gate
 
         var requestFields: [(name: String, value: String)] { [] }
@@ -98,7 +97,7 @@ final class ImageFixture: Sendable {
         ) async throws(ImageError) -> DownloadOutcome {
             await gate.pass()
             if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
-            let writer = try store.begin()
+            let writer = try disk.writers.begin()
             let bytes = ImageFixture.png + Array(order.url.utf8)
             progress.begin(total: bytes.count)
             try writer.append(bytes)
@@ -108,7 +107,7 @@ final class ImageFixture: Sendable {
             let response = StoredResponse(
                 status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]), url: order.url,
                 request: [], requestTime: now, responseTime: now)
-            return .published(try writer.finish(), response, url: order.url)
+            return .published(try await disk.publish(writer), response, url: order.url)
         }
     }
 
@@ -118,13 +117,13 @@ final class ImageFixture: Sendable {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
         var settings = ImageCacheSettings(directory: directory, space: SpaceLimits(freeBytes: 0))
         settings.origins = origins
-        let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
-        let blocking = BlockingWork(.singleton)
+        let (blocking, gate) = (BlockingWork(.singleton), Gate())
+        let disk = ImageDiskCache(try BlobStore(path: directory, limits: settings.space), blocking)
         let cache = ImageCache.start(
-            settings, blobs: store, origin: GatedOrigin(store: store, gate: gate), blocking: blocking, clock: .system,
+            settings, disk: disk, origin: GatedOrigin(disk: disk, gate: gate), clock: .system,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await cache.opened()
-        (self.store, self.gate, self.settings) = (store, gate, settings)
+        (self.gate, self.settings) = (gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await ConnectionFixture.serverContext()
         // The access rules grant all peers the same rights, so peers differ only in whether an origin lists them as
@@ -181,9 +180,14 @@ final class ImageFixture: Sendable {
 
     /// The number of references to the image of a URL, including the reference from the row of the image in the index.
     func references(to url: String) throws -> Int {
-        let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
-        return store.blobs.withTable { Int($0.entries[image.digest]?.references ?? 0) }
+        let image = try #require(images.cache.view.peek(ImageRequest(url: url), now: images.clock.now))
+        return images.cache.accounts.withTable { Int($0.entries[image.digest]?.references ?? 0) }
     }
 
     enum Failure: Error { case socket, end, descriptor }
+}
+
+extension ImageCache {
+    /// Applies settings to the catalog without enforcing limits, which is the first step of ``update(_:)``.
+    func applyToCatalog(_ settings: ImageCacheSettings) { catalog.update(settings) }
 }

@@ -161,7 +161,7 @@ struct ImagePutConnectionTests {
                 await OpenFile.waitUntilOnly(file, count)
                 close(file)
             }
-            #expect(fixture.images.cache.statistics.entries == 0)
+            #expect(fixture.images.cache.view.statistics.entries == 0)
         }
     }
 

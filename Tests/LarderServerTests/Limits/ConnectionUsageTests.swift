@@ -286,7 +286,7 @@ struct ConnectionUsageTests {
         try await ImageFixture.with(limits: limits) { fixture, client in
             for number in 0..<200 {
                 let image = try await fixture.images.cache.image(ImageRequest(url: "http://h/\(number)"))
-                fixture.images.cache.release(image.digest)
+                fixture.images.cache.view.release(image.digest)
             }
             func list(_ parameters: String) async throws -> JSONValue {
                 try await client.call(#"{"id":1,"method":"image.list","params":{\#(parameters)}}"#)

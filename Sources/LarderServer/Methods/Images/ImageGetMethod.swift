@@ -59,7 +59,7 @@ struct CachedImageReply {
     private func write(_ image: CachedImage, _ request: ImageGetRequest, lease: Int, id: UnsafeRawBufferPointer) {
         let loop = connection.loop
         ReplyCache.appendHead(id: id, then: ReplyCache.resultName, to: &loop.output.writer)
-        request.query.constant(for: image, request.images.cache).withUnsafeBytes { loop.output.writer.raw($0) }
+        request.query.constant(for: image, request.images).withUnsafeBytes { loop.output.writer.raw($0) }
         ImageGet.Result.writeRest(
             freshness: image.freshness.rawValue, source: image.source.rawValue, ageSeconds: image.age, lease: lease,
             hasDescriptor: false, to: &loop.output.writer)
@@ -78,7 +78,7 @@ private struct ImageGetRequest {
     func result(_ image: CachedImage, hasDescriptor: Bool) throws(WireError) -> ImageGet.Result {
         let lease = try takeLease(on: image)
         return ImageGet.Result(
-            path: images.cache.path(of: image.digest), image: WireImage(image),
+            path: images.view.path(of: image.digest), image: WireImage(image),
             freshness: ImageFreshness(rawValue: image.freshness.rawValue),
             source: ImageGet.Source(rawValue: image.source.rawValue), ageSeconds: image.age, lease: lease,
             hasDescriptor: hasDescriptor)
@@ -93,7 +93,7 @@ private struct ImageGetRequest {
         let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
         let number: Int
         if let known = connection.leases.extend(image.digest, until: end) {
-            images.cache.release(image.digest)
+            images.view.release(image.digest)
             number = known
         } else {
             do throws(WireError) {
@@ -104,7 +104,7 @@ private struct ImageGetRequest {
                 }
                 try connection.counted { usage throws(UsageRefusal) in try usage.user.addLease(usage.limits) }
             } catch {
-                images.cache.release(image.digest)
+                images.view.release(image.digest)
                 throw error
             }
             number = connection.leases.add(image.digest, until: end)
@@ -142,7 +142,7 @@ private struct ImageGetRequest {
             notifier?.end(with: (try? result.get()) == nil ? nil : relay?.last)
             return result
         }
-        reply.onRefusal = { if let cached { images.cache.release(cached.digest) } }
+        reply.onRefusal = { if let cached { images.view.release(cached.digest) } }
         reply.deadline = query.deadline.map { deadline in
             ReplyDeadline(
                 time: .milliseconds(Int64(deadline)),
@@ -163,7 +163,7 @@ private struct ImageGetRequest {
             // `request` is nil if the request is no longer pending: its deadline has passed, or the client has
             // disconnected.
             if let refusal = request.map({ refusal(of: delivery, to: $0) }) ?? .disconnected {
-                images.cache.release(image.digest)
+                images.view.release(image.digest)
                 return .failure(refusal)
             }
             let result: ImageGet.Result

@@ -102,7 +102,7 @@ extension ImageService {
             let image = try await WireError.from { [request] () async throws(ImageError) in
                 try await cache.image(request)
             }
-            defer { cache.release(image.digest) }
+            defer { cache.view.release(image.digest) }
             if let denial = denial(of: request.url, to: rights) { throw denial.error }
             let isPinned = try await WireError.from { [request] () async throws(ImageError) in
                 try await cache.pin(request, true)
@@ -122,7 +122,7 @@ extension ImageService {
         case .image(let reference):
             let request = ImageRequest(reference)
             try await cache.opened()
-            let cached = cache.peek(request, now: clock.now)
+            let cached = cache.view.peek(request, now: clock.now)
             let isRemoved = isDryRun ? false : try await cache.remove(request)
             let isSelected = isDryRun ? cached != nil : isRemoved
             return ImageRemove.Result(

@@ -3,11 +3,27 @@ internal import LarderImageFormats
 internal import LarderUpstream
 internal import Logging
 
-/// Adds, replaces and removes cached images, in the catalog and on disk.
+/// Adds, replaces and removes cached images, in the catalog and on disk. Part of an ``ImageCache``, whose actor calls it.
 ///
-/// Its methods are isolated to the ``ImageCache`` actor. Each change of the catalog and the submission of the same
-/// change to the disk are one step without suspension, so both change in the same order.
-final class ImageRows {
+/// Each change of the catalog and the call of the disk with the same change are one step without suspension, so both
+/// change in the same order.
+final class CatalogWriter {
+    /// A change of the catalog that has to be made on disk with ``write(_:)``, in the same step.
+    enum Change: Sendable {
+        case put(ImageRow, replacing: ImageEntry?, PinWrites.Write?)
+        case removal(Removal)
+    }
+
+    /// Images that were removed from the catalog.
+    struct Removal: Sendable {
+        let entries: [ImageEntry]
+        let writes: [PinWrites.Write]
+        let isEviction: Bool
+        /// Whether one of the images is pinned or a client requested the removal. The index is then copied within a
+        /// minute, so that the removed rows do not return if the index is restored from its copy.
+        let hasPins: Bool
+    }
+
     /// The number of rows that are removed in one transaction. The disk space that ``ImageIndex`` reserves must suffice
     /// for one such transaction.
     static let removalSlice = 48
@@ -29,20 +45,23 @@ final class ImageRows {
         (self.catalog, self.disk, self.reclaimer, self.log) = (catalog, disk, reclaimer, log)
     }
 
+    private var accounts: BlobAccounts { disk.accounts }
+
     // MARK: Adding
 
     /// Adds a row, or replaces the row with the same key, if the response may be stored, its credential is still in the
     /// settings, and the maximum number of images allows another row. Otherwise removes the previous row, which is
     /// outdated.
     ///
-    /// - Returns: whether the caller's reference to the blob now belongs to the row
-    func keep(_ row: ImageRow, on cache: isolated ImageCache) -> Bool {
+    /// - Returns: whether the caller's reference to the blob now belongs to the row, and the changes to write
+    func keep(_ row: ImageRow) -> (isKept: Bool, changes: [Change]) {
         let old = catalog.entry(row.key)
+        var changes: [Change] = []
         guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row),
-            old != nil || hasPlaceForRow(on: cache)
+            old != nil || makePlaceForRow(&changes)
         else {
-            if let old, catalog.remove(old) { dropSoon([old], on: cache) }
-            return false
+            if let old, catalog.remove(old) { changes.append(removal(of: [old])) }
+            return (false, changes)
         }
         var row = row
         row.isPinned = old?.isPinned ?? false
@@ -52,66 +71,112 @@ final class ImageRows {
                 "an image was unpinned: its new version is too large to stay pinned",
                 metadata: ["url": "\((try? FetchURL(parsing: row.url))?.display ?? "")", "bytes": "\(row.size)"])
         }
-        disk.blobs.addRowReference(row.digest)
-        put(row, ImageDetails(header: row.header, response: row.response), on: cache)
-        return true
+        changes.append(put(row, ImageDetails(header: row.header, response: row.response)))
+        return (true, changes)
     }
 
     /// Replaces the row of an image after the origin has confirmed that the bytes are the same.
-    func update(_ row: ImageRow, on cache: isolated ImageCache) {
-        guard let old = catalog.entry(row.key), disk.blobs.retain(row.digest) else { return }
+    ///
+    /// - Returns: the change to write; nil if the image is not cached
+    func update(_ row: ImageRow) -> Change? {
+        guard let old = catalog.entry(row.key) else { return nil }
         guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row) else {
-            cache.release(row.digest)
-            if catalog.remove(old) { dropSoon([old], on: cache) }
-            return
+            return catalog.remove(old) ? removal(of: [old]) : nil
         }
+        guard accounts.retain(row.digest) else { return nil }
         var row = row
         row.isPinned = old.isPinned
-        disk.blobs.addRowReference(row.digest)
-        put(row, catalog.details(of: old)?.with(row.response), on: cache)
+        return put(row, catalog.details(of: old)?.with(row.response))
     }
 
-    /// Changes the catalog and submits the same change to the disk.
+    /// Changes the catalog. A reference of the caller to the blob becomes that of the row.
     ///
     /// - Parameter details: the details of the image; nil if they have not been loaded
-    private func put(_ row: ImageRow, _ details: ImageDetails?, on cache: isolated ImageCache) {
+    private func put(_ row: ImageRow, _ details: ImageDetails?) -> Change {
         if let credential = row.credential {
             for number in clearings.keys { clearings[number]?.stored(row.key, credential, catalog.keys) }
         }
         let old = catalog.put(row.entry, details)
-        let write = pins.join(row.key, row.isPinned)
-        let written = disk.store(row)
-        Task { await finishPut(row, replacing: old, write, written, on: cache) }
+        return .put(row, replacing: old, pins.join(row.key, row.isPinned))
     }
 
-    private func finishPut(
-        _ row: ImageRow, replacing old: ImageEntry?, _ write: PinWrites.Write?, _ written: DiskFuture<Void>,
-        on cache: isolated ImageCache
-    ) async {
-        do throws(ImageError) {
-            try await written.value()
-            end(write, hasSucceeded: true)
-            // The row of the old blob is no longer on disk, so the reference of that row is released.
-            if let old { await releaseRows(of: [old.digest]) }
-        } catch {
-            log.warn("cannot write the row of an image", error)
-            // The old row may still be on disk, so its blob must stay until that row is removed. If the catalog has a
-            // newer row, the blob stays until the next start.
-            if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
-            end(write, hasSucceeded: false)
-        }
-    }
-
-    /// Whether the limit on rows allows another row. If the limit is reached, evicts images in the background.
-    private func hasPlaceForRow(on cache: isolated ImageCache) -> Bool {
-        let limit = max(1, disk.blobs.limits.count)
+    /// Whether the limit on rows allows another row. If the limit is reached, evicts images.
+    private func makePlaceForRow(_ changes: inout [Change]) -> Bool {
+        let limit = max(1, accounts.limits.count)
         while true {
-            let excess = catalog.statistics.entries - limit + 1
+            let excess = catalog.count - limit + 1
             guard excess > 0 else { return true }
             let (entries, isExhausted) = catalog.takeVictims(limit: excess, bytes: .max)
-            dropSoon(entries, isEviction: true, on: cache)
+            if !entries.isEmpty { changes.append(removal(of: entries, isEviction: true)) }
             if entries.isEmpty, isExhausted { return false }
         }
+    }
+
+    /// - Parameter isExplicit: whether a client requested the removal
+    private func removal(of entries: [ImageEntry], isEviction: Bool = false, isExplicit: Bool = false) -> Change {
+        let writes = pins.isEmpty ? [] : entries.compactMap { pins.join($0.key, nil) }
+        let hasPins = isExplicit || entries.contains(where: \.isPinned)
+        return .removal(Removal(entries: entries, writes: writes, isEviction: isEviction, hasPins: hasPins))
+    }
+
+    // MARK: Writing
+
+    /// Makes a change on disk, and undoes it in the catalog if that fails. Calls the disk before it suspends.
+    func write(_ change: Change) async {
+        switch change {
+        case .put(let row, let old, let write):
+            do throws(ImageError) {
+                try await disk.put(row)
+                end(write, hasSucceeded: true)
+                // The row of the old blob is no longer on disk, so the reference of that row is released.
+                if let old { await releaseRows(of: [old.digest]) }
+            } catch {
+                log.warn("cannot write the row of an image", error)
+                // The old row may still be on disk, so its blob must stay until that row is removed. If the catalog has
+                // a newer row, the blob stays until the next start.
+                let entries = catalog.remove(row.entry) ? (old.map { [$0] } ?? []) + [row.entry] : []
+                let undoing = entries.isEmpty ? nil : removal(of: entries)
+                end(write, hasSucceeded: false)
+                if let undoing { await self.write(undoing) }
+            }
+        case .removal(let removal):
+            do throws(ImageError) {
+                try await finish(removal)
+            } catch {
+                log.warn("cannot remove rows of the image index", error)
+            }
+        }
+    }
+
+    /// Deletes the rows of removed images, then the files without other references.
+    ///
+    /// - Returns: the removed files, and the error if one could not be removed
+    @discardableResult
+    private func finish(_ removal: Removal) async throws(ImageError) -> RemovedFiles {
+        do throws(ImageError) {
+            try await disk.removeRows(removal.entries.map(\.key), hasPins: removal.hasPins)
+        } catch {
+            // The rows are still on disk, so their files must stay too.
+            for entry in removal.entries { _ = catalog.restore(entry) }
+            for write in removal.writes { end(write, hasSucceeded: false) }
+            throw error
+        }
+        for write in removal.writes { end(write, hasSucceeded: true) }
+        let removed = await releaseRows(of: removal.entries.map(\.digest))
+        if removal.isEviction { catalog.count { $0.evictions += removal.entries.count } }
+        return removed
+    }
+
+    @discardableResult
+    private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
+        let unreferenced = catalog.releaseRows(of: digests)
+        if unreferenced.isEmpty { return RemovedFiles() }
+        let removed = await disk.removeUnreferenced(unreferenced)
+        if let failure = removed.failure { log.warn("cannot remove the file of an image", failure) }
+        // While a caller of the ``SpaceReclaimer`` evicts images, the freed space belongs to that caller, so no waiter
+        // is resumed here.
+        if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
+        return removed
     }
 
     /// Loads the details of an image into the catalog, which contains no details after a start.
@@ -127,86 +192,41 @@ final class ImageRows {
     /// Completes the removal of images that were removed from the catalog in the same step: deletes their rows, then
     /// the files without other references.
     ///
-    /// The change of the index is submitted before the first suspension, so it never deletes a newer row with the same
-    /// key.
+    /// The disk is called before the first suspension, so this method never deletes a newer row with the same key.
     ///
     /// - Returns: the removed files, and the error if one could not be removed
     /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the rows could not be deleted. The
     ///   images are then back in the catalog, unless they have been replaced
     @discardableResult
-    func drop(_ entries: [ImageEntry], isEviction: Bool = false) async throws(ImageError) -> RemovedFiles {
-        guard !entries.isEmpty else { return RemovedFiles() }
-        return try await finishDrop(entries, submitRemoval(entries, isExplicit: !isEviction))
+    func drop(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
+        try await finish(entries, isExplicit: true)
     }
 
     /// Completes the eviction of images that were removed from the catalog, and adds them to the statistics.
     @discardableResult
     func evict(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
-        let removed = try await drop(entries, isEviction: true)
-        catalog.count { $0.evictions += entries.count }
-        return removed
+        try await finish(entries, isEviction: true)
     }
 
-    /// Does the same as ``drop(_:isEviction:)`` in the background.
-    private func dropSoon(_ entries: [ImageEntry], isEviction: Bool = false, on cache: isolated ImageCache) {
-        guard !entries.isEmpty else { return }
-        let removal = submitRemoval(entries)
-        Task { await finishDropSoon(entries, removal, isEviction: isEviction, on: cache) }
-    }
-
-    private func finishDropSoon(
-        _ entries: [ImageEntry], _ removal: Removal, isEviction: Bool, on cache: isolated ImageCache
-    ) async {
-        do throws(ImageError) {
-            try await finishDrop(entries, removal)
-            if isEviction { catalog.count { $0.evictions += entries.count } }
-        } catch {
-            log.warn("cannot remove rows of the image index", error)
-        }
-    }
-
-    /// - Parameter isExplicit: whether a client requested the removal. The index is then copied within a minute, so
-    ///   that the removed rows do not return if the index is restored from its copy
-    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> Removal {
-        let hasPins = isExplicit || entries.contains(where: \.isPinned)
-        let writes = pins.isEmpty ? [] : entries.compactMap { pins.join($0.key, nil) }
-        return Removal(written: disk.removeRows(entries.map(\.key), hasPins: hasPins), writes: writes)
-    }
-
-    @discardableResult
-    private func finishDrop(_ entries: [ImageEntry], _ removal: Removal) async throws(ImageError) -> RemovedFiles {
-        do throws(ImageError) {
-            try await removal.written.value()
-        } catch {
-            // The rows are still on disk, so their files must stay too.
-            for entry in entries { _ = catalog.restore(entry) }
-            for write in removal.writes { end(write, hasSucceeded: false) }
-            throw error
-        }
-        for write in removal.writes { end(write, hasSucceeded: true) }
-        return await releaseRows(of: entries.map(\.digest))
-    }
-
-    @discardableResult
-    private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
-        let removed = await disk.releaseRows(of: digests)
-        if let failure = removed.failure { log.warn("cannot remove the file of an image", failure) }
-        // While a caller of the ``SpaceReclaimer`` evicts images, the freed space belongs to that caller, so no waiter
-        // is resumed here.
-        if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
-        return removed
+    private func finish(
+        _ entries: [ImageEntry], isEviction: Bool = false, isExplicit: Bool = false
+    ) async throws(ImageError) -> RemovedFiles {
+        guard !entries.isEmpty,
+            case .removal(let removal) = removal(of: entries, isEviction: isEviction, isExplicit: isExplicit)
+        else { return RemovedFiles() }
+        return try await finish(removal)
     }
 
     /// Removes all images with this blob.
     func removeAll(of digest: BlobDigest) async throws(ImageError) {
-        try await removeAll { entry, _ in entry.digest == digest }
+        try await removeAll { $0.digest == digest }
     }
 
     /// Removes the images that meet a condition, in slices.
     ///
     /// - Parameter willRemove: called with each slice before it is removed
     private func removeAll(
-        limit: Int = .max, where isIncluded: (ImageEntry, ImageCatalog.State) -> Bool,
+        limit: Int = .max, where isIncluded: (ImageEntry) -> Bool,
         willRemove: ([ImageEntry]) -> Void = { _ in }
     ) async throws(ImageError) {
         var slot: UInt32? = 0
@@ -246,7 +266,7 @@ final class ImageRows {
             }
         }
         // A file is freed only if no image that uses it is left.
-        let freed = files.filter { disk.blobs.rowCount(of: $0.key) == (isTrial ? $0.value.images : 0) }
+        let freed = files.filter { accounts.rowCount(of: $0.key) == (isTrial ? $0.value.images : 0) }
         return (images, freed.values.reduce(0) { $0 + $1.size })
     }
 
@@ -265,7 +285,7 @@ final class ImageRows {
         var sizes: [BlobDigest: Int] = [:]
         try await removeAll(
             limit: Self.removalSlice,
-            where: { entry, _ in
+            where: { entry in
                 (includingPinned || !entry.isPinned) && clearings[number]?.spared.contains(entry.key) == false
             },
             willRemove: { entries in
@@ -277,7 +297,7 @@ final class ImageRows {
         } catch {
             log.warn("cannot compact the index of the image cache", error)
         }
-        return (images, sizes.reduce(0) { $0 + (disk.blobs.rowCount(of: $1.key) > 0 ? 0 : $1.value) })
+        return (images, sizes.reduce(0) { $0 + (accounts.rowCount(of: $1.key) > 0 ? 0 : $1.value) })
     }
 
     // MARK: Pins
@@ -294,7 +314,7 @@ final class ImageRows {
         guard catalog.pin(key, isPinned) else { return false }
         let write = pins.begin(key, isPinned, before: entry.isPinned)
         do throws(ImageError) {
-            try await disk.pin(key, isPinned).value()
+            try await disk.pin(key, isPinned)
         } catch {
             end(write, hasSucceeded: false)
             throw error
@@ -311,12 +331,12 @@ final class ImageRows {
     }
 
     /// The limit on pinned bytes. It reserves a quarter of the cache for images that are not pinned.
-    private var maxPinnedBytes: Int { disk.blobs.limits.bytes / 4 * 3 }
+    private var maxPinnedBytes: Int { accounts.limits.bytes / 4 * 3 }
 
     /// Whether the limit on pinned bytes allows `entry` to be pinned in place of the cached image with the same key.
     private func mayPin(_ entry: ImageEntry) -> Bool {
         let old = catalog.entry(entry.key).flatMap { $0.isPinned ? $0.digest : nil }
-        return disk.blobs.pinnedBytes(with: entry.digest, insteadOf: old) <= maxPinnedBytes
+        return accounts.withTable { $0.pinnedBytes(with: entry.digest, insteadOf: old) } <= maxPinnedBytes
     }
 
     // MARK: Lists
@@ -358,10 +378,4 @@ private struct Clearing {
     mutating func stored(_ key: ImageKey, _ credential: String, _ resolver: ImageKeyResolver) {
         if let origin = resolver.origin(ofCredential: credential), isSpared(origin) { spared.insert(key) }
     }
-}
-
-/// The submitted removal of rows, and its entries in the ``PinWrites``.
-private struct Removal {
-    let written: DiskFuture<Void>
-    let writes: [PinWrites.Write]
 }
