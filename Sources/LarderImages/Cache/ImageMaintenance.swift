@@ -165,7 +165,6 @@ final class ImageMaintenance {
     /// - Returns: the first error if a file could not be checked
     /// - Throws: ``ImageError`` if the rows cannot be removed
     private func removeRowsWithoutFiles() async throws(ImageError) -> ImageError? {
-        let accounts = disk.accounts
         var failure: ImageError?
         var (slot, count): (UInt32?, Int) = (0, 0)
         while let next = slot {
@@ -178,13 +177,9 @@ final class ImageMaintenance {
             let (missing, failed) = await disk.missing(among: slice.digests)
             failure = failure ?? failed
             if missing.isEmpty { continue }
-            // Images that were downloaded again in the meantime stay.
-            let verified = missing.filter { accounts.isVerified($0) }
-            let images = catalog.take(from: next) { entry in
-                missing.contains(entry.digest) && !verified.contains(entry.digest)
-            }
-            count += images.entries.count
-            try await rows.drop(images.entries)
+            let entries = catalog.takeMissing(missing, from: next)
+            count += entries.count
+            try await rows.drop(entries)
         }
         if count > 0 {
             log.logger.warning(

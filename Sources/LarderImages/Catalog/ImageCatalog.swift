@@ -381,8 +381,21 @@ final class ImageCatalog {
         change { state in take(&state, from: slot, limit: limit) { $1.isTooOld($0, now) } }
     }
 
+    /// Removes the images whose files are missing from a range of slots. Images that were downloaded again in the meantime
+    /// stay, because their blobs are verified.
+    ///
+    /// - Returns: the removed images
+    func takeMissing(_ missing: Set<BlobDigest>, from slot: UInt32) -> [ImageEntry] {
+        change { state in
+            take(&state, from: slot, limit: .max) { entry, state in
+                missing.contains(entry.digest) && !state.blobs.isVerified(entry.digest)
+            }.entries
+        }
+    }
+
     /// Removes the images that meet a condition from a range of slots.
     ///
+    /// - Parameter isIncluded: called while the tables are locked, so it must not use them
     /// - Returns: the removed images, and the slot where the next call continues, which is nil at the end
     func take(
         from slot: UInt32, limit: Int = .max, where isIncluded: (ImageEntry) -> Bool
