@@ -213,7 +213,9 @@ struct CacheDownloadTests {
             let slow = (0..<64).map { number in
                 Task { try await get("https://slow\(number % 16).example/\(number).png", 1, fixture) }
             }
-            await fixture.until { fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 64 }
+            await fixture.until {
+                fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 64
+            }
             #expect(fixture.cache.view.statistics.activeDownloads == 8)
             let other = Task { try await get(url(1), 2, fixture) }
             await fixture.until { fixture.origin.requests.last?.url == url(1) }

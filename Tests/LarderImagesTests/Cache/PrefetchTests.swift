@@ -46,7 +46,9 @@ struct PrefetchTests {
             task.cancel()
             let summary = await task.value
             #expect(summary.cached == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
-            await fixture.until { fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 0 }
+            await fixture.until {
+                fixture.cache.view.statistics.activeDownloads + fixture.cache.view.statistics.queued == 0
+            }
             #expect(fixture.origin.requests.count < 20)
             #expect(fixture.blobs.count == 1)
         }
