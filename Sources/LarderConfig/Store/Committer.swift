@@ -113,7 +113,7 @@ final class Committer {
             ChangeBatch(on: state, context(recordsOperations: limits.durability == .full)))
         // A schema that refuses changes validates one after another, so that whether a change is valid does not depend
         // on later changes of the batch.
-        let count = enforcement == .refuse && !together ? 1 : pending.count
+        let count = enforcement == .reject && !together ? 1 : pending.count
         for start in stride(from: 0, to: pending.count, by: count) {
             let (changes, previous) = (pending[start..<start + count], enforcement == nil ? nil : candidate)
             for change in changes { candidate.batch.add(change.change) }

@@ -28,7 +28,7 @@ struct DeliveryTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             try await refresh(refresher, source)
             let reported = Mutex<[Freshness]>([])
-            store.publication.observeFreshness { state in reported.withLock { $0.append(state) } }
+            store.publication.observeStatus { status in reported.withLock { $0.append(status.freshness) } }
             // Replies are cached as long as this version stays.
             let version = store.publication.version
             let outcome = try await refresher.apply(document(["v": 1]))
