@@ -37,11 +37,13 @@ package struct PublishedStatus: Sendable {
         shared = Shared(status, changes: shared.changes + 1)
     }
 
-    /// Adapts the status to committed layers.
+    /// The same status with committed layers.
     /// - Parameter isPublication: whether a new snapshot is published with them
-    mutating func committed(_ layers: Layers, isPublication: Bool) {
-        self.layers = layers
-        if isPublication { publishes += 1 }
+    func committed(_ layers: Layers, isPublication: Bool) -> PublishedStatus {
+        var status = self
+        status.layers = layers
+        if isPublication { status.publishes += 1 }
+        return status
     }
 
     /// How often ``current`` has changed since the start.

@@ -187,16 +187,17 @@ final class Committer {
         if !batch.concernsOnlyOverrides { noteSources(batch, pending) }
         if !gate.isIdle { noteSchema(candidate, pending) }
         state = next
-        status.committed(next.layers, isPublication: isNew)
+        let published = status.committed(next.layers, isPublication: isNew)
+        status = published
         if isNew {
             history.append(next.generation)
-            publication.publish(next.snapshot, status: status)
+            publication.publish(next.snapshot, status: published)
             log.published(next.snapshot, next.generation.causes)
         } else {
             history.update(next.generation)
-            publication.update(status)
+            publication.update(published)
         }
-        log.note(status, now: batch.now)
+        log.note(published, now: batch.now)
     }
 
     /// Updates the status with the results of changes to the remote layer and the file layers. A change that is tried
