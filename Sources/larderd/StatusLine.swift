@@ -44,9 +44,9 @@ struct StatusLine {
     /// The namespaces in each state except `fresh`, beginning with the worst state.
     private var lists = [Freshness.failed, .stale, .initializing, .refreshing].map { (state: $0, entries: Entries()) }
     private var unwritable = Entries()
-    /// The namespaces of which new content was refused. A reason is short, because systemd ignores messages of more
+    /// The namespaces of which new content was rejected. A reason is short, because systemd ignores messages of more
     /// than 4,096 bytes.
-    private var refusals = Entries()
+    private var rejections = Entries()
 
     /// Adds a namespace, or updates it. `refreshing` does not replace the previous state.
     /// - Returns: whether the line changes
@@ -65,15 +65,15 @@ struct StatusLine {
             }
         }
         let isDiskNew = unwritable.set(status.isUnwritable ? namespace : nil, of: namespace)
-        let isRefusalNew = refusals.set(status.refusal.map { "\(namespace) (\($0))" }, of: namespace)
-        return isMoved || isDiskNew || isRefusalNew
+        let isRejectionNew = rejections.set(status.refusal.map { "\(namespace) (\($0))" }, of: namespace)
+        return isMoved || isDiskNew || isRejectionNew
     }
 
     mutating func remove(_ namespace: String) {
         states[namespace] = nil
         for index in lists.indices { _ = lists[index].entries.set(nil, of: namespace) }
         _ = unwritable.set(nil, of: namespace)
-        _ = refusals.set(nil, of: namespace)
+        _ = rejections.set(nil, of: namespace)
     }
 
     func text(clients: Int) -> String {
@@ -85,7 +85,7 @@ struct StatusLine {
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
         if !unwritable.isEmpty { line += "; cannot write to disk: \(unwritable.text)" }
-        if !refusals.isEmpty { line += "; rejected new content: \(refusals.text)" }
+        if !rejections.isEmpty { line += "; rejected new content: \(rejections.text)" }
         return line
     }
 }

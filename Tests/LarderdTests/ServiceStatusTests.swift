@@ -64,8 +64,9 @@ struct ServiceStatusTests {
         #expect(line.text(clients: 1) == "1 namespace, fresh; 1 client")
     }
 
-    @Test("the status line names the namespaces of which content was refused, and those that cannot be written to disk")
-    func refusals() {
+    @Test(
+        "the status line names the namespaces of which content was rejected, and those that cannot be written to disk")
+    func rejections() {
         var line = StatusLine()
         func change(_ namespace: String, _ body: (inout NamespaceStatus) -> Void) -> Bool {
             var status = Self.status(.fresh)
@@ -156,7 +157,7 @@ struct ServiceStatusTests {
         }
     }
 
-    @Test("refused content and a disk that cannot be written are reported at once, although the state stays the same")
+    @Test("rejected content and a disk that cannot be written are reported at once, although the state stays the same")
     func problems() async {
         await run { status, manager, clock in
             let shop = Self.publication("shop", .fresh)
@@ -167,8 +168,8 @@ struct ServiceStatusTests {
             var problems = Self.status(.fresh)
             problems.refused(nil, ConfigError(.rejected, "too old"), now: 1)
             shop.update(PublishedStatus(problems, holding: Self.layers))
-            let refused = "1 namespace, fresh; 0 clients; rejected new content: shop (too old)"
-            #expect(await manager.next() == .status(refused))
+            let rejected = "1 namespace, fresh; 0 clients; rejected new content: shop (too old)"
+            #expect(await manager.next() == .status(rejected))
             await clock.waitForSleepers(2)
             clock.advance(by: StatusService.pause)
             problems.storageFailed(.commit, ConfigError(.storageFailed, "no space"), now: 1)
@@ -197,7 +198,7 @@ struct ServiceStatusTests {
             ])
     }
 
-    @Test("the status line says which settings are in effect, and the error, if the settings file was refused")
+    @Test("the status line says which settings are in effect, and the error, if the settings file was rejected")
     func settings() {
         let (status, sent) = recorder()
         let shop = Self.publication("shop", .fresh)
