@@ -36,7 +36,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     ///   `~0` nor `~1`. The offset counts UTF-8 bytes.
     public init(parsing text: String) throws(JSONError) {
         var text = text
-        self = try text.withUTF8 { Self.parse(UnsafeRawBufferPointer($0), .max) }.get()
+        self = try text.withUTF8 { Self.result(UnsafeRawBufferPointer($0), .max) }.get()
     }
 
     /// Reads a path from a JSON value: a string in the form of ``init(parsing:)``, or an array of member names.
@@ -63,7 +63,11 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             throw JSONError(.invalidPath, at: 0, "it has \(entry.length) bytes, more than \(maximumBytes)")
         }
         if entry.kind == Node.Kind.string {
-            return try Names.withBytes(entry, text: document.text) { parse($0, maximumSegments) }.get()
+            if entry.has(Node.Flag.escaped) {
+                return try Names.withBytes(entry, text: document.text) { result($0, maximumSegments) }.get()
+            }
+            let start = UnsafeRawPointer(document.text + Int(entry.offset) + 1)
+            return try parse(UnsafeRawBufferPointer(start: start, count: Int(entry.length) &- 2), maximumSegments)
         }
         let value = JSONValue(document: document, node: node)
         guard entry.kind == Node.Kind.array else {
@@ -141,8 +145,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// - Returns: whether all calls returned true
     @inline(__always)
     func forEachSegment(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
-        var text = text
-        return text.withUTF8 { text in
+        let result = text.utf8.withContiguousStorageIfAvailable { text in
             guard let first = text.first else { return true }
             let isPointer = first == UInt8(ascii: "/")
             let separator = isPointer ? first : UInt8(ascii: ".")
@@ -156,6 +159,8 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             }
             return true
         }
+        guard let result else { preconditionFailure("the text of a path is a native string") }
+        return result
     }
 
     @inline(never)
@@ -179,17 +184,17 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     private static func isEscaped(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "~") || byte == UInt8(ascii: "/") }
 
-    private static func parse(_ text: UnsafeRawBufferPointer, _ maximum: Int) -> Result<JSONPath, JSONError> {
-        do throws(JSONError) {
-            switch text.first {
-            case nil: break
-            case UInt8(ascii: "/"): try checkPointer(text, maximum)
-            default: try checkDotted(text, maximum)
-            }
-            return .success(JSONPath(text: String(checked: text)))
-        } catch {
-            return .failure(error)
+    private static func parse(_ text: UnsafeRawBufferPointer, _ maximum: Int) throws(JSONError) -> JSONPath {
+        switch text.first {
+        case nil: break
+        case UInt8(ascii: "/"): try checkPointer(text, maximum)
+        default: try checkDotted(text, maximum)
         }
+        return JSONPath(text: String(checked: text))
+    }
+
+    private static func result(_ text: UnsafeRawBufferPointer, _ maximum: Int) -> Result<JSONPath, JSONError> {
+        do throws(JSONError) { return .success(try parse(text, maximum)) } catch { return .failure(error) }
     }
 
     private static func checkPointer(_ text: UnsafeRawBufferPointer, _ maximum: Int) throws(JSONError) {

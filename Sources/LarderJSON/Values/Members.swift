@@ -22,20 +22,23 @@ extension JSONValue {
         let (nodes, text, entry) = (document.nodes, document.text, entry)
         guard entry.kind == Node.Kind.object else { return (nil, nil, nil, nil) }
         // The node of each value; 0 for none.
-        var found = SIMD4<UInt32>()
-        var name = node &+ 1
-        let end = node &+ Int(entry.span) &- (entry.has(Node.Flag.indexed) ? 1 : 0)
-        while name < end {
-            if !nodes[name].has(Node.Flag.later),
-                let position = names.position(ofName: nodes[name], text: text), position < 4
-            {
-                found[position] = UInt32(truncatingIfNeeded: Names.winner(nodes, name) &+ 1)
+        var found: (UInt32, UInt32, UInt32, UInt32) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &found) { found in
+            var name = node &+ 1
+            let end = node &+ Int(entry.span) &- (entry.has(Node.Flag.indexed) ? 1 : 0)
+            while name < end {
+                if !nodes[name].has(Node.Flag.later),
+                    let position = names.position(ofName: nodes[name], text: text), position < 4
+                {
+                    let value = UInt32(truncatingIfNeeded: Names.winner(nodes, name) &+ 1)
+                    found.storeBytes(of: value, toByteOffset: 4 &* position, as: UInt32.self)
+                }
+                name &+= 1 &+ Int(nodes[name &+ 1].span)
             }
-            name &+= 1 &+ Int(nodes[name &+ 1].span)
         }
         return (
-            JSONPosition(nodes, found[0]), JSONPosition(nodes, found[1]), JSONPosition(nodes, found[2]),
-            JSONPosition(nodes, found[3])
+            JSONPosition(nodes, found.0), JSONPosition(nodes, found.1), JSONPosition(nodes, found.2),
+            JSONPosition(nodes, found.3)
         )
     }
 

@@ -180,7 +180,7 @@ struct MethodRegistry {
             M.name,
             Handler(lifetime: M.lifetime, needsReply: M.needsReply) {
                 (dispatcher, request, slot, template) throws(WireError) in
-                try dispatcher.call(method, request, in: slot, template)
+                try dispatcher.call(M.self, request, in: slot, template)
             })
     }
 }

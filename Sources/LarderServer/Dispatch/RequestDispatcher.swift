@@ -146,7 +146,7 @@ struct RequestDispatcher {
 
     // MARK: Requests
 
-    private func serve(_ message: JSONValue, in slot: BatchSlot?, _ template: RequestTemplate?) {
+    private func serve(_ message: consuming JSONValue, in slot: BatchSlot?, _ template: RequestTemplate?) {
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
