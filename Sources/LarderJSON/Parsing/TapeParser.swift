@@ -167,6 +167,10 @@ extension TapeParser {
     @inline(always)
     mutating func continueParsing() -> Bool {
         while depth > 0 {
+            if cursor.pointee == UInt8(ascii: ",") {
+                cursor += 1
+                return true
+            }
             skipWhitespace()
             if cursor.pointee == UInt8(ascii: ",") {
                 cursor += 1
@@ -250,12 +254,14 @@ extension TapeParser {
     /// Skips whitespace, then parses a member's name and the colon after it.
     @inline(always)
     mutating func name() -> Bool {
-        skipWhitespace()
-        let start = cursor
-        guard start.pointee == UInt8(ascii: "\"") else {
-            fail(.expectedName)
-            return false
+        if cursor.pointee != UInt8(ascii: "\"") {
+            skipWhitespace()
+            guard cursor.pointee == UInt8(ascii: "\"") else {
+                fail(.expectedName)
+                return false
+            }
         }
+        let start = cursor
         var escaped = false
         guard string(&escaped) else { return false }
         let count = cursor - start &- 2
