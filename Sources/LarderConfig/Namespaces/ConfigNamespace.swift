@@ -294,19 +294,8 @@ package final class ConfigNamespace: Sendable {
         return explanation
     }
 
-    /// Submits a change, like ``ConfigStore/submit(_:on:then:)``. If the change would affect a locked path, the error
-    /// names the file and line of the locked value.
-    package func submit(
-        _ change: LayerChange, on executor: (any TaskExecutor)?,
-        then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
-    ) -> ChangeHandle {
-        store.submit(change, on: executor) { result in
-            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
-            Task { completion(.failure(await self.explained(error, of: change))) }
-        }
-    }
-
-    /// Resolves a change as a commit would, and changes nothing. Its errors are those of ``submit(_:on:then:)``.
+    /// Resolves a change as a commit would, and changes nothing. Its errors are those of the commit, as
+    /// ``explained(_:of:)`` returns them.
     package func preview(_ change: LayerChange) async throws(ConfigError) -> ChangePreview {
         do throws(ConfigError) {
             return try await store.preview(change)
@@ -315,8 +304,8 @@ package final class ConfigNamespace: Sendable {
         }
     }
 
-    /// Adds file and line to an error about a locked path.
-    private func explained(_ error: ConfigError, of change: LayerChange) async -> ConfigError {
+    /// Adds the file and line of the locked value to an error about a locked path. Returns other errors as they are.
+    package func explained(_ error: ConfigError, of change: LayerChange) async -> ConfigError {
         if error.code != .locked { return error }
         let layers = await store.shownLayers
         guard let locked = change.lockedPath(in: layers.rules.locks) else { return error }

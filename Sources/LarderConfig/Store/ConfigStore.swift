@@ -115,7 +115,13 @@ package actor ConfigStore {
     ) -> ChangeHandle {
         let id = changes.newID()
         if changes.add(change, id: id, completion) {
-            Task(executorPreference: executor) { await self.runCommitter() }
+            // A task that starts immediately waits for the actor at once, so that it takes one job on the executor instead
+            // of two. Without an executor, it could run the committer on the current thread.
+            if let executor {
+                Task.immediate(executorPreference: executor) { await self.runCommitter() }
+            } else {
+                Task { await self.runCommitter() }
+            }
         }
         return ChangeHandle(queue: changes, id: id)
     }

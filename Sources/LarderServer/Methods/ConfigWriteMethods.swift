@@ -72,19 +72,17 @@ extension ConfigIncrement: Method {
         }
         let change = LayerChange.increment(
             path: parameters.path.segments,
-            CounterStep(by: parameters.by, minimum: parameters.minimum, maximum: parameters.maximum), by: call.author)
+            CounterStep(by: parameters.by, minimum: parameters.minimum, maximum: parameters.maximum), by: call.author
+        ).on(ChangeTerms(reason: parameters.reason))
         let (executor, visibility) = (call.loop.executor(for: namespace), call.visibility(in: namespace))
         // The value of a conflict is a number.
         return .later(size: .small) { completion in
-            let handle = namespace.submit(
-                change.on(ChangeTerms(reason: parameters.reason)), on: executor
-            ) { result in
-                completion.complete(
-                    result.map { commit in
-                        Result(
-                            value: commit.number ?? 0, revision: commit.revision, epoch: namespace.publication.epoch,
-                            changed: commit.changed)
-                    }.mapError { WireError($0, of: namespace.publication, visibility) })
+            let handle = namespace.store.submit(change, on: executor) { outcome in
+                namespace.complete(completion, outcome, of: change, visibility) { commit in
+                    Result(
+                        value: commit.number ?? 0, revision: commit.revision, epoch: namespace.publication.epoch,
+                        changed: commit.changed)
+                }
             }
             return { _ in handle.cancel() }
         }
@@ -150,8 +148,8 @@ extension MethodCall where Method.Result == ConfigChange {
         let executor = loop.executor(for: namespace)
         let size = change.sizeOfConflict(in: namespace.publication, visibility)
         return .later(size: size, retainedBytes: retainedBytes) { completion in
-            let handle = namespace.submit(change, on: executor) {
-                completion.complete(namespace.change($0, visibility))
+            let handle = namespace.store.submit(change, on: executor) { outcome in
+                namespace.complete(completion, outcome, of: change, visibility) { namespace.change($0) }
             }
             return { _ in handle.cancel() }
         }
@@ -179,18 +177,28 @@ extension LoopContext {
 }
 
 extension ConfigNamespace {
-    fileprivate func change(
-        _ result: Result<CommitOutcome, ConfigError>, _ visibility: ValueVisibility
-    ) -> Result<ConfigChange, WireError> {
-        switch result {
-        case .success(let commit):
-            .success(
-                ConfigChange(
-                    revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
-                    expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
-                    lifetimeChanged: commit.lifetime?.changed ?? false))
-        case .failure(let error): .failure(WireError(error, of: publication, visibility))
+    /// Completes a request with the outcome of its change.
+    /// - Parameter result: returns the result of the method if the change was committed
+    fileprivate func complete<Value>(
+        _ completion: Completion<Value>, _ outcome: Result<CommitOutcome, ConfigError>, of change: LayerChange,
+        _ visibility: ValueVisibility, _ result: (CommitOutcome) -> Value
+    ) {
+        switch outcome {
+        case .success(let commit): completion.complete(.success(result(commit)))
+        case .failure(let error) where error.code == .locked:
+            Task {
+                let error = await explained(error, of: change)
+                completion.complete(.failure(WireError(error, of: publication, visibility)))
+            }
+        case .failure(let error): completion.complete(.failure(WireError(error, of: publication, visibility)))
         }
+    }
+
+    fileprivate func change(_ commit: CommitOutcome) -> ConfigChange {
+        ConfigChange(
+            revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
+            expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
+            lifetimeChanged: commit.lifetime?.changed ?? false)
     }
 
     private func filesRefreshed() async -> Result<CommitOutcome, ConfigError> {
