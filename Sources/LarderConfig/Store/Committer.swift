@@ -90,7 +90,7 @@ final class Committer {
 
     /// Commits changes, and calls their completions. Then tries the changes again that the schema has refused before.
     func commit(_ pending: [ChangeQueue.Pending]) async {
-        if let schema = nextSchema { await install(schema) }
+        if nextSchema != nil { await installNextSchema() }
         await commitBatch(pending)
         while mayAcceptRefused {
             mayAcceptRefused = false
@@ -178,7 +178,8 @@ final class Committer {
     /// Publishes the state after a commit whose ``RequiredWrite`` is on disk, without suspension. Subscribers receive
     /// the status with the snapshot.
     private func publish(_ next: CommittedState, _ candidate: Candidate, _ pending: [ChangeQueue.Pending]) {
-        let (batch, isNew) = (candidate.batch, candidate.resolution.isNew)
+        let batch = candidate.batch
+        let isNew = candidate.resolution.isNew
         assert(batch.base === state, "another batch was committed during the write")
         if batch.hasChanged, status.current.hasStorageProblem(.commit) {
             change { $0.storageWorked(.commit) }
@@ -306,8 +307,8 @@ final class Committer {
     }
 
     /// Replaces the schema, between two batches. The current snapshot stays published, even if it violates the schema.
-    private func install(_ schema: NamespaceSchema?) async {
-        nextSchema = nil
+    private func installNextSchema() async {
+        guard let schema = nextSchema.take() else { return }
         gate.replace(schema)
         mayAcceptRefused = true
         var problems: [SchemaProblem] = []

@@ -54,6 +54,32 @@ struct RefusedChangeTests {
         }
     }
 
+    @Test("of changes that wait together, each is validated after the accepted ones before it")
+    func successive() async throws {
+        let (files, gate) = (FaultyFileSystem(), DispatchGate())
+        var fixture = Self.fixture()
+        fixture.durability = .full
+        fixture.files = files
+        defer { fixture.remove() }
+        try await fixture.withStore { store in
+            let accepted = Mutex<[Int: Bool]>([:])
+            let changes = [set("n", 1), set("a", 2), set("b", "x"), set("n", 2), set("a", 1), set("c", 1)]
+            files.blockJournalWrites(at: gate)
+            for (index, change) in changes.enumerated() {
+                _ = store.submit(change, on: nil) { result in
+                    accepted.withLock { $0[index] = (try? result.get()) != nil }
+                }
+                // The others wait together while the first one is written.
+                if index == 0 { await gate.waitForArrival() }
+            }
+            files.blockJournalWrites(at: nil)
+            gate.open()
+            await store.changes.waitUntilIdle()
+            #expect(accepted.withLock { $0 } == [0: true, 1: true, 2: false, 3: true, 4: false, 5: false])
+            #expect(store.value == ["b": "y", "n": 2, "a": 2])
+        }
+    }
+
     @Test("refused contents are tried again in the order of their layers")
     func layerOrder() async throws {
         let fixture = Self.fixture(host: [:], schema: #"{"maxProperties": 1}"#)
