@@ -40,6 +40,10 @@ package protocol ConfigSource: Sendable {
         after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
     ) -> SourceDocuments?
 
+    /// The position of the last fetch, which may have failed; see ``SourceDelivery/order``. Nil if the source does not
+    /// know it.
+    var fetchOrder: Int? { get }
+
     /// Why changes are not noticed although ``documents(after:ifChangedFrom:)`` has a consumer. Nil if they are noticed,
     /// or if a delivered failure has the reason. The value is up to date whenever the source delivers.
     var watchProblem: String? { get }
@@ -56,6 +60,7 @@ package protocol ConfigSource: Sendable {
 extension ConfigSource {
     package var reconnects: Bool { false }
     package var longPollWait: Duration? { nil }
+    package var fetchOrder: Int? { nil }
     package var watchProblem: String? { nil }
     package var following: SourceFollowing { .working }
     package func key(of path: [String]) -> String? { nil }
@@ -101,21 +106,22 @@ package enum SourceResponse: Sendable {
     case waitEnded
     /// A document that passed all checks that do not involve the current document.
     case document(SourceDocument)
-
-    /// Whether this response is certainly older than a delivery of the same source, or certainly not older; nil if
-    /// neither is known.
-    package func isOlder(than delivery: SourceDelivery) -> Bool? {
-        switch (self, delivery) {
-        case (.document(let document), .success(.document(let other))): document.isOlder(than: other)
-        case (.notModified, .success(.notModified)): false
-        default: nil
-        }
-    }
 }
 
-/// What a source delivers on its own: a document or its confirmation (`notModified`), or the error of its connection or
-/// file: `upstreamFailed`, `rejected`.
-package typealias SourceDelivery = Result<SourceResponse, ConfigError>
+/// What a source delivers on its own.
+package struct SourceDelivery: Sendable {
+    /// A document or its confirmation (`notModified`), or the error of the connection or file: `upstreamFailed`,
+    /// `rejected`.
+    package var result: Result<SourceResponse, ConfigError>
+    /// The position among the deliveries and fetches of the source object: a larger number is newer. Nil if the source
+    /// does not know their order.
+    package var order: Int?
+
+    package init(_ result: Result<SourceResponse, ConfigError>, order: Int? = nil) {
+        self.result = result
+        self.order = order
+    }
+}
 
 /// The deliveries of a source; see ``ConfigSource/documents(after:ifChangedFrom:)``.
 package typealias SourceDocuments = AsyncStream<SourceDelivery>

@@ -5,20 +5,15 @@ import Testing
 
 @Suite("Documents of a source")
 struct SourceDocumentTests {
-    private func document(_ version: String?, order: Int? = nil, value: JSONValue = ["v": 1]) -> SourceDocument {
-        var document = SourceDocument(value: value, version: version.map(UpstreamVersion.init))
-        document.order = order
-        return document
+    private func document(_ version: String?, value: JSONValue = ["v": 1]) -> SourceDocument {
+        SourceDocument(value: value, version: version.map(UpstreamVersion.init))
     }
 
-    @Test("versions show which of two documents is older, unless the source knows their order")
+    @Test("versions show which of two documents is older")
     func older() {
         #expect(document("1").isOlder(than: document("2")) == true)
         #expect(document("2").isOlder(than: document("1")) == false)
         #expect(document("2").isOlder(than: document("2", value: ["v": 2])) == false)
-        #expect(document("2", order: 1).isOlder(than: document("1", order: 2)) == true)
-        #expect(document("1", order: 2).isOlder(than: document("2", order: 1)) == false)
-        #expect(document("1", order: 2).isOlder(than: document("2")) == true)
     }
 
     @Test("without comparable versions, only the same document in memory is known not to be older")

@@ -266,17 +266,25 @@ package actor ConfigRefreshService {
         to command: RefreshCommand, from source: any ConfigSource
     ) async throws(ConfigError) -> SourceResponse {
         do throws(ConfigError) {
-            if case .delivery(let delivery) = command { return try delivery.get() }
+            if case .delivery(let delivery) = command { return try delivery.result.get() }
             let reason = command.reason ?? .requested
             let validator = reason == .forced ? nil : await store.validator(ofSource: source.identity)
-            let response = try await source.fetch(ifChangedFrom: validator, reason: reason)
-            guard await sourceResponded(response) else { throw Self.cancelled }
-            return response
+            do throws(ConfigError) {
+                let response = try await source.fetch(ifChangedFrom: validator, reason: reason)
+                guard await fetchEnded(response, source) else { throw Self.cancelled }
+                return response
+            } catch {
+                if error.code != .cancelled { _ = await fetchEnded(nil, source) }
+                throw error
+            }
         } catch {
             if error.code == .rejected { await store.documentRefused(error) }
             throw error
         }
     }
 
-    private func sourceResponded(_ response: SourceResponse) -> Bool { queue.sourceResponded(response) }
+    /// - Returns: false if the response must be discarded
+    private func fetchEnded(_ response: SourceResponse?, _ source: any ConfigSource) -> Bool {
+        queue.fetchEnded(response, order: source.fetchOrder)
+    }
 }

@@ -27,9 +27,7 @@ enum RefreshCommand: Sendable {
 
     fileprivate var isDelivery: Bool { if case .delivery = self { true } else { false } }
 
-    fileprivate var deliveredOrder: Int? {
-        if case .delivery(.success(let response)) = self { response.order } else { nil }
-    }
+    fileprivate var deliveredOrder: Int? { if case .delivery(let delivery) = self { delivery.order } else { nil } }
 
     /// Whether the command is cancelled as soon as another command waits. This is true only of a long poll.
     fileprivate var yields: Bool { reason == .longPoll }
@@ -93,7 +91,7 @@ struct RefreshQueue: Sendable {
         var beganAt = Int.min
         /// Whether the source has responded to the current attempt.
         var hasResponse = false
-        /// The order of the document of the response; nil for none.
+        /// The order of the fetch; nil if it is unknown, and before the fetch has ended.
         var order: Int?
         /// Whether the response must be discarded, and the command runs again after the delivery that follows.
         var yieldsToDelivery = false
@@ -114,8 +112,8 @@ struct RefreshQueue: Sendable {
     private var isStopped = false
     /// The number of attempts that have begun.
     private var attempts = 0
-    /// The order of the document that was fetched last; nil for none, for an unknown order, and after a push. An older
-    /// delivery, which was on its way to the queue during the fetch, does not run.
+    /// The order of the last fetch; nil for none, for an unknown order, and after a push. An older delivery, which was on
+    /// its way to the queue during the fetch, does not run.
     private var fetchedOrder: Int?
 
     /// How many responses of a fetch are discarded at most because deliveries arrive that have no known order. After that,
@@ -197,23 +195,26 @@ struct RefreshQueue: Sendable {
         return .run(attempt.command)
     }
 
-    /// Records that the source has responded to the current attempt. Later refreshes do not share it.
+    /// Records that the fetch of the current attempt has ended. After a response, later refreshes do not share it.
     ///
     /// If a delivery follows, the newer one of the two documents counts: a response that is older is applied before the
     /// delivery, and a delivery that is not newer is dropped, and its caller gets the result of the fetch. If neither is
     /// known to be newer because the delivery arrived during the attempt, the response is discarded, and the command
     /// runs again after the delivery. The response to a forced refresh is never discarded.
+    /// - Parameters:
+    ///   - response: nil if the fetch failed
+    ///   - order: the order of the fetch; nil if it is unknown
     /// - Returns: false if the service must discard the response and end the attempt
-    mutating func sourceResponded(_ response: SourceResponse) -> Bool {
-        running?.hasResponse = true
+    mutating func fetchEnded(_ response: SourceResponse?, order: Int?) -> Bool {
+        if response != nil { running?.hasResponse = true }
         // A delivery has interrupted a long poll, whose response is not used then.
         guard let attempt = running, !attempt.isAbandoned, !attempt.isSuperseded, !attempt.command.yields else {
             return true
         }
-        running?.order = response.order
-        guard let next = waiting.first, case .delivery(let delivery) = next.command else { return true }
+        running?.order = order
+        guard let response, let next = waiting.first, case .delivery(let delivery) = next.command else { return true }
         let arrivedBefore = next.lastAttempt < attempts
-        switch response.isOlder(than: delivery) {
+        switch Self.isOlder(response, order, than: delivery) {
         case true?: return true
         case nil where !arrivedBefore:
             if attempt.command.reason == .forced || attempt.discarded == Self.maxDiscarded { return true }
@@ -261,11 +262,24 @@ struct RefreshQueue: Sendable {
         }
         self.running = nil
         if case .push = running.command { fetchedOrder = nil }
-        if running.hasResponse, !running.isAbandoned { fetchedOrder = running.order }
+        if let order = running.order, !running.isAbandoned { fetchedOrder = order }
         return running.waiters.sorted()
     }
-}
 
-extension SourceResponse {
-    fileprivate var order: Int? { if case .document(let document) = self { document.order } else { nil } }
+    /// Whether a response is certainly older than a delivery of the same source, or certainly not older; nil if neither
+    /// is known.
+    private static func isOlder(_ response: SourceResponse, _ order: Int?, than delivery: SourceDelivery) -> Bool? {
+        if let order, let other = delivery.order {
+            // A delivery that confirms the current document must not confirm an older response.
+            if order < other, case .document = response, case .success(.notModified) = delivery.result { return nil }
+            // A failure follows the document with the same order.
+            if case .failure = delivery.result { return order <= other }
+            return order < other
+        }
+        switch (response, delivery.result) {
+        case (.document(let document), .success(.document(let other))): return document.isOlder(than: other)
+        case (.notModified, .success(.notModified)): return false
+        default: return nil
+        }
+    }
 }

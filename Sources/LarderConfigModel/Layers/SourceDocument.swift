@@ -27,9 +27,6 @@ package struct SourceDocument: Sendable {
     package var versionRequirement = VersionRequirement.never
     /// The identity of the source that sent the document; nil for a push.
     package var source: String?
-    /// The position among the documents that one source object has fetched or delivered: a larger number is newer. Nil if
-    /// the source does not know the order of its documents.
-    package var order: Int?
     /// Identifies the document in a later conditional request.
     package var validator: Validator?
     /// The process that pushed the document; nil if it came from a source.
@@ -66,7 +63,6 @@ extension SourceDocument {
     /// Whether this document is certainly older than another one of the same source, or certainly not older; nil if
     /// neither is known.
     package func isOlder(than other: SourceDocument) -> Bool? {
-        if let order, let otherOrder = other.order { return order < otherOrder }
         if value.isSameDocument(as: other.value) { return false }
         guard let version, let otherVersion = other.version, version.isOrdered(with: otherVersion) else { return nil }
         return version.isOlder(than: otherVersion)

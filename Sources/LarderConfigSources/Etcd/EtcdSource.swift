@@ -63,11 +63,13 @@ final class EtcdSource: ConfigSource {
 
     /// Returns the failure of the watch or of the last read, or the known document.
     private func delivery(ifChangedFrom validator: Validator?) async -> SourceDelivery {
-        if let failure = state.withLock({ $0.follower.failure }) { return .failure(failure.configError) }
+        if let failure = state.withLock({ $0.follower.failure }) {
+            return SourceDelivery(.failure(failure.configError))
+        }
         do throws(ConfigError) {
-            return .success(try await answer(validator, mayBeEmpty: false))
+            return SourceDelivery(.success(try await answer(validator, mayBeEmpty: false)))
         } catch {
-            return .failure(error)
+            return SourceDelivery(.failure(error))
         }
     }
 

@@ -12,8 +12,10 @@ final class FileSource: ConfigSource {
     private let watcher: FileWatcher
     private let blocking: BlockingWork
     private let problem = FileWatcher.Problem()
-    /// The number of reads that have begun.
+    /// The number of reads that have begun. A read that begins later finds newer files, even if it ends earlier.
     private let reads = Atomic(0)
+    /// The number of the read of the last fetch.
+    private let lastFetch = Atomic(0)
 
     var location: String { configuration.path }
     let identity: String
@@ -25,12 +27,17 @@ final class FileSource: ConfigSource {
         identity = configuration.identity
     }
 
+    var fetchOrder: Int? { lastFetch.load(ordering: .relaxed) }
+
     func fetch(
         ifChangedFrom validator: Validator?, reason: FetchReason
     ) async throws(ConfigError) -> SourceResponse {
+        lastFetch.store(reads.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
+        return try await read(ifChangedFrom: validator)
+    }
+
+    private func read(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceResponse {
         let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
-        // A read that begins later finds newer files, even if an earlier one ends after it.
-        let number = reads.wrappingAdd(1, ordering: .relaxed).newValue
         do throws(FileReadError) {
             let reading = try await blocking.run { () throws(FileReadError) in
                 try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
@@ -38,9 +45,7 @@ final class FileSource: ConfigSource {
             // The digest of the files serves as the entity tag.
             let current = Validator(etag: reading.digest.description)
             if let validator, validator == current { return .notModified }
-            var document = try await Self.document(of: reading, configuration.versionPath, current)
-            document.order = number
-            return .document(document)
+            return .document(try await Self.document(of: reading, configuration.versionPath, current))
         } catch {
             let code: ConfigError.Code =
                 switch error.code {
@@ -70,10 +75,11 @@ final class FileSource: ConfigSource {
         after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
     ) -> SourceDocuments? {
         SourceDocuments(after: watcher.changes(at: configuration.path, reporting: problem)) {
+            let order = self.reads.wrappingAdd(1, ordering: .relaxed).newValue
             do throws(ConfigError) {
-                return .success(try await self.fetch(ifChangedFrom: validator(), reason: .requested))
+                return SourceDelivery(.success(try await self.read(ifChangedFrom: validator())), order: order)
             } catch {
-                return .failure(error)
+                return SourceDelivery(.failure(error), order: order)
             }
         }
     }

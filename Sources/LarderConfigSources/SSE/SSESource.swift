@@ -69,6 +69,8 @@ final class SSESource: ConfigSource {
         state.withLock { state in state.hasConsumer ? state.failure.map { .failing($0) } ?? .working : .working }
     }
 
+    var fetchOrder: Int? { state.withLock { $0.fetchOrder } }
+
     /// Polls the whole document; nil if it has not changed.
     func poll(
         _ url: String, ifChangedFrom validator: Validator?

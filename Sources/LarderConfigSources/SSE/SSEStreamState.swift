@@ -31,26 +31,26 @@ struct SSEStreamState: Sendable {
         private(set) var isUnread = false
 
         fileprivate mutating func polled(_ document: SourceDocument) {
-            add(document)
+            newest = document
+            count += 1
             isUnread = false
         }
 
         fileprivate mutating func delivered(_ document: SourceDocument?) {
-            if let document { add(document) }
+            if let document {
+                newest = document
+                count += 1
+            }
             deliveries += 1
             isUnread = true
-        }
-
-        private mutating func add(_ document: SourceDocument) {
-            count += 1
-            newest = document
-            newest?.order = count
         }
 
         fileprivate mutating func read() { isUnread = false }
     }
 
     private(set) var documents = Documents()
+    /// The value of ``Documents/count`` when the last fetch got its response; nil before the first.
+    private(set) var fetchOrder: Int?
     /// Why the connection failed; nil while it works.
     private(set) var failure: ConfigError?
     /// The ID of the last event. A new connection resumes after that event. Empty if it cannot resume.
@@ -192,7 +192,9 @@ struct SSEStreamState: Sendable {
         failure = nil
         isEstablished = true
         isReading = false
-        return Effects(signal: signal, waiters: takeWaiters())
+        let waiters = takeWaiters()
+        if !waiters.isEmpty { fetchOrder = documents.count }
+        return Effects(signal: signal, waiters: waiters)
     }
 
     /// Records that the connection has failed or could not be established.
@@ -210,13 +212,15 @@ struct SSEStreamState: Sendable {
     /// Returns what the consumer gets after a signal: the newest document or, if the consumer has it, the failure of the
     /// connection. Nil if there is neither.
     mutating func delivery() -> (delivery: SourceDelivery?, effects: Effects) {
+        let order = documents.count
         if let document = documents.newest, documents.isUnread {
             documents.read()
             // If the connection failed after this document, the failure follows.
-            return (.success(.document(document)), Effects(signal: failure == nil ? nil : signal))
+            let effects = Effects(signal: failure == nil ? nil : signal)
+            return (SourceDelivery(.success(.document(document)), order: order), effects)
         }
-        if let failure { return (.failure(failure), Effects()) }
-        return (documents.newest.map { .success(.document($0)) }, Effects())
+        if let failure { return (SourceDelivery(.failure(failure), order: order), Effects()) }
+        return (documents.newest.map { SourceDelivery(.success(.document($0)), order: order) }, Effects())
     }
 
     // MARK: Fetches
@@ -233,6 +237,7 @@ struct SSEStreamState: Sendable {
     mutating func accept(
         _ response: SourceDocument?, requestedAt deliveries: Int
     ) -> (answer: SourceResponse, interrupted: Task<SSEStreamEnd?, Never>?) {
+        defer { fetchOrder = documents.count }
         let newest = documents.newest
         let isNewer = newest != nil && response.flatMap { newest?.isOlder(than: $0) } == true
         if deliveries != documents.deliveries, let newest, !isNewer {
@@ -241,11 +246,10 @@ struct SSEStreamState: Sendable {
         }
         guard let response else { return (.notModified, nil) }
         documents.polled(response)
-        let answer = SourceResponse.document(documents.newest ?? response)
         let isConfirmed = newest?.value == response.value
-        guard hasConsumer, isEstablished, failure == nil, !isConfirmed else { return (answer, nil) }
+        guard hasConsumer, isEstablished, failure == nil, !isConfirmed else { return (.document(response), nil) }
         isInterrupted = true
-        return (answer, current)
+        return (.document(response), current)
     }
 
     /// Adds a caller that waits for a whole document from a new connection.

@@ -70,8 +70,7 @@ extension Integration {
                         unlink(path)
                     }
                     #expect(try client.refusal("config.refresh").name == error)
-                    // The file watcher may also be reading the file, and the state is `refreshing` until it has
-                    // finished.
+                    // A poll may be reading the file, and the state is `refreshing` until it has finished.
                     var status = try agent.status()
                     while status["state"] == "refreshing" { status = try agent.status() }
                     #expect(status["state"] == "stale")
@@ -92,8 +91,7 @@ extension Integration {
                 while try client.event()["value"]?.int != 1 {}
                 try home.write("mount/config.json", "half")
                 try agent.waitForLog("mount/config.json:1:1")
-                // The file watcher may cause another read of the file, and the state is `refreshing` until it has
-                // finished.
+                // A poll may be reading the file, and the state is `refreshing` until it has finished.
                 var value = try client.call("config.get", ["n"])
                 while value["state"] == "refreshing" { value = try client.call("config.get", ["n"]) }
                 #expect(value["value"] == 1)

@@ -48,7 +48,7 @@ struct EtcdSourceTests {
             let documents = try #require(source.documents(after: .seconds(60)) { current.withLock { $0?.validator } })
             _ = try await source.fetch(ifChangedFrom: nil, reason: .requested)
             for await delivery in documents {
-                guard case .document(let document) = try delivery.get() else { continue }
+                guard case .document(let document) = try delivery.result.get() else { continue }
                 current.withLock { $0 = document }
                 break
             }
@@ -58,7 +58,7 @@ struct EtcdSourceTests {
             // Setting the answer to any path makes the origin respond to the requests that wait.
             origin.answer(.hang, to: "/other")
             for await delivery in documents {
-                guard case .notModified = try delivery.get() else { continue }
+                guard case .notModified = try delivery.result.get() else { continue }
                 break
             }
             withExtendedLifetime(documents) {}

@@ -22,7 +22,7 @@ struct FileSourceTests {
     }
 
     private func document(_ delivery: SourceDelivery) -> SourceDocument? {
-        guard case .success(.document(let document)) = delivery else { return nil }
+        guard case .success(.document(let document)) = delivery.result else { return nil }
         return document
     }
 
@@ -41,18 +41,22 @@ struct FileSourceTests {
             if number > 0 { try scratch.replace("c", with: "{\"n\":\(number)}") }
             let delivery = try await expect(documents) { document($0)?.value == ["n": .int(number)] }
             let found = try #require(document(delivery))
-            #expect(found.order ?? 0 > order, "a later read has a higher order")
-            order = found.order ?? 0
+            #expect(delivery.order ?? 0 > order, "a later read has a higher order")
+            // A fetch whose read begins after that of a delivery is newer.
+            let response = try await source.fetch(ifChangedFrom: found.validator, reason: .requested)
+            guard case .notModified = response else { throw HarnessError("the content has changed") }
+            order = try #require(source.fetchOrder)
+            #expect(order > delivery.order ?? 0)
             validator.withLock { $0 = found.validator }
         }
         try FileManager.default.removeItem(atPath: scratch.at("c"))
-        let failure = try await expect(documents) { if case .failure = $0 { true } else { false } }
-        let error = #expect(throws: ConfigError.self) { try failure.get() }
+        let failure = try await expect(documents) { if case .failure = $0.result { true } else { false } }
+        let error = #expect(throws: ConfigError.self) { try failure.result.get() }
         #expect(error?.code == .upstreamFailed)
         #expect(error?.message.contains(scratch.at("c")) == true)
         try scratch.write("{\"n\":3}", to: "c")
         // The file may be read before its content is written.
-        _ = try await expect(documents) { if case .success(.notModified) = $0 { true } else { false } }
+        _ = try await expect(documents) { if case .success(.notModified) = $0.result { true } else { false } }
         await watcher.stop()
     }
 }

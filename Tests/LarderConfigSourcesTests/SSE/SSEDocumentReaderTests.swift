@@ -79,8 +79,8 @@ struct SSEStreamStateTests {
         return (state, consumer, signals)
     }
 
-    private func value(_ delivery: SourceDelivery?) throws -> JSONValue? {
-        guard case .document(let document) = try delivery?.get() else { return nil }
+    private func value(_ result: Result<SourceResponse, ConfigError>?) throws -> JSONValue? {
+        guard case .document(let document) = try result?.get() else { return nil }
         return document.value
     }
 
@@ -91,25 +91,27 @@ struct SSEStreamStateTests {
         #expect(state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)?.signal != nil)
         #expect(state.fail(failure, for: consumer).signal != nil)
         let first = state.delivery()
-        #expect(try value(first.delivery) == ["v": 1])
+        #expect(try value(first.delivery?.result) == ["v": 1])
         #expect(first.effects.signal != nil, "the failure is not delivered yet")
         let second = state.delivery()
-        #expect(throws: failure) { try second.delivery?.get() }
+        #expect(throws: failure) { try second.delivery?.result.get() }
         #expect(second.effects.signal == nil)
         #expect(state.deliver(nil, after: state.documents.count, for: consumer)?.signal != nil)
-        #expect(try value(state.delivery().delivery) == ["v": 1])
+        #expect(try value(state.delivery().delivery?.result) == ["v": 1])
     }
 
-    @Test("documents of the stream and of polls have increasing orders, and a confirmed document keeps its own")
+    @Test("deliveries and polls have increasing orders, and a confirmed document keeps its own")
     func orders() {
         var (state, consumer, _) = Self.connected()
+        #expect(state.fetchOrder == nil)
         _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
-        #expect(state.documents.newest?.order == 1)
+        #expect(state.delivery().delivery?.order == 1)
         _ = state.deliver(nil, after: 1, for: consumer)
-        #expect(state.documents.newest?.order == 1)
-        let answer = state.accept(SourceDocument(value: ["v": 2]), requestedAt: state.documents.deliveries).answer
-        guard case .document(let document) = answer else { return #expect(Bool(false), "expected a document") }
-        #expect(document.order == 2)
+        #expect(state.delivery().delivery?.order == 1)
+        _ = state.accept(nil, requestedAt: state.documents.deliveries)
+        #expect(state.fetchOrder == 1)
+        _ = state.accept(SourceDocument(value: ["v": 2]), requestedAt: state.documents.deliveries)
+        #expect(state.fetchOrder == 2)
     }
 
     @Test("a document that the stream delivers during a poll replaces the response, unless the document is older")

@@ -67,7 +67,7 @@ struct StreamStartTests {
     /// Sends a patch over the stream, and waits until the source delivers the document.
     private func expectDelivery(_ documents: SourceDocuments, _ origin: RawOrigin) async throws {
         origin.send("event: patch\ndata: {\"v\":2}\n\n")
-        for await delivery in documents where try value(delivery.get()) == ["v": 2] { return }
+        for await delivery in documents where try value(delivery.result.get()) == ["v": 2] { return }
         throw HarnessError("the source delivered no patch")
     }
 
@@ -91,13 +91,13 @@ struct StreamStartTests {
     func slowConsumer() async throws {
         try await withSource { source, origin, _, _ in
             let documents = try #require(source.documents(after: .zero) { nil })
-            for await delivery in documents where try value(delivery.get()) == ["v": 1] { break }
+            for await delivery in documents where try value(delivery.result.get()) == ["v": 1] { break }
             for number in 0..<100 { origin.send("event: patch\ndata: {\"n\(number)\":\(number)}\n\n") }
             while source.state.withLock({ $0.documents.newest?.value.count }) != 101 { await Task.yield() }
             origin.send("event: patch\ndata: {\"n5\":null}\n\n")
             var deliveries = 0
             for await delivery in documents {
-                let document = try value(delivery.get())
+                let document = try value(delivery.result.get())
                 #expect(document.count >= 100, "the consumer skips to the newest document")
                 #expect((0..<100).allSatisfy { $0 == 5 || document["n\($0)"] == .int($0) })
                 deliveries += 1

@@ -10,10 +10,9 @@ import Testing
 @Suite("Deliveries of a source")
 struct DeliveryTests {
     private func document(_ value: JSONValue, version: String? = nil, etag: String? = nil) -> SourceDelivery {
-        .success(
-            .document(
-                SourceDocument(
-                    value: value, version: version.map(UpstreamVersion.init), validator: Validator(etag: etag))))
+        let document = SourceDocument(
+            value: value, version: version.map(UpstreamVersion.init), validator: Validator(etag: etag))
+        return SourceDelivery(.success(.document(document)))
     }
 
     /// Refreshes once, and returns after the response `{"v":0}` was applied.
@@ -27,18 +26,16 @@ struct DeliveryTests {
     func state() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             try await refresh(refresher, source)
-            let reported = Mutex<[Freshness]>([])
-            store.publication.observeStatus { status in reported.withLock { $0.append(status.freshness) } }
-            // Replies are cached as long as this version stays.
+            // Each snapshot and each change of the freshness increments the version, and then cached replies are invalid.
             let version = store.publication.version
             let outcome = try await refresher.apply(document(["v": 1]))
             #expect(outcome.commit.revision == 2 && outcome.commit.changed && !outcome.notModified)
             #expect(store.value == ["v": 1])
             #expect(store.publication.version == version + 1)
-            #expect(try await refresher.apply(.success(.notModified)).notModified)
+            #expect(try await refresher.apply(SourceDelivery(.success(.notModified))).notModified)
             #expect(try await !refresher.apply(document(["v": 1])).commit.changed)
             #expect(store.publication.version == version + 1)
-            #expect(reported.withLock { $0 } == [.fresh])
+            #expect(store.publication.current.freshness == .fresh)
             #expect(source.requestCount == 1)
             let counters = store.publication.status.counters
             #expect(counters.attempted == 4 && counters.changed == 2 && counters.notModified == 2)
@@ -50,11 +47,11 @@ struct DeliveryTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             try await refresh(refresher, source)
             let error = ConfigError(.rejected, "the event is not JSON")
-            await #expect(throws: error) { try await refresher.apply(.failure(error)) }
+            await #expect(throws: error) { try await refresher.apply(SourceDelivery(.failure(error))) }
             #expect(store.publication.current.freshness == .stale)
             #expect(store.publication.status.lastError?.error == error)
             #expect(store.publication.status.refused?.reason == "the event is not JSON")
-            _ = try await refresher.apply(.success(.notModified))
+            _ = try await refresher.apply(SourceDelivery(.success(.notModified)))
             #expect(store.publication.current.freshness == .fresh)
             #expect(store.publication.status.lastError == nil)
         }

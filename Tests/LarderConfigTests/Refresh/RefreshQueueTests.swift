@@ -23,8 +23,10 @@ struct RefreshQueueTests {
         case add(RefreshCommand, _ waiter: Int, since: Int = .min)
         case leave(_ waiter: Int)
         case next(at: Int = 0)
-        /// The source responds; `order`: the order of its document.
+        /// The source responds with a document.
         case respond(order: Int? = nil)
+        /// The fetch fails.
+        case fail(order: Int? = nil)
         case replaceSource
         case end(isStopping: Bool = false)
         case stop
@@ -42,7 +44,8 @@ struct RefreshQueueTests {
                 case nil: return "idle"
                 }
             case .respond(let order):
-                return queue.sourceResponded(.document(.ordered(order))) ? "use" : "discard"
+                return queue.fetchEnded(.some, order: order) ? "use" : "discard"
+            case .fail(let order): return queue.fetchEnded(nil, order: order) ? "failed" : "discard"
             case .replaceSource:
                 let (cancelsRunning, dropped) = queue.replaceSource()
                 return (cancelsRunning ? "cancel" : "continue") + (dropped.isEmpty ? "" : ", drop \(dropped)")
@@ -57,7 +60,7 @@ struct RefreshQueueTests {
 
     /// - Parameter order: the order of the delivered document
     private static func delivery(_ order: Int? = nil) -> RefreshCommand {
-        .delivery(.success(.document(.ordered(order))))
+        .delivery(SourceDelivery(.success(.some), order: order))
     }
 
     static let sequences = [
@@ -155,6 +158,31 @@ struct RefreshQueueTests {
                 (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.respond(order: 2), "use"),
                 (.add(delivery(1), 2), "queued"), (.add(delivery(2), 3), "queued"), (.end(), "answer [1]"),
                 (.next(), "end [2]"), (.next(), "run delivery"),
+            ]),
+        EventSequence(
+            "a delivery that is older than a failed fetch does not run, but one of unknown age does",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"), (.add(delivery(1), 2), "queued"),
+                (.add(delivery(), 3), "queued"), (.fail(order: 2), "failed"), (.end(), "answer [1]"),
+                (.next(), "end [2]"), (.next(), "run delivery"),
+            ]),
+        EventSequence(
+            "a failure follows the response with the same order",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"),
+                (
+                    .add(.delivery(SourceDelivery(.failure(ConfigError(.upstreamFailed, "down")), order: 1)), 2),
+                    "queued"
+                ),
+                (.respond(order: 1), "use"), (.end(), "answer [1]"), (.next(), "run delivery"),
+            ]),
+        EventSequence(
+            "a response is discarded if a newer delivery confirms the document that it would replace",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run requested"),
+                (.add(.delivery(SourceDelivery(.success(.notModified), order: 2)), 2), "queued"),
+                (.respond(order: 1), "discard"), (.end(), "again"), (.next(), "run delivery"), (.end(), "answer [2]"),
+                (.next(), "run requested"),
             ]),
         EventSequence(
             "a discarded request runs again even if the caller of the delivery leaves",

@@ -5,14 +5,9 @@ import TestSupport
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-extension SourceDocument {
-    /// A document without a version.
-    /// - Parameter order: its order among the documents of its source; nil for an unknown one
-    static func ordered(_ order: Int?) -> SourceDocument {
-        var document = SourceDocument(value: [:])
-        document.order = order
-        return document
-    }
+extension SourceResponse {
+    /// A response with a document of its own.
+    static var some: SourceResponse { .document(SourceDocument(value: ["n": 1])) }
 }
 
 /// Performs random events on a ``RefreshQueue``. Checks that each caller gets one result, from a fetch that is recent
@@ -28,7 +23,7 @@ struct RefreshQueueWalk {
         init(_ command: RefreshCommand) {
             switch command {
             case .push: self = .push
-            case .delivery(.success(.document(let document))): self = .delivery(order: document.order)
+            case .delivery(let delivery): self = .delivery(order: delivery.order)
             default: self = .fetch(command.reason ?? .requested)
             }
         }
@@ -122,8 +117,8 @@ struct RefreshQueueWalk {
         let commands: [RefreshCommand] = [
             .refresh, .refresh, .refresh, .awaitChange, .forceRefresh,
             .push(SourceDocument(value: .emptyObject), force: false),
-            .delivery(.success(.document(.ordered(now)))), .delivery(.success(.document(.ordered(nil)))),
-            .delivery(.success(.document(.ordered(nil)))),
+            .delivery(SourceDelivery(.success(.some), order: now)), .delivery(SourceDelivery(.success(.some))),
+            .delivery(SourceDelivery(.success(.some))),
         ]
         let command = commands[random(commands.count)]
         lastCaller += 1
@@ -174,7 +169,7 @@ struct RefreshQueueWalk {
         attempt?.respondedAt = now
         attempt?.order = order
         for caller in callers.keys { callers[caller]?.isAnswered = true }
-        if queue.sourceResponded(.document(.ordered(order))) { return }
+        if queue.fetchEnded(.some, order: order) { return }
         expect(running.kind.reason != .forced, "the response to a forced refresh is discarded")
         expect(
             callers.values.contains { $0.kind.isDelivery && $0.arrivedAt >= running.beganAt },

@@ -54,8 +54,10 @@ struct ScenarioSource: ConfigSource {
         SourceDocuments(after: scenario.signals) {
             let serial = await validator()?.etag.flatMap { Int($0) }
             let (ledger, upstream) = (scenario.ledger, scenario.upstream)
-            if !scenario.isCalm, scenario.generator.oneIn(8) { return .failure(ConfigError(.upstreamFailed, "down")) }
-            if serial == upstream.serial { return .success(.notModified) }
+            if !scenario.isCalm, scenario.generator.oneIn(8) {
+                return SourceDelivery(.failure(ConfigError(.upstreamFailed, "down")))
+            }
+            if serial == upstream.serial { return SourceDelivery(.success(.notModified)) }
             let id = ledger.newID("delivery")
             ledger.count("delivery")
             ledger.delivered(
@@ -63,7 +65,7 @@ struct ScenarioSource: ConfigSource {
                 ScenarioLedger.Document(
                     version: upstream.version, serial: upstream.serial, isForced: false, isDelivery: true,
                     began: ledger.now()))
-            return .success(response(id, upstream))
+            return SourceDelivery(.success(response(id, upstream)))
         }
     }
 }

@@ -143,7 +143,7 @@ struct NamespaceStatusTests {
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
             #expect(store.publication.current.freshness == .refreshing)
             source.connection.withLock { $0 = .working }
-            #expect(try await refresher.apply(.success(.notModified)).freshness == .fresh)
+            #expect(try await refresher.apply(SourceDelivery(.success(.notModified))).freshness == .fresh)
         }
     }
 
@@ -151,7 +151,8 @@ struct NamespaceStatusTests {
     func unconnectedPush() async throws {
         try await StoreFixture().withFlow(ScriptedSource(reconnects: true)) { (store, refresher, source) async throws in
             source.connection.withLock { $0 = .failing(ConfigError(.upstreamFailed, "the stream is down")) }
-            _ = try? await refresher.apply(.failure(ConfigError(.upstreamFailed, "the stream is down")))
+            _ = try? await refresher.apply(
+                SourceDelivery(.failure(ConfigError(.upstreamFailed, "the stream is down"))))
             _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": 2]), force: false)
             #expect(store.publication.current.freshness == .stale)
         }
