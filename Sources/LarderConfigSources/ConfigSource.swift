@@ -93,7 +93,7 @@ package enum FetchReason: Sendable, Hashable {
     /// of the members that it removes.
     case forced
     /// A long poll. The source sends a request, and the origin may wait for a change before it responds. Any other
-    /// refresh or push cancels the long poll.
+    /// refresh, a delivery or a push cancels the long poll.
     case longPoll
 }
 
