@@ -108,7 +108,7 @@ package enum SourceResponse: Sendable {
     case document(SourceDocument)
 }
 
-/// What a source delivers on its own.
+/// A document, its confirmation or a failure that a source sends without a request.
 package struct SourceDelivery: Sendable {
     /// A document or its confirmation (`notModified`), or the error of the connection or file: `upstreamFailed`,
     /// `rejected`.
