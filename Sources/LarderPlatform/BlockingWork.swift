@@ -1,4 +1,3 @@
-internal import Dispatch
 package import NIOPosix
 
 /// Runs system calls on a thread pool if they may wait for a disk, so that they do not block tasks or event loops.
@@ -35,13 +34,15 @@ package struct BlockingWork: Sendable {
 }
 
 extension NIOThreadPool {
-    /// Shuts the pool down and returns once all submitted work has run.
+    /// Shuts the pool down and returns once all work that was submitted before this call has run.
     package func finish() async {
-        // On this queue NIO runs the work that is still queued, and then the callback. The queue is serial, because on
-        // a concurrent queue the callback could run before the work has ended.
-        let queue = DispatchQueue(label: "larder.threads")
-        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
-            shutdownGracefully(queue: queue) { _ in done.resume() }
+        // The threads start work in the order of submission, so when this body runs, all earlier work has started. The
+        // shutdown waits for the threads, and thereby for the end of that work. If the shutdown came first, NIO would
+        // run the waiting work elsewhere and would not wait for its end.
+        await withCheckedContinuation { (earlierWorkHasStarted: CheckedContinuation<Void, Never>) in
+            submit { _ in earlierWorkHasStarted.resume() }
         }
+        // The only error is that the pool cannot be shut down, as the one that NIO shares.
+        try? await shutdownGracefully()
     }
 }

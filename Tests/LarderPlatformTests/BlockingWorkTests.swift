@@ -64,11 +64,11 @@ struct BlockingWorkTests {
                 }
             }
         }
-        // All threads are blocked, so these bodies are still queued when the pool is shut down. The bodies that are
-        // submitted last unblock the threads.
+        // All threads are blocked, so these bodies are still queued when the pool is shut down.
         for _ in 0..<1000 { threads.submit { _ in done.withLock { $0 += 1 } } }
-        for _ in 0..<count { threads.submit { _ in gate.signal() } }
-        await threads.finish()
+        async let finished: Void = threads.finish()
+        for _ in 0..<count { gate.signal() }
+        await finished
         #expect(done.withLock { $0 } == 1000 + count)
     }
 
