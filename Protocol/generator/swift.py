@@ -318,7 +318,7 @@ class Generator:
             body.append(f'public static let {name} = Self({number}, "{name}", {message}{retryable})')
         body += ["", "/// All errors of the protocol."]
         body += fill("public static let all: [Self] = [", list(errors), "]", 4)
-        return brace("extension WireError.Code", body)
+        return brace("extension WireErrorCode", body)
 
     def all_methods(self):
         """The file that lists the types of all methods, for tests."""
@@ -352,7 +352,7 @@ class Generator:
                 continue
             file = (self.words.get(name) or self.structs.get(name))["schema"].partition("#")[0].rpartition("/")[2]
             files[f"Shared/{name}.swift"] = self.file(file, self.type_lines(name))
-        files["Shared/WireErrorCode.swift"] = self.file("error.json", self.error_codes())
+        files["Shared/WireErrorCode+All.swift"] = self.file("error.json", self.error_codes())
         files["Shared/AllMethods.swift"] = self.all_methods()
         folders = {}
         for path in files:

@@ -77,12 +77,6 @@ public final class LarderClient: Sendable {
 
     deinit { slot.close() }
 
-    /// The configuration: values, snapshots, changes.
-    public var config: ConfigClient { ConfigClient(client: self) }
-
-    /// The image cache.
-    public var images: ImageClient { ImageClient(client: self) }
-
     /// Information about the agent.
     public var agent: AgentClient { AgentClient(client: self) }
 
@@ -299,24 +293,5 @@ extension JSONPath {
                 .invalidArgument, "\"\(argument)\" is not a valid path: \(error.reason)",
                 advice: "write a path such as search.limit, or a JSON Pointer such as /search/limit")
         }
-    }
-}
-
-extension Duration {
-    /// The duration in milliseconds, rounded up so that a positive duration never becomes 0. Values outside the range
-    /// of `Int` are clamped.
-    package var milliseconds: Int {
-        let (seconds, attoseconds) = components
-        guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
-        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
-    }
-
-    /// The duration in seconds, without the fraction. Values outside the range of `Int` are clamped.
-    package var wholeSeconds: Int { Int(clamping: components.seconds) }
-
-    /// The duration in seconds, with the fraction.
-    package var seconds: Double {
-        let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds) / 1e18
     }
 }

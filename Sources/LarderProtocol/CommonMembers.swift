@@ -3,13 +3,6 @@ import LarderJSON
 
 // How the generated messages read and write members whose types JSON itself does not have, such as times and digests.
 
-/// The namespace that always exists. A request without `namespace` refers to it.
-public let defaultNamespace = "default"
-
-/// The largest possible revision. Integers up to it are exact in every JSON reader, even in those that store numbers as
-/// `Double`.
-let largestRevision = (1 << 53) - 1
-
 extension MemberReader {
     /// Reads `namespace`; the default namespace if the member is absent or null.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
@@ -114,16 +107,6 @@ extension MemberReader {
         return word
     }
 
-    /// The `mode` of a subscription; `snapshot` if the member is absent or null.
-    func subscriptionMode() throws(WireError) -> ConfigSubscribe.Mode {
-        guard let name = try string("mode") else { return .snapshot }
-        guard let mode = ConfigSubscribe.Mode(rawValue: name) else {
-            throw WireError(
-                .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name.excerpt)\"")
-        }
-        return mode
-    }
-
     /// A digest; nil if the member is absent or null.
     func digest(_ name: StaticString) throws(WireError) -> WireDigest? {
         guard let text = try string(name) else { return nil }
@@ -138,14 +121,6 @@ extension MemberReader {
     func requiredDigest(_ name: StaticString) throws(WireError) -> WireDigest {
         guard let digest = try digest(name) else { throw Self.missing(name) }
         return digest
-    }
-
-    /// A required request id. It may be null.
-    func requiredRequestID(_ name: StaticString) throws(WireError) -> RequestID {
-        guard let id = RequestID(try requiredValue(name)) else {
-            throw WireError(.invalidParams, "\"\(name)\" must be a string, a number or null")
-        }
-        return id
     }
 
     /// A required JSON object.
@@ -174,44 +149,3 @@ enum WireInteger {
 
 /// Ten years in seconds. A larger number is probably not in seconds.
 private let maxSeconds: Double = 10 * 366 * 86_400
-
-extension JSONWriter {
-    /// Writes a number member. A whole number is written without a fraction. Writes no member for nil.
-    mutating func member(_ name: StaticString, _ number: Double?) {
-        guard let number else { return }
-        self.name(name)
-        if let whole = Int(exactly: number) { int(whole) } else { double(number) }
-    }
-
-    /// Writes a boolean member. Writes no member for nil.
-    mutating func member(_ name: StaticString, _ truth: Bool?) {
-        if let truth { member(name, truth) }
-    }
-
-    mutating func member(_ name: StaticString, _ id: RequestID) {
-        self.name(name)
-        raw(id.text.utf8)
-    }
-
-    /// Writes `path`. Omits it for the whole document.
-    mutating func path(_ path: JSONPath) {
-        if !path.isRoot { member("path", path.pointer) }
-    }
-
-    /// Writes `namespace`. Omits it for the default namespace.
-    mutating func namespace(_ namespace: String) {
-        if namespace != defaultNamespace { member("namespace", namespace) }
-    }
-
-    /// Writes a string member; `null` if the string is nil.
-    mutating func nullableMember(_ name: StaticString, _ value: String?) {
-        self.name(name)
-        if let value { string(value) } else { null() }
-    }
-
-    /// Writes an integer member; `null` if the integer is nil.
-    mutating func nullableMember(_ name: StaticString, _ value: Int?) {
-        self.name(name)
-        if let value { int(value) } else { null() }
-    }
-}

@@ -1,3 +1,4 @@
+import LarderEncoding
 public import LarderJSON
 
 /// An event of a subscription: the notification `config.event`.
@@ -163,5 +164,17 @@ public struct ConfigEvent: Sendable, Equatable {
         bytes.append(UInt8(ascii: "}"))
         bytes.append(UInt8(ascii: "\n"))
         return bytes
+    }
+}
+
+extension MemberReader {
+    /// The `mode` of a subscription; `snapshot` if the member is absent or null.
+    func subscriptionMode() throws(WireError) -> ConfigSubscribe.Mode {
+        guard let name = try string("mode") else { return .snapshot }
+        guard let mode = ConfigSubscribe.Mode(rawValue: name) else {
+            throw WireError(
+                .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name.excerpt)\"")
+        }
+        return mode
     }
 }

@@ -182,3 +182,21 @@ package protocol AuthorizedMethod: WireMethod {
     /// The rights that a call with these parameters needs.
     static func requirement(_ parameters: Parameters) -> Requirement
 }
+
+extension MemberReader {
+    /// A required request id. It may be null.
+    func requiredRequestID(_ name: StaticString) throws(WireError) -> RequestID {
+        guard let id = RequestID(try requiredValue(name)) else {
+            throw WireError(.invalidParams, "\"\(name)\" must be a string, a number or null")
+        }
+        return id
+    }
+}
+
+extension JSONWriter {
+    /// Writes the id of a request.
+    mutating func member(_ name: StaticString, _ id: RequestID) {
+        self.name(name)
+        raw(id.text.utf8)
+    }
+}

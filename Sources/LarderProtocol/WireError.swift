@@ -2,32 +2,24 @@ public import LarderJSON
 
 /// The error in a reply: JSON-RPC 2.0 section 5.1, with Larder's `data` member.
 public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A kind of error. ``Code/all`` lists all kinds, as does section 4 of `Protocol/README.md`.
-    public struct Code: Sendable, Hashable {
-        /// The number in `error.code`: negative for errors of JSON-RPC 2.0, positive for Larder's own errors.
-        public let number: Int
-        /// The stable name in `error.data.name`.
-        public let name: String
-        /// The short text in `error.message`.
-        public let message: String
-        /// Whether the same request may succeed later without a change.
-        public let isRetryable: Bool
-    }
+    /// A kind of error.
+    public typealias Code = WireErrorCode
 
     public let code: Code
     /// A text for people in `error.data.detail`: what happened and what to do next.
     public let detail: String
     /// The reason in `error.data.reason`, for programs; nil unless the protocol lists reasons for this kind of error.
     public let reason: String?
-    /// The right that the peer lacks, if the error is ``Code/denied`` because of a missing right; otherwise nil. Also
-    /// nil if this version does not know the right.
+    /// The right that the peer lacks, if the error is ``WireErrorCode/denied`` because of a missing right; otherwise nil.
+    /// Also nil if this version does not know the right.
     public let right: Right?
     /// The namespace in which the peer lacks the right; nil for the whole agent.
     public let namespace: String?
-    /// The current state, for ``Code/conflict``; nil for other errors.
+    /// The current state, for ``WireErrorCode/conflict``; nil for other errors.
     public let conflict: Conflict?
-    /// The violations for ``Code/schemaViolation``, the most specific first; empty if the peer may not see them. Also
-    /// for ``Code/unavailable``, if the schema refuses everything that could be published. Nil for other errors.
+    /// The violations for ``WireErrorCode/schemaViolation``, the most specific first; empty if the peer may not see
+    /// them. Also for ``WireErrorCode/unavailable``, if the schema refuses everything that could be published. Nil for
+    /// other errors.
     public let schemaErrors: [SchemaError]?
 
     /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
@@ -77,7 +69,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (right, namespace, conflict, schemaErrors) = (nil, nil, nil, nil)
     }
 
-    /// Creates the error ``Code/conflict``.
+    /// Creates the error ``WireErrorCode/conflict``.
     /// - Parameters:
     ///   - conflict: the condition that does not hold, and the current revision
     ///   - detail: which condition was not met and what to do next, in one line
@@ -100,7 +92,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (reason, right, namespace, conflict) = (nil, nil, nil, nil)
     }
 
-    /// Creates the error ``Code/denied`` for a peer that lacks a right.
+    /// Creates the error ``WireErrorCode/denied`` for a peer that lacks a right.
     /// - Parameters:
     ///   - right: the right that the peer lacks
     ///   - namespace: the namespace in which the peer lacks the right; nil for the whole agent
@@ -113,18 +105,6 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// `message: detail`, in one line.
     public var description: String { "\(code.message): \(detail)" }
-}
-
-extension WireError.Code {
-    /// Returns the kind of error with the given name. If this version does not know the name, returns a new kind that
-    /// has the name and is not retryable.
-    init(name: String) { self = Self.byName[name] ?? Self(0, name, name) }
-
-    init(_ number: Int, _ name: String, _ message: String, retryable: Bool = false) {
-        self.init(number: number, name: name, message: message, isRetryable: retryable)
-    }
-
-    fileprivate static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 }
 
 extension WireError {

@@ -1,20 +1,5 @@
 @_spi(LarderSchema) package import LarderJSON
 
-/// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
-package struct ValidationLimits: Sendable {
-    /// The maximum nesting depth of subschemas during evaluation.
-    package var depth = 512
-    /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each value in
-    /// the document.
-    package var steps = 1_000_000
-    package var stepsPerValue = 200
-
-    func steps(span: Int) -> Int {
-        let (product, overflow) = span.multipliedReportingOverflow(by: stepsPerValue)
-        return overflow ? .max : steps + min(product, .max - steps)
-    }
-}
-
 /// A compiled JSON Schema of draft 2020-12 or draft-07.
 package struct JSONSchema: Sendable {
     let compiled: CompiledSchema

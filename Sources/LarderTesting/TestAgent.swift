@@ -193,7 +193,7 @@ public final class TestAgent: Sendable {
     public func client(configuration: LarderClient.Configuration? = nil) -> LarderClient {
         LarderClient(
             transport: Transport(
-                name: Connector.name,
+                name: RunningAgent.socketName,
                 // The closure retains the agent, so that the agent runs as long as its clients exist.
                 open: { () throws(LarderSocket.ConnectError) in try self.connector.open() },
                 handlers: { [connector] in [FaultHandler(connector)] },

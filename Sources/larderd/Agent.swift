@@ -272,8 +272,3 @@ struct Agent {
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }
-
-struct AgentError: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-}

@@ -1,14 +1,6 @@
 import ArgumentParser
-import Dispatch
-import LarderCommand
-import LarderPlatform
-import LarderServer
 import LarderProtocol
 import Logging
-import NIOPosix
-import LarderSystemd
-import UnixSignals
-import Glibc
 
 /// The command line of the agent. Under the name `larder`, the same executable is the command line for users. Both
 /// programs use mostly the same libraries, so one executable takes half the space of two.
@@ -76,89 +68,17 @@ struct Larderd: AsyncParsableCommand {
     )
     var forReload = false
 
-    /// The sockets from systemd. They are adopted before other code reads the environment.
-    fileprivate static let activation = Result { try SocketActivation.take() }
-
     func validate() throws {
         if forReload, !checkSettings {
             throw ValidationError("--for-reload requires --check-settings; add it")
         }
     }
-
-    func run() async throws {
-        if checkSettings { return await SettingsCheck(self).report() }
-        // The signal is trapped before the settings are read, so that a SIGHUP during the read causes a reload.
-        let hangups = await UnixSignalsSequence(trapping: .sighup)
-        let plan: AgentPlan
-        do {
-            plan = try AgentPlan.forStart(self)
-        } catch {
-            guard let sockets = try? Self.activation.get(), sockets.count == 1 else {
-                Process.fail(error, status: EX_CONFIG)
-            }
-            plan = await settings(servingOn: sockets[0].descriptor)
-        }
-        Process.startLogging(level: plan.logLevel)
-        if let problem = plan.settingsProblem {
-            Logger(label: "larderd").error(
-                """
-                the settings are invalid, so the agent runs with the last ones that it saved, read at \
-                \(plan.settingsReadAt): \(problem)
-                """,
-                metadata: ["error": "\(problem)"])
-        }
-        do {
-            try await Agent(plan: plan, sockets: Self.activation.get(), hangups: hangups).run()
-        } catch {
-            Process.fail(error, status: 1)
-        }
-    }
 }
 
 extension Larderd {
-    /// Waits for valid settings, and answers requests with the error until then.
-    private func settings(servingOn listener: CInt) async -> AgentPlan {
-        Process.startLogging(level: logLevel ?? .info)
-        let thread = NIOThreadPool(numberOfThreads: 1)
-        thread.start()
-        let plan = await BlockingWork(thread).run {
-            UnavailableServer.waitForSettings(self, listener: listener, logger: Logger(label: "larderd"))
-        }
-        try? await thread.shutdownGracefully()
-        return plan
-    }
-
     private static func level(_ name: String) throws -> Logger.Level {
         if let level = Logger.Level(rawValue: name) { return level }
         let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
         throw ValidationError("\"\(name)\" is not a log level; use one of \(known)")
-    }
-}
-
-@main
-enum Program {
-    static func main() {
-        StandardStreams.openMissing()
-        // `larder` must not adopt sockets from systemd: those passed to `larder exec` belong to the program that it
-        // executes.
-        if Process.name == "larder" { CommandEntry.main() }
-        Process.prepare()
-        _ = Larderd.activation
-        do {
-            var command = try Larderd.parseAsRoot(nil)
-            guard let agent = command as? Larderd else { return try command.run() }
-            // If a thread cannot be created, Dispatch waits indefinitely, and NIO crashes the process. Therefore the
-            // process checks, before the first task starts, that it can create its threads.
-            if !agent.checkSettings { try Process.checkThreads(Agent.maxThreads) }
-            Task { @MainActor in
-                do { try await agent.run() } catch { Larderd.exit(withError: error) }
-                exit(EXIT_SUCCESS)
-            }
-            dispatchMain()
-        } catch let error as AgentError {
-            Process.fail(error, status: 1)
-        } catch {
-            Larderd.exit(withError: error)
-        }
     }
 }

@@ -140,3 +140,9 @@ struct ServiceUser {
     /// Whether the user of this process may read a file.
     static func mayRead(_ path: String) -> Bool { faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 }
 }
+
+/// Why the agent cannot start, and what to do.
+struct AgentError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

@@ -26,8 +26,12 @@ final class Connection: Sendable {
 
     deinit { close(.closed) }
 
-    static func open(_ transport: Transport, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection>
-    {
+    /// - Parameters:
+    ///   - maximumRequestsInFlight: the maximum number of requests that wait for a reply at the same time
+    ///   - maximumReplyBytes: the maximum length of a reply or event in bytes
+    static func open(
+        _ transport: Transport, maximumRequestsInFlight: Int, maximumReplyBytes: Int
+    ) -> EventLoopFuture<Connection> {
         let descriptor: CInt
         do throws(LarderSocket.ConnectError) {
             descriptor = try transport.open()
@@ -40,9 +44,8 @@ final class Connection: Sendable {
                     for handler in transport.handlers() { try channel.pipeline.syncOperations.addHandler(handler) }
                     try channel.pipeline.syncOperations.addHandler(
                         ConnectionHandler(
-                            maximumRequestsInFlight: configuration.maximumRequestsInFlight,
-                            maximumReplyBytes: configuration.maximumReplyBytes, isUsable: UseFlag(),
-                            schedule: transport.schedule))
+                            maximumRequestsInFlight: maximumRequestsInFlight, maximumReplyBytes: maximumReplyBytes,
+                            isUsable: UseFlag(), schedule: transport.schedule))
                 }
             }
             .withConnectedSocket(descriptor)

@@ -47,7 +47,10 @@ final class ConnectionSlot: Sendable {
             }
         }
         if let promise {
-            Connection.open(transport, configuration).whenComplete { result in
+            Connection.open(
+                transport, maximumRequestsInFlight: configuration.maximumRequestsInFlight,
+                maximumReplyBytes: configuration.maximumReplyBytes
+            ).whenComplete { result in
                 // The state changes first, so that a caller that retries at once does not get this outcome again.
                 if case .failure = result { self.uninstall() }
                 promise.completeWith(result.flatMap { self.install($0) })

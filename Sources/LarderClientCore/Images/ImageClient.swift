@@ -373,3 +373,8 @@ extension ImageRequest: ExpressibleByStringLiteral {
     /// Creates a request with the default policy from the URL of the image.
     public init(stringLiteral url: String) { self.init(url) }
 }
+
+extension LarderClient {
+    /// The image cache.
+    public var images: ImageClient { ImageClient(client: self) }
+}

@@ -1,7 +1,6 @@
 import LarderJSON
 public import LarderProtocol
 public import LarderSnapshotFile
-import Synchronization
 
 extension ConfigClient {
     /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
@@ -35,14 +34,14 @@ extension ConfigClient {
     package func snapshot(
         namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
-        if let cached = client.mappedSnapshots.current(namespace, since: known) { return cached }
+        if let cached = cached(namespace, since: known) { return cached }
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
         // A concurrent call may already have cached a snapshot. Return the cached one if it is not older than the one
         // opened here.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
-        if let cached = client.mappedSnapshots.current(namespace, since: position) { return cached }
+        if let cached = cached(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
             namespace: namespace, mode: .revision, since: snapshot.revision, epoch: snapshot.epoch)
         let (result, connection) = try await client.send(
@@ -50,6 +49,13 @@ extension ConfigClient {
         client.mappedSnapshots.keep(
             snapshot, OpenSubscription(connection: connection, number: result.subscription), of: namespace)
         return snapshot
+    }
+
+    /// The cached snapshot of a namespace if it is current and not older than the position `known`.
+    private func cached(_ namespace: String, since known: SnapshotReceiver.Position?) -> MappedSnapshot? {
+        guard let snapshot = client.mappedSnapshots.current(namespace) else { return nil }
+        guard let known else { return snapshot }
+        return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
     private func opened(
@@ -109,32 +115,6 @@ extension ConfigClient {
         MappedSnapshots(
             client: client, namespace: namespace,
             announcements: snapshots(namespace: namespace, mode: .revision, onInterruption: onInterruption))
-    }
-}
-
-/// A client's cache of the newest mapped snapshot of each namespace.
-final class MappedSnapshotStore: Sendable {
-    private struct CachedSnapshot {
-        var snapshot: MappedSnapshot
-        /// The subscription that invalidates `snapshot` when the agent announces a newer one.
-        var subscription: OpenSubscription
-    }
-
-    private let cached = Mutex<[String: CachedSnapshot]>([:])
-
-    /// Returns the cached snapshot of a namespace if it is current and not older than the position `known`.
-    func current(_ namespace: String, since known: SnapshotReceiver.Position? = nil) -> MappedSnapshot? {
-        guard let snapshot = cached.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
-        guard let known else { return snapshot }
-        return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
-    }
-
-    /// Caches a snapshot, and the subscription that invalidates it, in place of those cached for the namespace.
-    func keep(_ snapshot: MappedSnapshot, _ subscription: OpenSubscription, of namespace: String) {
-        // The replaced values are released outside the lock, because releasing them ends a subscription.
-        _ = cached.withLock {
-            $0.updateValue(CachedSnapshot(snapshot: snapshot, subscription: subscription), forKey: namespace)
-        }
     }
 }
 

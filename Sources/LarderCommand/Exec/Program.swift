@@ -133,7 +133,7 @@ enum ProgramEnd: Equatable {
 
     /// Ends this process in the way that the program ended.
     func endThisProcess() -> Never {
-        if self == .killed(SIGINT) { Interruption.end(by: SIGINT) }
+        if self == .killed(SIGINT) { SignalDispositions.endProcess(by: SIGINT) }
         exit(status)
     }
 }

@@ -142,4 +142,17 @@ struct SignalDispositions: @unchecked Sendable {
         for number in 1...Self.last where !ignores(number) { sigaddset(&defaults, number) }
         return body(&blocked, &defaults)
     }
+
+    /// Ends this process by a signal. After Ctrl-C, a shell aborts its script only if the program for which the shell
+    /// waits was killed by the signal.
+    static func endProcess(by number: CInt) -> Never {
+        signal(number, SIG_DFL)
+        // The threads that run tasks block signals, so the signal is unblocked first.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+        exit(128 + number)
+    }
 }

@@ -20,11 +20,6 @@ extension CompletionKind {
     static var revision: CompletionKind {
         .custom { words, index, prefix in await AgentCompletion.revisions(CompletionLine(words, index, prefix)) }
     }
-
-    /// Completes the value of `larder set` with the values that the schema permits.
-    static var configurationValue: CompletionKind {
-        .custom { words, index, prefix in await AgentCompletion.values(CompletionLine(words, index, prefix)) }
-    }
 }
 
 /// Requests the candidates for shell completion from the agent. There are no candidates if a request fails.
@@ -58,16 +53,6 @@ enum AgentCompletion {
         return found ?? []
     }
 
-    static func values(_ line: CompletionLine) async -> [String] {
-        guard let command = await line.setCommand, let path = try? JSONPath(parsing: command.path) else { return [] }
-        let namespace = command.namespace.namespace
-        let schema = await request(command.agent.connection.socket) { client in
-            await schemaInForce(namespace, client)
-        }
-        let permitted = schema??.values(at: path) ?? []
-        return candidates(permitted, typed: line.typed, isString: command.string)
-    }
-
     /// Returns the arguments for `larder set` that stand for the given values. Values without such an argument are left
     /// out.
     /// - Parameters:
@@ -84,7 +69,7 @@ enum AgentCompletion {
         }
     }
 
-    private static func request<Answer>(
+    static func request<Answer>(
         _ socket: String?, _ body: (LarderClient) async throws -> Answer
     ) async -> Answer? {
         var configuration = LarderClient.Configuration()
@@ -93,7 +78,7 @@ enum AgentCompletion {
     }
 
     /// Returns the schema in force; nil without a schema, or if this process cannot compile it.
-    private static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> CompletionSchema? {
+    static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> CompletionSchema? {
         let parameters = ConfigSchema.Parameters(namespace: namespace)
         return (try? await client.call(ConfigSchema.self, parameters)).flatMap { CompletionSchema($0) }
     }
@@ -193,13 +178,6 @@ struct CompletionLine {
                 if let options = try? await CompletionOptions.asyncParse(words) { return options }
             }
             return nil
-        }
-    }
-
-    /// The line as `larder set`, with any value; nil if it is another command or invalid.
-    var setCommand: SetCommand? {
-        get async {
-            try? await Larder.asyncParseAsRoot(Arguments.normalized(words + ["0"])) as? SetCommand
         }
     }
 

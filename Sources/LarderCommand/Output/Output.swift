@@ -3,6 +3,7 @@ import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
+import Synchronization
 
 /// Standard output and standard error, unbuffered.
 ///
@@ -32,8 +33,12 @@ enum Output {
     /// Prints text and a line end on standard error.
     static func errorLine(_ line: String) { _ = writeSafely(line + "\n", to: STDERR_FILENO) }
 
-    /// Whether the arguments request JSON, on standard output and on standard error.
-    static let isJSON = Arguments.requestsJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
+    /// Whether the arguments request JSON, on standard output and on standard error. Set before the command runs.
+    static var isJSON: Bool {
+        get { requestsJSON.load(ordering: .relaxed) }
+        set { requestsJSON.store(newValue, ordering: .relaxed) }
+    }
+    private static let requestsJSON = Atomic(false)
 
     /// Prints text with control sequences on standard error. The text must not contain names or values.
     static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }
@@ -75,7 +80,7 @@ enum Output {
 
     /// Ends the program by SIGPIPE. By default, the kernel does this when a program writes to a pipe without a reader,
     /// but the network library makes the process ignore SIGPIPE.
-    static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
+    static func endByBrokenPipe() -> Never { SignalDispositions.endProcess(by: SIGPIPE) }
 
     private static func writeSafely(_ text: String, to descriptor: Int32) -> Int32 {
         writeAll(isatty(descriptor) == 1 ? text.terminalText : text, to: descriptor)
@@ -106,63 +111,6 @@ enum Output {
     }
 }
 
-/// Colors text if the terminal supports colors and the user does not disable them.
-struct Style {
-    let isColored: Bool
-
-    /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
-    /// (https://no-color.org).
-    static var standardOutput: Style {
-        Style(
-            isTerminal: Output.isTerminal, noColor: environmentVariable("NO_COLOR") ?? "",
-            terminal: environmentVariable("TERM") ?? "")
-    }
-
-    init(isTerminal: Bool, noColor: String, terminal: String) {
-        isColored = isTerminal && noColor.isEmpty && terminal != "dumb"
-    }
-
-    func strong(_ text: String) -> String { wrapped(text, .bold) }
-
-    /// The name of a state in its color: green for good, yellow for a warning, red for a failure.
-    func state(_ state: ConfigState) -> String {
-        switch state {
-        case .fresh, .refreshing: wrapped(state.rawValue, .green)
-        case .stale, .initializing: wrapped(state.rawValue, .yellow)
-        case .failed: wrapped(state.rawValue, .red)
-        default: state.rawValue.printable
-        }
-    }
-
-    func freshness(_ freshness: ImageFreshness) -> String {
-        freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
-    }
-
-    func good(_ text: String) -> String { wrapped(text, .green) }
-
-    func warning(_ text: String) -> String { wrapped(text, .yellow) }
-
-    func problem(_ text: String) -> String { wrapped(text, .red) }
-
-    private func wrapped(_ text: String, _ color: Color) -> String {
-        isColored ? color.sequence + text + Color.none.sequence : text
-    }
-
-    /// The control sequences that this type writes.
-    static let sequences = Color.allCases.map(\.sequence)
-
-    /// Renditions of ECMA-48 (SGR).
-    private enum Color: Int, CaseIterable {
-        case none = 0
-        case bold = 1
-        case red = 31
-        case green = 32
-        case yellow = 33
-
-        var sequence: String { "\u{1B}[\(rawValue)m" }
-    }
-}
-
 /// Creates the commands in messages. They are complete, so that users can paste them.
 struct Hints: Sendable, Equatable {
     /// The socket that the user passed; nil for the default.
@@ -183,4 +131,14 @@ struct Hints: Sendable, Equatable {
 /// The value of a variable in the environment of this process; nil if it is missing or empty.
 func environmentVariable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+}
+
+extension Style {
+    /// The style for standard output: colors on a terminal that supports them, unless `NO_COLOR` is set
+    /// (https://no-color.org).
+    static var standardOutput: Style {
+        Style(
+            isTerminal: Output.isTerminal, noColor: environmentVariable("NO_COLOR") ?? "",
+            terminal: environmentVariable("TERM") ?? "")
+    }
 }

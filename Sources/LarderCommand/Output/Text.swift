@@ -1,4 +1,3 @@
-import ArgumentParser
 import LarderClientCore
 import LarderJSON
 import LarderPlatform
@@ -112,50 +111,6 @@ enum ValueFormat {
     }
 }
 
-/// Parses the argument VALUE of `larder set` and `larder replace`.
-enum ValueArgument {
-    /// Checks that the command line has either VALUE or the option `--value-from`.
-    static func validate(_ value: String?, orFile file: String?) throws {
-        if file != nil {
-            if value != nil { throw ValidationError("--value-from replaces VALUE; leave out one of them") }
-        } else if value == nil {
-            throw ValidationError("Missing expected argument '<value>'")
-        }
-    }
-
-    /// Returns the text of a file, without one line end at its end.
-    /// - Parameter name: its path; `-` is standard input.
-    static func text(inFile name: String) throws(Failure) -> String {
-        let bytes = try Input.text(of: name)
-        guard var text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(.usage, "\(Input.displayName(name)) is not UTF-8; save it as UTF-8")
-        }
-        if let last = text.last, last == "\n" || last == "\r\n" { text.removeLast() }
-        return text
-    }
-
-    /// Parses the text as JSON, or takes it as a string if it is not JSON.
-    /// - Parameters:
-    ///   - isString: whether the text is taken as a string even if it is JSON
-    ///   - hasStringOption: whether the command has the option `--string`
-    /// - Throws: ``Failure`` if the text begins like an object, array or string but is not JSON, because that is most
-    ///   likely a mistake.
-    static func parse(_ text: String, isString: Bool, hasStringOption: Bool = true) throws(Failure) -> JSONValue {
-        if isString { return .string(text) }
-        do {
-            return try JSONValue(parsing: text)
-        } catch {
-            guard let first = text.first(where: { !$0.isWhitespace }), "{[\"".contains(first) else {
-                return .string(text)
-            }
-            throw Failure(
-                .usage,
-                "VALUE begins like JSON but is invalid: \(error); correct it"
-                    + (hasStringOption ? ", or add --string to use it as a string" : ""))
-        }
-    }
-}
-
 extension JSONValue {
     /// The value indented for people: two spaces per level, one member per line, numbers unchanged.
     var prettyText: String {
@@ -242,5 +197,54 @@ extension Timestamp {
     /// The current time. It is comparable with times of the agent, because the agent runs on the same host.
     static var now: Timestamp {
         Timestamp(milliseconds: WallClock.system.now)
+    }
+}
+
+/// Colors text if the terminal supports colors and the user does not disable them.
+struct Style {
+    let isColored: Bool
+
+    init(isTerminal: Bool, noColor: String, terminal: String) {
+        isColored = isTerminal && noColor.isEmpty && terminal != "dumb"
+    }
+
+    func strong(_ text: String) -> String { wrapped(text, .bold) }
+
+    /// The name of a state in its color: green for good, yellow for a warning, red for a failure.
+    func state(_ state: ConfigState) -> String {
+        switch state {
+        case .fresh, .refreshing: wrapped(state.rawValue, .green)
+        case .stale, .initializing: wrapped(state.rawValue, .yellow)
+        case .failed: wrapped(state.rawValue, .red)
+        default: state.rawValue.printable
+        }
+    }
+
+    func freshness(_ freshness: ImageFreshness) -> String {
+        freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
+    }
+
+    func good(_ text: String) -> String { wrapped(text, .green) }
+
+    func warning(_ text: String) -> String { wrapped(text, .yellow) }
+
+    func problem(_ text: String) -> String { wrapped(text, .red) }
+
+    private func wrapped(_ text: String, _ color: Color) -> String {
+        isColored ? color.sequence + text + Color.none.sequence : text
+    }
+
+    /// The control sequences that this type writes.
+    static let sequences = Color.allCases.map(\.sequence)
+
+    /// Renditions of ECMA-48 (SGR).
+    private enum Color: Int, CaseIterable {
+        case none = 0
+        case bold = 1
+        case red = 31
+        case green = 32
+        case yellow = 33
+
+        var sequence: String { "\u{1B}[\(rawValue)m" }
     }
 }

@@ -29,19 +29,6 @@ enum Interruption {
         }
         return (task, waiting)
     }
-
-    /// Ends this process by a signal. After Ctrl-C, a shell aborts its script only if the program for which the shell
-    /// waits was killed by the signal.
-    static func end(by number: CInt) -> Never {
-        signal(number, SIG_DFL)
-        // The threads that run tasks block signals, so the signal is unblocked first.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, number)
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-        raise(number)
-        exit(128 + number)
-    }
 }
 
 /// Reports on standard error that the agent or the namespace is unavailable. It reports each new reason once, not each

@@ -104,3 +104,7 @@ extension ConfigApply {
         }
     }
 }
+
+extension ConfigApply.Parameters {
+    var comparesValues: Bool { changes.contains { $0.ifValue != .any } }
+}

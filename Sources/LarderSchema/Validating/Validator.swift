@@ -193,3 +193,18 @@ struct Finding {
 enum ValidationLimit {
     case depth, steps, pattern
 }
+
+/// The limits of one validation. A validation that exceeds a limit stops and reports the value as invalid.
+package struct ValidationLimits: Sendable {
+    /// The maximum nesting depth of subschemas during evaluation.
+    package var depth = 512
+    /// The maximum number of evaluated subschemas and visited values is `steps`, plus `stepsPerValue` for each value in
+    /// the document.
+    package var steps = 1_000_000
+    package var stepsPerValue = 200
+
+    func steps(span: Int) -> Int {
+        let (product, overflow) = span.multipliedReportingOverflow(by: stepsPerValue)
+        return overflow ? .max : steps + min(product, .max - steps)
+    }
+}

@@ -6,9 +6,6 @@ import Synchronization
 
 /// Connects clients to an agent in the same process, and keeps the faults of these connections.
 final class Connector: Sendable {
-    /// The name of the agent in error messages, in the form of an abstract socket.
-    static let name = "@test-agent"
-
     private struct Link {
         let channel: any Channel
         let handler: NIOLoopBound<FaultHandler>

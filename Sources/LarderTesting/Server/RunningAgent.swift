@@ -12,6 +12,9 @@ import NIOPosix
 
 /// The parts of a real agent, from their start to their stop. A restart replaces them.
 final class RunningAgent: Sendable {
+    /// The name of the agent in error messages, in the form of an abstract socket.
+    static let socketName = "@test-agent"
+
     let server: EmbeddedServer
     let namespaces: ConfigNamespaces
     private let images: ImageService?
@@ -41,7 +44,7 @@ final class RunningAgent: Sendable {
             let context = ServerContext(
                 namespaces: namespaces,
                 identity: ServerContext.Identity(
-                    version: larderVersion, socketPath: Connector.name, isActivated: false,
+                    version: larderVersion, socketPath: socketName, isActivated: false,
                     stateDirectory: directory.state),
                 settings: ServerContext.SettingsSource(
                     path: nil, readAt: Timestamp(milliseconds: clock.millisecondsSince1970)),

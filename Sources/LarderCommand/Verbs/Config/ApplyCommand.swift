@@ -74,7 +74,7 @@ struct ApplyCommand: AsyncParsableCommand {
                 screen: .standardError(isQuiet: agent.json))
             end = try await apply(run, over: client)
         }
-        if let end { Interruption.end(by: end) }
+        if let end { SignalDispositions.endProcess(by: end) }
     }
 
     /// Runs a long apply and prints the result.

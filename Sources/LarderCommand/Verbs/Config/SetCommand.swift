@@ -115,6 +115,36 @@ struct ReplaceCommand: AsyncParsableCommand {
     }
 }
 
+extension CompletionKind {
+    /// Completes the value of `larder set` with the values that the schema permits.
+    fileprivate static var configurationValue: CompletionKind {
+        .custom { words, index, prefix in await AgentCompletion.values(CompletionLine(words, index, prefix)) }
+    }
+}
+
+extension AgentCompletion {
+    fileprivate static func values(_ line: CompletionLine) async -> [String] {
+        guard let command = await line.setCommand, let path = try? JSONPath(parsing: command.path) else { return [] }
+        let namespace = command.namespace.namespace
+        let schema = await request(command.agent.connection.socket) { client in
+            await schemaInForce(namespace, client)
+        }
+        let permitted = schema??.values(at: path) ?? []
+        return candidates(permitted, typed: line.typed, isString: command.string)
+    }
+}
+
+extension CompletionLine {
+    /// The line as `larder set`, with any value; nil if it is another command or invalid.
+    var setCommand: SetCommand? {
+        get async {
+            let arguments = Arguments.normalized(words + ["0"])
+            guard arguments.first == "set" else { return nil }
+            return try? await SetCommand.asyncParse(Array(arguments.dropFirst()))
+        }
+    }
+}
+
 /// `larder unset PATH`
 struct UnsetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

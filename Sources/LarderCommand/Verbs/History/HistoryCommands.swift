@@ -122,27 +122,6 @@ struct DiffCommand: AsyncParsableCommand {
     }
 }
 
-/// The output of `larder diff` for people: one line per difference.
-struct DiffReport {
-    let style: Style
-
-    /// The report without a final line end.
-    func text(_ result: ConfigDiff.Result) -> String {
-        if result.changes.isEmpty { return "revisions \(result.from) and \(result.to) are equal" }
-        return result.changes.map(line).joined(separator: "\n")
-    }
-
-    func line(_ change: ConfigDiff.Change) -> String {
-        let path = change.path.isEmpty ? "everything" : JSONPath(change.path).description.printable
-        let (old, new) = (change.old?.compactText.printable, change.new?.compactText.printable)
-        switch change.kind {
-        case .added: return style.good("+ \(path): \(new ?? "")")
-        case .removed: return style.problem("- \(path): \(old ?? "")")
-        case .changed: return "~ \(path): \(old ?? "") → \(new ?? "")"
-        }
-    }
-}
-
 /// `larder rollback REVISION`
 struct RollbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

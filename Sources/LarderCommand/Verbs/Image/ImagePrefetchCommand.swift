@@ -63,7 +63,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
                 list, portions: portions, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
             end = try await fetch(run, over: client)
         }
-        if let end { Interruption.end(by: end) }
+        if let end { SignalDispositions.endProcess(by: end) }
     }
 
     /// Writes the rejected lines or elements of the list to standard error, at most as many as the agent would list in a

@@ -25,6 +25,7 @@ package enum CommandEntry {
     @concurrent
     private static func run() async -> Never {
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
+        Output.isJSON = Arguments.requestsJSON(arguments)
         do {
             // The asynchronous form is required for completion, which sends requests to the agent.
             var command = try await Larder.asyncParseAsRoot(arguments)
