@@ -87,7 +87,7 @@ let package = Package(
         larder("LarderJSON"),
         larder("LarderEncoding"),
         larder("LarderDigest", ["CNettle"]),
-        larder("LarderPlatform", ["CLinuxShims", nioPosix]),
+        larder("LarderPlatform", ["LarderEncoding", "CLinuxShims", nioPosix]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
@@ -99,8 +99,8 @@ let package = Package(
         larder(
             "LarderUpstream",
             [
-                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CZlib", httpClient, nioCore, nioHTTP,
-                nioPosix,
+                "LarderJSON", "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CZlib", httpClient, nioCore,
+                nioHTTP, nioPosix,
             ]),
         // The rules of the configuration, without effects: this target uses no disk, clock, log or network.
         larder(
@@ -202,7 +202,10 @@ let package = Package(
         tests("LarderPlatformTests", ["LarderPlatform", nioPosix]),
         tests(
             "LarderUpstreamTests",
-            ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
+            [
+                "ConfigTestSupport", "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream",
+                nioCore, nioPosix, nioHTTP, httpClient,
+            ]),
         .target(
             name: "ConfigTestSupport", dependencies: ["LarderConfigStorage", logging, nioPosix],
             path: "Tests/ConfigTestSupport", swiftSettings: strict),

@@ -84,3 +84,15 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 }
+
+extension RemoteSourceSettings {
+    /// Checks the files with credentials and certificates. Blocks on disk I/O.
+    package func accessProblems() -> [AccessProblem] {
+        switch self {
+        case .http(let http): http.access.problems()
+        case .sse(let sse): sse.access.problems()
+        case .etcd(let etcd): (etcd.user?.password.problems() ?? []) + etcd.tls.problems()
+        case .file: []
+        }
+    }
+}

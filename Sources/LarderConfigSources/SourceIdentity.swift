@@ -2,6 +2,7 @@ package import LarderConfigModel
 import LarderDigest
 import LarderEncoding
 package import LarderJSON
+import LarderUpstream
 
 /// Identifies what a source of the settings sends: validators, seen versions, holds and refusals are only valid for the
 /// source with the same identity. It is a digest of everything that selects the document, without credentials, so that

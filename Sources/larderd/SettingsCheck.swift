@@ -3,8 +3,10 @@ import LarderCommand
 import LarderConfig
 import LarderConfigSources
 import LarderJSON
+import LarderPlatform
 import LarderServer
 import LarderSettings
+import LarderUpstream
 import Logging
 import Glibc
 

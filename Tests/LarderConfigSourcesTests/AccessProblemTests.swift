@@ -1,5 +1,7 @@
 import ConfigTestSupport
 import Foundation
+import LarderPlatform
+import LarderUpstream
 import TestSupport
 import Testing
 

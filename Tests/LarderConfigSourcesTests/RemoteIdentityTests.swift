@@ -1,5 +1,6 @@
 @testable import LarderConfigSources
 import LarderJSON
+import LarderUpstream
 import Testing
 
 @Suite("Identity of the settings of a source")

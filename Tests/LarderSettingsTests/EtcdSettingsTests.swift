@@ -1,6 +1,7 @@
 import LarderConfig
 @testable import LarderConfigSources
 import LarderSettings
+import LarderUpstream
 import Testing
 
 @Suite("Etcd settings")

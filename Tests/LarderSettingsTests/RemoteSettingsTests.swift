@@ -2,6 +2,7 @@ import LarderConfig
 @testable import LarderConfigSources
 import LarderJSON
 import LarderSettings
+import LarderUpstream
 import Testing
 
 @Suite("Remote settings")

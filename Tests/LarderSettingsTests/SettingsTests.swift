@@ -6,6 +6,7 @@ import LarderJSON
 import LarderConfig
 import LarderServer
 import LarderSettings
+import LarderUpstream
 import Logging
 import TestSupport
 import Testing

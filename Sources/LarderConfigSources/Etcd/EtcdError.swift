@@ -100,7 +100,7 @@ extension EtcdError {
     init(_ error: UpstreamError) {
         switch error.code {
         case .cancelled: self.init(.cancelled, error.message)
-        case .invalidRequest, .invalidURL: self.init(.refused, error.message)
+        case .invalidRequest, .invalidURL, .unusableFile: self.init(.refused, error.message)
         default: self.init(.unavailable, error.message)
         }
     }

@@ -66,7 +66,7 @@ final class EtcdGateway: Sendable {
         let files = configuration.tls
         return FetchRequest(
             url: endpoint + path, headers: token.map { [(name: "Authorization", value: $0)] } ?? [], body: body,
-            tls: try await fromDisk { () throws(ConfigError) in try files.read() },
+            tls: try await fromDisk { () throws(UpstreamError) in try files.read() },
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
     }
 
@@ -104,7 +104,7 @@ final class EtcdGateway: Sendable {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("name", user.name)
-        writer.member("password", try await fromDisk { () throws(ConfigError) in try user.password.read() })
+        writer.member("password", try await fromDisk { () throws(UpstreamError) in try user.password.read() })
         writer.endObject()
         let answer: JSONValue
         do throws(EtcdError) {
@@ -126,12 +126,12 @@ final class EtcdGateway: Sendable {
 
     /// Reads a file with a secret or a certificate.
     private func fromDisk<Value: Sendable>(
-        _ read: @escaping @Sendable () throws(ConfigError) -> Value
+        _ read: @escaping @Sendable () throws(UpstreamError) -> Value
     ) async throws(EtcdError) -> Value {
-        do throws(ConfigError) {
+        do throws(UpstreamError) {
             return try await blocking.run(read)
         } catch {
-            throw EtcdError(.refused, error.message)
+            throw EtcdError(error)
         }
     }
 

@@ -1,5 +1,5 @@
 package import LarderJSON
-import LarderUpstream
+package import LarderUpstream
 
 /// The settings of a source that reads keys of an etcd cluster over its JSON gateway.
 package struct EtcdSourceSettings: Sendable, Equatable {

@@ -1,7 +1,7 @@
 import Glibc
 import LarderConfigModel
 package import LarderJSON
-import LarderPlatform
+package import LarderPlatform
 import Synchronization
 
 /// A directory of JSON files that together form one document: the host layer, or a remote source.

@@ -2,7 +2,7 @@ import Glibc
 import LarderEncoding
 package import LarderJSON
 import LarderJSON5
-import LarderPlatform
+package import LarderPlatform
 
 /// The files of one document in a consistent state.
 package struct DocumentFiles: Sendable {

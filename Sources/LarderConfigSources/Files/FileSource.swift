@@ -1,7 +1,7 @@
 package import LarderConfigModel
 import LarderHTTPSemantics
 package import LarderJSON
-import LarderPlatform
+package import LarderPlatform
 import LarderUpstream
 import Synchronization
 

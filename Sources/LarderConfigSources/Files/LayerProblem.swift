@@ -1,5 +1,5 @@
 import Glibc
-import LarderPlatform
+package import LarderPlatform
 
 /// An error in a file of a layer.
 package struct LayerProblem: Sendable, Hashable {

@@ -31,7 +31,7 @@ struct HTTPSource: ConfigSource {
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
         if reason == .longPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
-        try await configuration.access.open(&request, blocking)
+        try await request.add(configuration.access, blocking)
         let isGraphQL = GraphQL.isRequest(url: configuration.url, body: configuration.body)
         let reader = DocumentReader(
             location: location, responsePath: configuration.responsePath, versionPath: configuration.versionPath,
@@ -103,6 +103,17 @@ extension HTTPFetcher {
             // Some origins send an empty response after a long poll without a change.
             if request.awaitsChange, error.code == .empty { return .unchanged }
             if request.awaitsChange, error.endsWait { return .waitEnded }
+            throw ConfigError(error)
+        }
+    }
+}
+
+extension FetchRequest {
+    /// Adds the header fields and TLS options of `access`.
+    mutating func add(_ access: HTTPAccess, _ blocking: BlockingWork) async throws(ConfigError) {
+        do throws(UpstreamError) {
+            try await access.open(&self, blocking)
+        } catch {
             throw ConfigError(error)
         }
     }

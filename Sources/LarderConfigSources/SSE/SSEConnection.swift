@@ -44,7 +44,7 @@ final class SSEConnection: Sendable {
             timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
         request.awaitsChange = true
         if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
-        try await configuration.access.open(&request, source.blocking)
+        try await request.add(configuration.access, source.blocking)
         do {
             return try await source.fetcher.stream(request, clock: source.clock) { head, body throws(UpstreamError) in
                 do throws(ConfigError) {

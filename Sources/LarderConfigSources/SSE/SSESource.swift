@@ -79,7 +79,7 @@ final class SSESource: ConfigSource {
             url: url, validator: validator,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
-        try await configuration.access.open(&request, blocking)
+        try await request.add(configuration.access, blocking)
         let response: FetchResponse
         do {
             response = try await fetcher.fetch(request)

@@ -1,6 +1,6 @@
 package import LarderConfigModel
 package import LarderJSON
-import LarderUpstream
+package import LarderUpstream
 
 /// The settings of a source that sends its document and changes to it as server-sent events.
 package struct SSESourceSettings: Sendable, Equatable {

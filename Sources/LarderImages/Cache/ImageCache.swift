@@ -1,6 +1,6 @@
 internal import LarderHTTPSemantics
 internal import LarderPlatform
-internal import LarderUpstream
+package import LarderUpstream
 internal import Logging
 
 /// The image cache of this machine. It has one verified copy of each image, which all clients share.

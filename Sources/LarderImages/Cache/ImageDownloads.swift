@@ -320,7 +320,11 @@ extension ImageCache {
     ) async throws(ImageError) -> DownloadOutcome {
         var headers: [(name: String, value: String)] = []
         if let credential = download.location.origin?.credential {
-            headers = try await disk.blocking.run(credential)
+            do throws(UpstreamError) {
+                headers = try await disk.blocking.run { () throws(UpstreamError) in try credential.fields() }
+            } catch {
+                throw ImageError(.upstreamFailed, error.message)
+            }
         }
         if Task.isCancelled { throw Self.cancelled }
         let order = DownloadOrder(

@@ -3,6 +3,7 @@ import LarderConfigModel
 import LarderEncoding
 import LarderImages
 import LarderProtocol
+import LarderUpstream
 
 /// Why a peer is denied a request.
 struct Denial {

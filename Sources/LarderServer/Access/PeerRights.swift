@@ -1,6 +1,7 @@
 import LarderConfig
 import LarderImages
 import LarderProtocol
+import LarderUpstream
 
 /// The rights of a peer, computed once from the rules. Connections of peers with the same user and groups share one
 /// instance.

@@ -1,5 +1,5 @@
-package import LarderConfigSources
 import LarderJSON5
+package import LarderUpstream
 
 /// `images.origins["https://img.example.org"]`: the credentials for one origin, the users who may have images that are
 /// fetched with them, and the query parameters that do not distinguish images.

@@ -121,11 +121,16 @@ extension ImageSettings {
         var origins: [ImageOrigin] = []
         for (name, settings) in self.origins.sorted(by: { $0.key < $1.key }) {
             let path = SettingsPath.root.appending("images").appending("origins").appending(name)
-            origins.append(
-                try ImageOrigin(
-                    name, credential: settings.credential, ignoredQuery: settings.ignoredQuery,
-                    users: Self.numbers(settings.users, .user, "\(path).users", logger),
-                    groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
+            do throws(UpstreamError) {
+                origins.append(
+                    try ImageOrigin(
+                        name, credential: settings.hasCredential ? settings.access : nil,
+                        ignoredQuery: settings.ignoredQuery,
+                        users: Self.numbers(settings.users, .user, "\(path).users", logger),
+                        groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
+            } catch {
+                throw ImageError(.invalidURL, error.message)
+            }
         }
         var settings = ImageCacheSettings(directory: directory, space: space)
         settings.images = limits
@@ -142,20 +147,5 @@ extension ImageSettings {
     ) -> Set<UInt32> {
         let numbers = AccountNumbers(kind: kind, setting: setting, logger: logger)
         return Set(accounts.compactMap(numbers.number))
-    }
-}
-
-extension ImageOriginSettings {
-    /// The credential of the origin; nil if it has none.
-    fileprivate var credential: ImageCredential? {
-        guard hasCredential else { return nil }
-        let access = access
-        return { () throws(ImageError) in
-            do throws(ConfigError) {
-                return try access.fields()
-            } catch {
-                throw ImageError(.upstreamFailed, error.message)
-            }
-        }
     }
 }

@@ -1,5 +1,5 @@
-import LarderConfigSources
 import LarderJSON5
+import LarderUpstream
 
 extension HTTPAccess {
     /// The names of the members for credentials and TLS in the settings of a remote source.

@@ -64,6 +64,8 @@ extension UpstreamError {
         case forbiddenAddress
         /// A header field, or another option of the request, is invalid.
         case invalidRequest
+        /// A file with a credential or a certificate cannot be read or has unusable content.
+        case unusableFile
         /// The name did not resolve, or the connection was refused or timed out.
         case connectFailed
         /// The TLS handshake failed, most often because of a certificate.

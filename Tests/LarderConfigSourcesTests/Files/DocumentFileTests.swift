@@ -1,5 +1,6 @@
 import ConfigTestSupport
 import Foundation
+import LarderPlatform
 import TestSupport
 import LarderJSON
 import Testing

@@ -2,6 +2,7 @@ import ConfigTestSupport
 import Foundation
 import LarderConfigModel
 import LarderJSON
+import LarderPlatform
 import TestSupport
 import Testing
 

@@ -259,9 +259,7 @@ struct CachePolicyTests {
 
     @Test("images fetched with a credential have separate keys, and the credential is not stored")
     func credentials() async throws {
-        let credential: ImageCredential = { () throws(ImageError) in
-            [(name: "Authorization", value: "Bearer geheim")]
-        }
+        let credential = HTTPAccess(headers: ["Authorization": "Bearer geheim"])
         let known = try ImageOrigin("https://IMG.example:443/", credential: credential)
         #expect(known.name == "https://img.example")
         try await withCache { open in

@@ -221,7 +221,7 @@ struct CacheStorageTests {
 
     @Test("images fetched with a credential are removed with the credential, on reload or at the next start")
     func removedCredentials() async throws {
-        let credential: ImageCredential = { () throws(ImageError) in [(name: "Authorization", value: "Bearer geheim")] }
+        let credential = HTTPAccess(headers: ["Authorization": "Bearer geheim"])
         try await withPath { path in
             let known = try ImageOrigin("https://img.example", credential: credential)
             let fixture = try await CacheFixture.open(path) { $0.origins = [known] }

@@ -1,3 +1,4 @@
+import LarderUpstream
 import Testing
 
 @testable import LarderImages
@@ -21,7 +22,7 @@ struct ImageKeyTests {
         ] {
             #expect(text(url) == "\n" + expected, "\(url)")
         }
-        #expect(throws: ImageError.self) { try ImageOrigin("https://a.example/path") }
-        #expect(throws: ImageError.self) { try ImageOrigin("a.example") }
+        #expect(throws: UpstreamError.self) { try ImageOrigin("https://a.example/path") }
+        #expect(throws: UpstreamError.self) { try ImageOrigin("a.example") }
     }
 }

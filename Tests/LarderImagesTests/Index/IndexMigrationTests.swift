@@ -1,5 +1,6 @@
 import Foundation
 import LarderHTTPSemantics
+import LarderUpstream
 import TestSupport
 import Testing
 
@@ -20,7 +21,7 @@ struct IndexMigrationTests {
                 let log = LogRecorder()
                 let fixture = try await CacheFixture.open(path, logger: log.logger) { settings in
                     settings.origins =
-                        (try? ImageOrigin("https://own.example", credential: { [] }))
+                        (try? ImageOrigin("https://own.example", credential: HTTPAccess()))
                         .map { [$0] } ?? []
                 }
                 try await body(fixture)

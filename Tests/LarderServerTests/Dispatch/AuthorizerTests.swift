@@ -1,5 +1,6 @@
 import LarderImages
 import LarderProtocol
+import LarderUpstream
 import Testing
 
 @testable import LarderServer

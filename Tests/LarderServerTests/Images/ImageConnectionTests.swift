@@ -1,5 +1,6 @@
 import Foundation
 import LarderJSON
+import LarderUpstream
 import Testing
 
 @testable import LarderImages
@@ -228,7 +229,7 @@ struct ImageConnectionTests {
     @Test("only the users and groups that the settings list get images of an origin with a credential")
     func rights() async throws {
         let origin = try ImageOrigin(
-            "http://h", credential: { () throws(ImageError) in [("X-Key", "k")] }, users: [4711],
+            "http://h", credential: HTTPAccess(headers: ["X-Key": "k"]), users: [4711],
             groups: [42])
         var (user, member, stranger) = (
             PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1)
@@ -312,7 +313,7 @@ struct ImageConnectionTests {
     private func withRemoval(
         during request: String, _ body: (ImageFixture, JSONValue, [CInt]) async throws -> Void
     ) async throws {
-        var origin = try ImageOrigin("http://h", credential: { () throws(ImageError) in [] })
+        var origin = try ImageOrigin("http://h", credential: HTTPAccess())
         origin.users = [4711]
         var user = PeerCredentials.stranger
         user.uid = 4711
@@ -331,7 +332,7 @@ struct ImageConnectionTests {
 
     @Test("users who were removed from an origin are denied even before the cache enforces its new limits")
     func reloadedRights() async throws {
-        var origin = try ImageOrigin("http://h", credential: { () throws(ImageError) in [] })
+        var origin = try ImageOrigin("http://h", credential: HTTPAccess())
         origin.users = [4711]
         var user = PeerCredentials(descriptor: -1)
         user.uid = 4711

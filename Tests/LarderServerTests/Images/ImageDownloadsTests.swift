@@ -1,4 +1,5 @@
 import LarderJSON
+import LarderUpstream
 import Testing
 
 @testable import LarderImages
@@ -86,7 +87,7 @@ struct ImageDownloadsTests {
     @Test("the URL is omitted for a user who may not have images of its origin")
     func restricted() async throws {
         let origin = try ImageOrigin(
-            "http://h", credential: { () throws(ImageError) in [("X-Key", "k")] }, users: [4711])
+            "http://h", credential: HTTPAccess(headers: ["X-Key": "k"]), users: [4711])
         var (user, stranger) = (PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1))
         user.uid = 4711
         stranger.uid = 4712

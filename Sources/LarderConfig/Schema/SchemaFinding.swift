@@ -1,6 +1,7 @@
 import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
+import LarderPlatform
 
 /// A schema that cannot be used, or a violation of the schema by files of the layers.
 package struct SchemaFinding: Sendable, Hashable {

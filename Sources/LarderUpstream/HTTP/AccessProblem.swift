@@ -1,5 +1,5 @@
 import Glibc
-import LarderConfigModel
+internal import LarderPlatform
 
 /// A file with a credential or a certificate that cannot be used.
 package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
@@ -11,8 +11,8 @@ package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
     package let isDenied: Bool
 
     /// Calls `read`, which reads the file at a path and may block on disk I/O.
-    static func found(at path: String, _ read: () throws(ConfigError) -> Void) -> [AccessProblem] {
-        do throws(ConfigError) {
+    static func found(at path: String, _ read: () throws(UpstreamError) -> Void) -> [AccessProblem] {
+        do throws(UpstreamError) {
             try read()
             return []
         } catch {
@@ -21,27 +21,10 @@ package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Whether the user of this process is not allowed to read a file that may exist.
-package func isAccessDenied(_ path: String) -> Bool {
-    faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES
-}
-
-extension RemoteSourceSettings {
-    /// Checks the files with credentials and certificates. Blocks on disk I/O.
-    package func accessProblems() -> [AccessProblem] {
-        switch self {
-        case .http(let http): http.access.problems()
-        case .sse(let sse): sse.access.problems()
-        case .etcd(let etcd): (etcd.user?.password.problems() ?? []) + etcd.tls.problems()
-        case .file: []
-        }
-    }
-}
-
 extension HTTPAccess {
     /// Checks the files with the token and the certificates. Blocks on disk I/O.
     package func problems() -> [AccessProblem] {
-        let tokenProblems = token?.problems { () throws(ConfigError) in _ = try fields() } ?? []
+        let tokenProblems = token?.problems { () throws(UpstreamError) in _ = try fields() } ?? []
         return tokenProblems + tls.problems()
     }
 }
@@ -49,7 +32,7 @@ extension HTTPAccess {
 extension Credential {
     /// Checks the file with the secret. Blocks on disk I/O. A systemd credential is checked only in a process to which
     /// systemd has passed credentials.
-    fileprivate func problems(_ read: (() throws(ConfigError) -> Void)? = nil) -> [AccessProblem] {
+    package func problems(_ read: (() throws(UpstreamError) -> Void)? = nil) -> [AccessProblem] {
         let path: String
         switch self {
         case .file(let file): path = file
@@ -59,7 +42,7 @@ extension Credential {
             // Only the main process of a unit may read its credentials, and not the command of ExecReload=.
             if isAccessDenied(path) { return [] }
         }
-        return AccessProblem.found(at: path) { () throws(ConfigError) in
+        return AccessProblem.found(at: path) { () throws(UpstreamError) in
             if let read { try read() } else { _ = try self.read() }
         }
     }
@@ -67,20 +50,16 @@ extension Credential {
 
 extension TLSFiles {
     /// Checks each file. Blocks on disk I/O.
-    fileprivate func problems() -> [AccessProblem] {
+    package func problems() -> [AccessProblem] {
         var problems: [AccessProblem] = []
         for (path, isKey) in [(certificateAuthority, false), (certificate, false), (privateKey, true)] {
             guard let path else { continue }
-            problems += AccessProblem.found(at: path) { () throws(ConfigError) in
-                do throws(FileReadError) {
-                    _ = try Self.pem(path, mustBePrivate: isKey)
-                } catch {
-                    throw ConfigError(.upstreamFailed, "\(error)")
-                }
+            problems += AccessProblem.found(at: path) { () throws(UpstreamError) in
+                _ = try Self.pem(path, mustBePrivate: isKey)
             }
         }
         guard problems.isEmpty, let path = certificateAuthority ?? certificate else { return problems }
         // The content of all files is checked together, because the key must be that of the certificate.
-        return AccessProblem.found(at: path) { () throws(ConfigError) in _ = try read() }
+        return AccessProblem.found(at: path) { () throws(UpstreamError) in _ = try read() }
     }
 }

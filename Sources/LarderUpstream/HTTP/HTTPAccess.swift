@@ -1,11 +1,9 @@
 import Glibc
-package import LarderConfigModel
-import LarderEncoding
+internal import LarderEncoding
 package import LarderJSON
 package import LarderPlatform
-package import LarderUpstream
 
-/// The credentials for an HTTP source and the certificate authorities that are trusted for it. Header values may be
+/// The credentials for requests to an origin and the certificate authorities that are trusted for them. Header values may be
 /// secrets, so they do not appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
     /// Header fields of every request.
@@ -24,10 +22,10 @@ package struct HTTPAccess: Sendable, Equatable {
     /// Adds the header fields and TLS options to a request. The files are read for each request. Existing header fields
     /// of the request take precedence.
     ///
-    /// - Throws: `upstreamFailed`, naming the file that cannot be used
-    package func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(ConfigError) {
+    /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file that cannot be used
+    package func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(UpstreamError) {
         let (access, tls) = (self, tls)
-        let (fields, options) = try await blocking.run { () throws(ConfigError) in
+        let (fields, options) = try await blocking.run { () throws(UpstreamError) in
             (try access.fields(), try tls.read())
         }
         request.headers = fields + request.headers
@@ -36,13 +34,13 @@ package struct HTTPAccess: Sendable, Equatable {
 
     /// Returns the header fields, with the current content of the token file. Blocks on disk I/O.
     ///
-    /// - Throws: `upstreamFailed`, naming the file that cannot be used
-    package func fields() throws(ConfigError) -> [(name: String, value: String)] {
+    /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file that cannot be used
+    package func fields() throws(UpstreamError) -> [(name: String, value: String)] {
         let fields = headers.map { (name: $0.key, value: $0.value) }
         guard let secret = try token?.read() else { return fields }
         guard secret.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
-            throw ConfigError(
-                .upstreamFailed,
+            throw UpstreamError(
+                .unusableFile,
                 "\(token.map(Self.name) ?? "the token") contains spaces or other characters that are not "
                     + "allowed in a token; replace it")
         }
@@ -90,15 +88,15 @@ package enum Credential: Sendable, Equatable {
     /// Reads the secret, without trailing line breaks. Blocks on disk I/O.
     ///
     /// - Parameter directory: the directory of the systemd credentials, by default `$CREDENTIALS_DIRECTORY`
-    /// - Throws: `upstreamFailed`, with the name of the file but not its content
-    package func read(systemd directory: String? = Self.systemdDirectory) throws(ConfigError) -> String {
+    /// - Throws: ``UpstreamError/Code/unusableFile``, with the name of the file but not its content
+    package func read(systemd directory: String? = Self.systemdDirectory) throws(UpstreamError) -> String {
         let path: String
         switch self {
         case .file(let file): path = file
         case .systemd(let name):
             guard let directory else {
-                throw ConfigError(
-                    .upstreamFailed,
+                throw UpstreamError(
+                    .unusableFile,
                     "there is no credential \"\(name)\": systemd passed none to the agent; add "
                         + "LoadCredential=\(name):FILE to its unit, or name a file")
             }
@@ -118,7 +116,7 @@ package enum Credential: Sendable, Equatable {
             guard !secret.isEmpty else { throw FileReadError(.empty, path, "it is empty; write the secret to it") }
             return secret
         } catch {
-            throw ConfigError(.upstreamFailed, "\(error)")
+            throw UpstreamError(.unusableFile, "\(error)")
         }
     }
 
@@ -157,28 +155,24 @@ package struct TLSFiles: Sendable, Equatable {
 
     /// Reads the files. Nil if the settings name none. Blocks on disk I/O.
     ///
-    /// - Throws: `upstreamFailed`, naming the file
-    package func read() throws(ConfigError) -> TLSOptions? {
+    /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file
+    package func read() throws(UpstreamError) -> TLSOptions? {
         if self == TLSFiles() { return nil }
-        do {
-            return try TLSOptions(
-                authorities: Self.pem(certificateAuthority), certificate: Self.pem(certificate),
-                privateKey: Self.pem(privateKey, mustBePrivate: true))
-        } catch let error as FileReadError {
-            throw ConfigError(.upstreamFailed, "\(error)")
-        } catch let error as UpstreamError {
-            throw ConfigError(.upstreamFailed, error.message)
-        } catch {
-            throw ConfigError(.upstreamFailed, "cannot read the certificates")
-        }
+        return try TLSOptions(
+            authorities: Self.pem(certificateAuthority), certificate: Self.pem(certificate),
+            privateKey: Self.pem(privateKey, mustBePrivate: true))
     }
 
     static func pem(
         _ path: String?, mustBePrivate: Bool = false
-    ) throws(FileReadError) -> TLSOptions.PEM? {
+    ) throws(UpstreamError) -> TLSOptions.PEM? {
         guard let path else { return nil }
         let file = StableFileReader(
             name: path.cPath, path: path, maximumBytes: maximumBytes, mustBePrivate: mustBePrivate)
-        return TLSOptions.PEM(path: path, bytes: try file.read().bytes)
+        do throws(FileReadError) {
+            return TLSOptions.PEM(path: path, bytes: try file.read().bytes)
+        } catch {
+            throw UpstreamError(.unusableFile, "\(error)")
+        }
     }
 }

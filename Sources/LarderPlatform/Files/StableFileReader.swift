@@ -1,31 +1,42 @@
 import Glibc
-import LarderDigest
-import LarderEncoding
-import LarderPlatform
+internal import LarderEncoding
 
 /// Reads a file that other processes may be writing. All returned bytes belong to one version of the file.
-struct StableFileReader {
-    /// The name of the file, as passed to system calls.
-    let name: [CChar]
-    /// The descriptor of the directory to which ``name`` is relative.
-    var directory = AT_FDCWD
-    /// The path of the file, for messages.
-    let path: String
-    let maximumBytes: Int
-    /// Whether the file must belong to root or to the agent's user, and be inaccessible to other users. A file of root
-    /// may be readable by its group.
-    var mustBePrivate = false
+package struct StableFileReader {
+    private let name: [CChar]
+    private let directory: CInt
+    private let path: String
+    private let maximumBytes: Int
+    private let mustBePrivate: Bool
 
     /// The maximum number of attempts to read the file if it changes during each attempt.
-    static let attempts = 5
+    package static let attempts = 5
 
-    struct Reading {
-        let bytes: [UInt8]
-        let identity: FileIdentity
+    /// The content of the file.
+    package struct Reading {
+        package let bytes: [UInt8]
+        package let identity: FileIdentity
+    }
+
+    /// - Parameters:
+    ///   - name: the name of the file, as passed to system calls
+    ///   - directory: the descriptor of the directory to which `name` is relative; nil for the working directory
+    ///   - path: the path of the file, for messages
+    ///   - maximumBytes: the maximum size of the file
+    ///   - mustBePrivate: whether the file must belong to root or to the agent's user, and be inaccessible to other
+    ///     users. A file of root may be readable by its group.
+    package init(
+        name: [CChar], directory: CInt? = nil, path: String, maximumBytes: Int, mustBePrivate: Bool = false
+    ) {
+        self.name = name
+        self.directory = directory ?? AT_FDCWD
+        self.path = path
+        self.maximumBytes = maximumBytes
+        self.mustBePrivate = mustBePrivate
     }
 
     /// Reads the file. Tries again a few times if it changes during the read.
-    func read() throws(FileReadError) -> Reading {
+    package func read() throws(FileReadError) -> Reading {
         var dangling: FileReadError?
         for _ in 0..<Self.attempts {
             // The file is checked before it is opened, because opening a device can have side effects.
@@ -112,71 +123,4 @@ struct StableFileReader {
         return FileReadError(
             .notFound, path, "the target of the symbolic link does not exist; repair or remove the link", errno: number)
     }
-}
-
-/// The part of a file status (stat(2)) that differs after a change of the file.
-struct FileIdentity: Equatable {
-    private let device: UInt64
-    private let inode: UInt64
-    private let size: Int64
-    private let modified: [Int]
-    private let changed: [Int]
-
-    init(_ status: stat) {
-        device = UInt64(status.st_dev)
-        inode = UInt64(status.st_ino)
-        size = Int64(status.st_size)
-        modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
-        changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
-    }
-}
-
-extension Descriptor {
-    /// The status of the file (fstat(2)); nil with errno set if the call fails.
-    func status() -> stat? {
-        var status = stat()
-        return fstat(number, &status) == 0 ? status : nil
-    }
-}
-
-/// The status of a file by name (stat(2), lstat(2)); nil with errno set if the call fails.
-func fileStatus(_ name: [CChar], in directory: CInt = AT_FDCWD, followingLinks: Bool = true) -> stat? {
-    var status = stat()
-    return fstatat(directory, name, &status, followingLinks ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
-}
-
-extension stat {
-    /// The file type bits of the mode (inode(7)).
-    var fileType: mode_t { st_mode & S_IFMT }
-}
-
-extension String {
-    /// The bytes of a path with a terminating NUL, for system calls.
-    var cPath: [CChar] { utf8CString.map { $0 } }
-}
-
-/// A digest of the names and contents of files.
-///
-/// Modification times would be cheaper, but they are not reliable. The kernel updates their clock only every few
-/// milliseconds (on some file systems every two seconds), so two writes within that time have equal times.
-package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
-    private let digest: [UInt8]
-
-    init(of files: [(name: String, bytes: [UInt8])]) {
-        var hash = SHA256()
-        // Larder 0.1 composed several files into one patch, later versions into two. The prefix makes the digest differ
-        // from that of 0.1, so that the files are read again after an update.
-        if files.count > 1 { hash.update("composed to two patches".utf8) }
-        for (name, bytes) in files {
-            // The length before each part ensures that different files never produce the same input to the hash.
-            for part in [Array(name.utf8), bytes] {
-                withUnsafeBytes(of: part.count) { hash.update($0) }
-                hash.update(part)
-            }
-        }
-        digest = hash.finalize()
-    }
-
-    /// `sha256:` and 64 hexadecimal digits.
-    package var description: String { "sha256:" + digest.hex }
 }

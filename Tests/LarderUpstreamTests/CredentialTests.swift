@@ -1,11 +1,9 @@
 import ConfigTestSupport
 import Foundation
 import LarderPlatform
-import LarderUpstream
 import Testing
 
-@testable import LarderConfigModel
-@testable import LarderConfigSources
+@testable import LarderUpstream
 
 @Suite("Credentials")
 struct CredentialTests {
@@ -21,8 +19,8 @@ struct CredentialTests {
 
     private func refusal(of credential: Credential, in directory: String? = nil) throws -> String {
         let error = try #require(
-            #expect(throws: ConfigError.self) { try credential.read(systemd: directory) })
-        #expect(error.code == .upstreamFailed)
+            #expect(throws: UpstreamError.self) { try credential.read(systemd: directory) })
+        #expect(error.code == .unusableFile)
         #expect(!error.message.contains("hunter2"))
         return error.message
     }
@@ -89,7 +87,7 @@ struct CredentialTests {
         #expect(request.headers.map(\.value) == ["kiosk", "Bearer hunter2"])
         #expect(request.tls == nil)
         _ = try write("hunter2\nX-Other: 1", mode: 0o600)
-        let error = await #expect(throws: ConfigError.self) { try await access.open(&request, blocking) }
+        let error = await #expect(throws: UpstreamError.self) { try await access.open(&request, blocking) }
         #expect(error?.message.hasPrefix(scratch.at("token")) == true)
         #expect(error?.message.contains("hunter2") == false)
     }
@@ -100,7 +98,7 @@ struct CredentialTests {
         let key = try write("garbage", mode: 0o644, to: "client.key")
         #expect(try TLSFiles().read() == nil)
         func message(_ files: TLSFiles) throws -> String {
-            try #require(#expect(throws: ConfigError.self) { try files.read() }).message
+            try #require(#expect(throws: UpstreamError.self) { try files.read() }).message
         }
         #expect(
             try message(TLSFiles(certificateAuthority: garbage)).hasPrefix(

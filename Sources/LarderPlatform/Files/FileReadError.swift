@@ -44,7 +44,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
     /// The reason and a hint, without the path.
     package let reason: String
 
-    init(
+    package init(
         _ code: Code, _ path: String, _ reason: String, at place: (line: Int, column: Int)? = nil, errno: CInt? = nil
     ) {
         self.code = code
@@ -55,7 +55,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
     }
 
     /// The error of a failed system call.
-    init(_ path: String, errno number: CInt) {
+    package init(_ path: String, errno number: CInt) {
         let (code, advice): (Code, String) =
             switch number {
             case ENOENT: (.notFound, "create it or correct the path")
