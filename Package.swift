@@ -38,6 +38,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log", c
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle",
     condition: .when(traits: ["Agent", "ServiceLifecycle"]))
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system", condition: agent)
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: agent)
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: agent)
@@ -73,6 +74,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-system.git", from: "1.8.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -87,7 +89,7 @@ let package = Package(
         larder("LarderJSON"),
         larder("LarderEncoding"),
         larder("LarderDigest", ["CNettle"]),
-        larder("LarderPlatform", ["LarderEncoding", "CLinuxShims", nioPosix]),
+        larder("LarderPlatform", ["LarderEncoding", "CLinuxShims", nioPosix, system]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
@@ -110,13 +112,13 @@ let package = Package(
             "LarderConfigStorage",
             [
                 "LarderConfigModel", "LarderJSON", "LarderDigest", "LarderEncoding", "LarderHTTPSemantics",
-                "LarderPlatform", "CLinuxShims", logging, deque,
+                "LarderPlatform", "CLinuxShims", logging, deque, system,
             ]),
         larder(
             "LarderConfigSources",
             [
                 "LarderConfigModel", "LarderJSON", "LarderJSON5", "LarderDigest", "LarderEncoding",
-                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", "CLinuxShims", logging,
+                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", "CLinuxShims", logging, system,
             ]),
         larder(
             "LarderConfig",
@@ -128,7 +130,7 @@ let package = Package(
             "LarderImages",
             [
                 "LarderDigest", "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "CLinuxShims", "CSQLite", logging,
+                "LarderUpstream", "CLinuxShims", "CSQLite", logging, system,
             ]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
@@ -137,7 +139,7 @@ let package = Package(
                 "LarderEventLoop", "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderConfig",
                 "LarderConfigModel", "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics",
                 "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, deque,
+                "CProtocolDescription", logging, nioCore, deque, system,
             ]),
         larder(
             "LarderSettings",
@@ -176,7 +178,7 @@ let package = Package(
             "LarderCommand",
             [
                 "LarderDigest", "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol",
-                "LarderClientCore", "LarderSchema", "LarderTemplate", "CLinuxShims", arguments,
+                "LarderClientCore", "LarderSchema", "LarderTemplate", "CLinuxShims", arguments, system,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // Not part of any product: the load generator and code shared by tests.
@@ -199,7 +201,7 @@ let package = Package(
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
         tests("LarderImageFormatsTests", ["LarderImageFormats"]),
-        tests("LarderPlatformTests", ["LarderPlatform", nioPosix]),
+        tests("LarderPlatformTests", ["LarderPlatform", nioPosix, system]),
         tests(
             "LarderUpstreamTests",
             [
@@ -207,13 +209,14 @@ let package = Package(
                 nioCore, nioPosix, nioHTTP, httpClient,
             ]),
         .target(
-            name: "ConfigTestSupport", dependencies: ["LarderConfigStorage", logging, nioPosix],
+            name: "ConfigTestSupport", dependencies: ["LarderConfigStorage", "LarderPlatform", logging, nioPosix],
             path: "Tests/ConfigTestSupport", swiftSettings: strict),
         tests("LarderConfigModelTests", ["LarderConfigModel", "LarderJSON"]),
         tests(
             "LarderConfigStorageTests",
             [
                 "ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderHTTPSemantics", "LarderJSON",
+                "LarderPlatform",
             ]),
         tests(
             "LarderConfigSourcesTests",

@@ -1,4 +1,5 @@
 import LarderConfigModel
+package import LarderPlatform
 package import Logging
 
 /// The files of a namespace's state and the types that own them:

@@ -1,5 +1,6 @@
 import LarderDigest
 import LarderEncoding
+package import LarderPlatform
 import Logging
 
 /// The file of reserved revisions. Revisions up to its bound may have been published although they are not on disk. All

@@ -1,7 +1,8 @@
 import CLinuxShims
 import Glibc
 import LarderEncoding
-import LarderPlatform
+package import LarderPlatform
+import SystemPackage
 
 /// The state directory. Only one agent at a time uses it, and an epoch identifies its lifetime.
 package final class StateDirectory: Sendable {
@@ -36,7 +37,7 @@ package final class StateDirectory: Sendable {
             lock = try FileLock(descriptor)
         } catch {
             switch error {
-            case .failed(let error): throw FileError("lock", lockPath, errno: error.number)
+            case .failed(let error): throw FileError("lock", lockPath, errno: error.rawValue)
             case .isHeld(let holder): throw Locked(path: path, holder: holder)
             }
         }

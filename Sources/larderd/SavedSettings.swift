@@ -1,6 +1,7 @@
 import LarderConfigStorage
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 import LarderProtocol
 
 /// The text of the settings that the agent saved last, which are those that it applied last unless saving failed. The agent

@@ -1,6 +1,7 @@
+package import LarderPlatform
 import Synchronization
 
-package import LarderConfigStorage
+import LarderConfigStorage
 
 /// The real file system, with failures and delays that a test sets.
 package final class FaultyFileSystem: FileSystem {

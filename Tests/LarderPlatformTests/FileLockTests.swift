@@ -1,5 +1,6 @@
 import Glibc
 import LarderPlatform
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -44,7 +45,7 @@ struct FileLockTests {
                 Issue.record("\(error)")
                 return
             }
-            #expect(error == Errno(number: EBADF))
+            #expect(error == Errno(rawValue: EBADF))
         }
     }
 

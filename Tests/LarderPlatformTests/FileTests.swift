@@ -1,5 +1,6 @@
 import Glibc
 import LarderPlatform
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -27,8 +28,8 @@ struct FileTests {
     func notADirectory() throws {
         try withTemporaryDirectory { path in
             let file = open(path + "/file", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            #expect(throws: Errno(number: ENOTDIR)) { try DirectoryListing.names(in: file) }
-            #expect(throws: Errno(number: ENOTDIR)) { try DirectoryListing.names(closing: file) }
+            #expect(throws: Errno(rawValue: ENOTDIR)) { try DirectoryListing.names(in: file) }
+            #expect(throws: Errno(rawValue: ENOTDIR)) { try DirectoryListing.names(closing: file) }
         }
     }
 
@@ -49,8 +50,8 @@ struct FileTests {
 
     @Test("a failed write throws its error number; the description of that error is the text of the system")
     func failure() {
-        #expect(throws: Errno(number: EBADF)) { try write("x", to: -1) }
-        #expect(Errno(number: ENOENT).description == "No such file or directory")
+        #expect(throws: Errno(rawValue: EBADF)) { try write("x", to: -1) }
+        #expect(Errno(rawValue: ENOENT).description == "No such file or directory")
     }
 
     private func write(_ text: String, to file: CInt, at offset: Int? = nil) throws {

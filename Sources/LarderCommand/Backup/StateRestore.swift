@@ -2,6 +2,7 @@ import CLinuxShims
 import Glibc
 import LarderEncoding
 import LarderPlatform
+import SystemPackage
 
 /// Restores a backup to a state directory. It writes a new tree of the configuration next to the current tree, then
 /// exchanges the names of the two trees: in one step if the file system supports it, else in two.
@@ -199,7 +200,7 @@ enum NewFile {
         do throws(AtomicReplace.Failure) {
             try file.replace(synchronizing: true)
         } catch {
-            if error.step == .rename { throw Failure.cannotReplace(path, error.error.number) }
+            if error.step == .rename { throw Failure.cannotReplace(path, error.error.rawValue) }
             throw failure(path, error.error)
         }
     }

@@ -3,6 +3,7 @@ import LarderClientCore
 import LarderJSON
 import LarderPlatform
 import LarderSchema
+import SystemPackage
 
 /// A schema that the command line has read.
 struct DocumentValidation {

@@ -3,6 +3,7 @@ import LarderClientCore
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import SystemPackage
 
 /// Runs the user's editor on a temporary file, which other users cannot read. `deinit` removes the file.
 final class Editor {

@@ -3,6 +3,7 @@ import LarderClientCore
 import LarderDigest
 import LarderEncoding
 import LarderPlatform
+import SystemPackage
 
 /// Copies an image out of the cache. Fails unless the copy has the size and the digest that the agent reported.
 struct ImageFileCopy {
@@ -46,7 +47,7 @@ struct ImageFileCopy {
             // gets the metadata of that file.
             file = try AtomicReplace(target, temporary: temporary, mode: exists ? 0o600 : 0o666)
         } catch {
-            throw Self.failure("create a file next to", path, error.error.number)
+            throw Self.failure("create a file next to", path, error.error.rawValue)
         }
         Candidate.protect(temporary)
         try copy(to: file.descriptor, named: path)
@@ -54,7 +55,7 @@ struct ImageFileCopy {
         do throws(AtomicReplace.Failure) {
             try file.replace(synchronizing: true)
         } catch {
-            throw Failure.cannotReplace(path, error.error.number)
+            throw Failure.cannotReplace(path, error.error.rawValue)
         }
     }
 

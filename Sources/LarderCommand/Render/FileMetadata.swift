@@ -2,6 +2,7 @@ import ArgumentParser
 import CLinuxShims
 import Glibc
 import LarderPlatform
+import SystemPackage
 
 /// The owner, mode and extended attributes of a file, for the new file that replaces it.
 struct FileMetadata {

@@ -1,5 +1,5 @@
 import LarderConfigSources
-package import LarderConfigStorage
+import LarderConfigStorage
 import LarderJSON
 package import LarderUpstream
 package import Logging

@@ -1,6 +1,7 @@
 package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
+import LarderPlatform
 import LarderSchema
 import Logging
 

@@ -1,6 +1,7 @@
 package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
+import LarderPlatform
 import Synchronization
 
 /// The history of a namespace at one point in time: the newest snapshots in memory, and older ones that are only on

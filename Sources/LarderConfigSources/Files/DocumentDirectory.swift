@@ -3,6 +3,7 @@ import LarderConfigModel
 package import LarderJSON
 package import LarderPlatform
 import Synchronization
+import SystemPackage
 
 /// A directory of JSON files that together form one document: the host layer, or a remote source.
 ///
@@ -26,7 +27,7 @@ struct DocumentDirectory: Sendable, Hashable {
             do {
                 directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
             } catch {
-                throw FileReadError(path, errno: error.number)
+                throw FileReadError(path, errno: error.rawValue)
             }
             guard let files = try files(in: directory.number) else { continue }
             // If the path is a symbolic link, it may point to another directory now.
@@ -79,7 +80,7 @@ struct DocumentDirectory: Sendable, Hashable {
             do {
                 directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
             } catch {
-                throw FileReadError(path, errno: error.number)
+                throw FileReadError(path, errno: error.rawValue)
             }
             var room = maximumBytes
             for name in try jsonNames(in: directory.number) {
@@ -107,7 +108,7 @@ struct DocumentDirectory: Sendable, Hashable {
         do throws(Errno) {
             names = try DirectoryListing.names(in: directory)
         } catch {
-            throw FileReadError(path, errno: error.number)
+            throw FileReadError(path, errno: error.rawValue)
         }
         let chosen = names.filter { $0.first != UInt8(ascii: ".") && Self.isDocument($0) }
         guard chosen.count <= maximumFiles else {

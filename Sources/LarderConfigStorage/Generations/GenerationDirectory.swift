@@ -2,6 +2,7 @@ package import LarderConfigModel
 import CLinuxShims
 import Glibc
 import LarderJSON
+package import LarderPlatform
 import Logging
 import Synchronization
 

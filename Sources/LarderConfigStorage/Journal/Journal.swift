@@ -1,4 +1,4 @@
-import LarderPlatform
+package import LarderPlatform
 import Logging
 import Synchronization
 

@@ -1,14 +1,15 @@
 import Glibc
 internal import LarderDigest
+internal import LarderPlatform
 
 /// The names of a cache directory's blobs, together with their accounts. Part of a ``BlobStore``, whose owner calls its
 /// methods one at a time, so that no name is added while another one is removed.
 final class BlobFiles {
     /// The files by name. Names in `blobs/` are added and removed only by the methods of this type.
-    let files: any CacheFiles
+    let files: any DirectoryFiles
     let accounts: BlobAccounts
 
-    init(_ files: any CacheFiles, _ accounts: BlobAccounts) { (self.files, self.accounts) = (files, accounts) }
+    init(_ files: any DirectoryFiles, _ accounts: BlobAccounts) { (self.files, self.accounts) = (files, accounts) }
 
     static func shard(_ shard: UInt8) -> String { "blobs/" + (shard < 16 ? "0" : "") + String(shard, radix: 16) }
 
@@ -22,7 +23,7 @@ final class BlobFiles {
     // MARK: Space
 
     /// Measures `blobs` and all shard directories.
-    func measureDirectories() throws(CacheFileError) {
+    func measureDirectories() throws(FileError) {
         let root = try files.allocatedBytes("blobs")
         withTable { table in
             table.directories.rootBytes = root
@@ -33,7 +34,7 @@ final class BlobFiles {
     }
 
     /// Measures a shard directory. A directory grows with its entries and shrinks only when it is removed.
-    private func measureDirectory(_ shard: UInt8) throws(CacheFileError) {
+    private func measureDirectory(_ shard: UInt8) throws(FileError) {
         let bytes = try files.allocatedBytes(Self.shard(shard))
         withTable { $0.setDirectoryBytes(bytes, of: shard) }
     }
@@ -49,22 +50,22 @@ final class BlobFiles {
 
     /// Opens the file of a blob, and unless `isVerified`, hashes it. Changes nothing, so any thread may call it.
     static func open(
-        _ digest: BlobDigest, in files: any CacheFiles, isVerified: Bool
-    ) throws(CacheFileError) -> Opening {
+        _ digest: BlobDigest, in files: any DirectoryFiles, isVerified: Bool
+    ) throws(FileError) -> Opening {
         guard let file = try files.open(name(digest)) else { return .missing }
         if !isVerified, try hash(file) != digest { return .damaged }
         return .whole(BlobFile(file, size: try file.size()))
     }
 
     /// Removes a damaged file, unless it has been replaced since it was hashed. Opens the new file then.
-    func removeDamaged(_ digest: BlobDigest) throws(CacheFileError) -> Opening {
+    func removeDamaged(_ digest: BlobDigest) throws(FileError) -> Opening {
         if withTable({ $0.isVerified(digest) }) { return try Self.open(digest, in: files, isVerified: true) }
         _ = try remove(digest)
         return .damaged
     }
 
     /// The SHA-256 of a file's bytes on disk.
-    static func hash(_ file: any CacheFile) throws(CacheFileError) -> BlobDigest? {
+    static func hash(_ file: any DirectoryFile) throws(FileError) -> BlobDigest? {
         var hash = SHA256()
         var offset = 0
         while true {
@@ -79,10 +80,10 @@ final class BlobFiles {
 
     /// Gives a sealed file the name of its blob, adds a reference to the blob and releases the space that the writer
     /// reserved. If this method throws, it has removed the file and added no reference. The name is durable after
-    /// ``CacheFiles/synchronizeDirectory(_:)``.
-    func publish(_ sealed: SealedBlob) throws(CacheFileError) {
+    /// ``DirectoryFiles/synchronizeDirectory(_:)``.
+    func publish(_ sealed: SealedBlob) throws(FileError) {
         let digest = sealed.blob.digest
-        do throws(CacheFileError) {
+        do throws(FileError) {
             if try !link(sealed.name, digest) { try useExistingFile(insteadOf: sealed.name, digest) }
         } catch {
             // A file that cannot be removed is an orphan. The next process removes it in a sweep.
@@ -97,14 +98,14 @@ final class BlobFiles {
 
     /// Releases the reference to a blob whose name could not be made durable, and removes the file if that was the last
     /// reference. A crash could remove the name again, so the blob must not get a row.
-    func undoPublication(of digest: BlobDigest) throws(CacheFileError) {
+    func undoPublication(of digest: BlobDigest) throws(FileError) {
         if withTable({ $0.release(digest, isRow: false) }) { _ = try removeUnreferenced(digest) }
     }
 
     /// Gives a temporary file the name of a blob; false if that name exists. Creates the shard directory if it does not
     /// exist or was removed with its last blob.
-    private func link(_ temporary: String, _ digest: BlobDigest) throws(CacheFileError) -> Bool {
-        do throws(CacheFileError) {
+    private func link(_ temporary: String, _ digest: BlobDigest) throws(FileError) -> Bool {
+        do throws(FileError) {
             return try files.publish(temporary, as: Self.name(digest))
         } catch {
             guard error.errno == ENOENT else { throw error }
@@ -116,7 +117,7 @@ final class BlobFiles {
     /// Removes the temporary file of a blob and keeps the existing file of the blob, which was stored for another URL
     /// or is an orphan. If the existing file has not been verified yet, it is verified first. If it is damaged or
     /// missing, the temporary file replaces it.
-    private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(CacheFileError) {
+    private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(FileError) {
         if !withTable({ $0.isVerified(digest) }) {
             guard let file = try files.open(Self.name(digest)), try Self.hash(file) == digest else {
                 return try files.replace(temporary, as: Self.name(digest))
@@ -130,7 +131,7 @@ final class BlobFiles {
     /// Removes the file of a blob, and its shard directory if that is then empty.
     ///
     /// - Returns: whether the file existed
-    private func remove(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
+    private func remove(_ digest: BlobDigest) throws(FileError) -> Bool {
         let existed = try files.remove(Self.name(digest))
         removeDirectoryIfEmpty(digest.shard)
         return existed
@@ -139,9 +140,9 @@ final class BlobFiles {
     /// Removes the entry and the file of a blob, unless the blob is referenced or has no entry.
     ///
     /// - Returns: the disk space that the file took; nil if it was not removed
-    func removeUnreferenced(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
+    func removeUnreferenced(_ digest: BlobDigest) throws(FileError) -> Int? {
         guard let entry = withTable({ $0.takeUnreferenced(digest) }).entry else { return nil }
-        do throws(CacheFileError) {
+        do throws(FileError) {
             _ = try remove(digest)
         } catch {
             withTable { $0.restore(digest, entry) }
@@ -155,10 +156,10 @@ final class BlobFiles {
     /// failed.
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
-    func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
+    func removeOrphan(_ digest: BlobDigest) throws(FileError) -> Int? {
         let (isReferenced, entry) = withTable { $0.takeUnreferenced(digest) }
         guard !isReferenced else { return nil }
-        do throws(CacheFileError) {
+        do throws(FileError) {
             let size = try files.open(Self.name(digest))?.size() ?? 0
             let isRemoved = try remove(digest)
             if let entry { withTable { $0.ledger.remove(entry.bytes) } }
@@ -177,7 +178,7 @@ final class BlobFiles {
     }
 
     /// Returns whether the file of a blob is missing. If so, marks the blob as unverified.
-    func markMissing(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
+    func markMissing(_ digest: BlobDigest) throws(FileError) -> Bool {
         guard try files.open(Self.name(digest)) == nil else { return false }
         withTable { $0.setVerified(digest, false) }
         return true
@@ -186,11 +187,11 @@ final class BlobFiles {
 
 /// A blob that is open for reading. The bytes stay readable as long as this value exists, even if the file is removed.
 package struct BlobFile: Sendable {
-    private let file: any CacheFile
+    private let file: any DirectoryFile
     /// The size in bytes.
     package let size: Int
 
-    init(_ file: any CacheFile, size: Int) { (self.file, self.size) = (file, size) }
+    init(_ file: any DirectoryFile, size: Int) { (self.file, self.size) = (file, size) }
 
     /// The read-only descriptor, to pass to a client while this value exists.
     package var descriptor: CInt? { file.descriptor }
@@ -199,7 +200,7 @@ package struct BlobFile: Sendable {
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     package func read(at offset: Int, count: Int) throws(ImageError) -> [UInt8] {
-        do throws(CacheFileError) { return try file.read(at: offset, count: count) } catch { throw error.asImageError }
+        do throws(FileError) { return try file.read(at: offset, count: count) } catch { throw error.asImageError }
     }
 }
 

@@ -49,13 +49,13 @@ package final class BlobStore {
     package convenience init(
         path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
     ) throws(ImageError) {
-        let files: LocalCacheFiles
-        do throws(CacheFileError) { files = try LocalCacheFiles(path: path) } catch { throw error.asImageError }
+        let files: LocalDirectoryFiles
+        do throws(FileError) { files = try LocalDirectoryFiles(path: path) } catch { throw error.asImageError }
         try self.init(path: path, files: files, limits: limits, imageLimits: imageLimits)
     }
 
     init(
-        path: String, files: any CacheFiles, limits: SpaceLimits = SpaceLimits(),
+        path: String, files: any DirectoryFiles, limits: SpaceLimits = SpaceLimits(),
         imageLimits: ImageLimits = ImageLimits()
     ) throws(ImageError) {
         self.path = path
@@ -64,7 +64,7 @@ package final class BlobStore {
         writers = BlobWriters(files: files, accounts: accounts)
         sweeper = BlobSweeper(blobs: blobs, session: writers.session)
         lock = try FileLock(cacheDirectory: path)
-        do throws(CacheFileError) {
+        do throws(FileError) {
             let isNew = try files.createDirectory("blobs")
             _ = try files.createDirectory("tmp")
             // The removal of `clean` must be durable before anything else changes. Otherwise a later crash could look
@@ -78,7 +78,7 @@ package final class BlobStore {
     }
 
     /// The files of the cache directory, in which the index also has its files.
-    var files: any CacheFiles { blobs.files }
+    var files: any DirectoryFiles { blobs.files }
 
     /// The references and the space of the blobs.
     var accounts: BlobAccounts { blobs.accounts }
@@ -90,7 +90,7 @@ package final class BlobStore {
     ///   it counts as used space
     @discardableResult
     package func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) -> Int? {
-        do throws(CacheFileError) { return try blobs.removeUnreferenced(digest) } catch { throw error.asImageError }
+        do throws(FileError) { return try blobs.removeUnreferenced(digest) } catch { throw error.asImageError }
     }
 
     /// Completes ``BlobFiles/open(_:in:isVerified:)`` for a blob that was not verified, or whose file could not be used.
@@ -100,7 +100,7 @@ package final class BlobStore {
     func complete(_ opening: BlobFiles.Opening, of digest: BlobDigest) throws(ImageError) -> BlobFile {
         var opening = opening
         if case .damaged = opening {
-            opening = try ImageError.from { () throws(CacheFileError) in try blobs.removeDamaged(digest) }
+            opening = try ImageError.from { () throws(FileError) in try blobs.removeDamaged(digest) }
         }
         switch opening {
         case .whole(let file):
@@ -128,7 +128,7 @@ package final class BlobStore {
     /// deallocated.
     package func markClean() throws(ImageError) {
         guard !isUnclean || blobs.withTable({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
-        try ImageError.from { () throws(CacheFileError) in
+        try ImageError.from { () throws(FileError) in
             _ = try files.create("clean")
             try files.synchronizeDirectory(".")
         }
@@ -162,13 +162,13 @@ package struct BlobSweeper {
     /// - Throws: ``ImageError/Code/storageFailed`` if the directory cannot be read
     package func sweep(step: Int) throws(ImageError) -> Slice {
         let shard = step == 0 ? nil : UInt8(step - 1)
-        let names = try ImageError.from { () throws(CacheFileError) in
+        let names = try ImageError.from { () throws(FileError) in
             try blobs.files.list(shard.map(BlobFiles.shard) ?? "tmp")
         }
         var (removed, bytes) = (0, 0)
         var failure: ImageError?
         for name in names {
-            do throws(CacheFileError) {
+            do throws(FileError) {
                 let size = if let shard { try removeOrphan(name, in: shard) } else { try removeTemporary(name) }
                 if let size { (removed, bytes) = (removed + 1, bytes + size) }
             } catch {
@@ -180,14 +180,14 @@ package struct BlobSweeper {
     }
 
     /// Removes a file of an earlier process from `tmp/`. Returns its size; nil if it was not removed.
-    private func removeTemporary(_ name: String) throws(CacheFileError) -> Int? {
+    private func removeTemporary(_ name: String) throws(FileError) -> Int? {
         guard !name.hasPrefix(session + "-") else { return nil }
         // The size is only for the log. A file that cannot be opened is removed, too.
         let size = try? blobs.files.open("tmp/" + name)?.size()
         return try blobs.files.remove("tmp/" + name) ? size ?? 0 : nil
     }
 
-    private func removeOrphan(_ name: String, in shard: UInt8) throws(CacheFileError) -> Int? {
+    private func removeOrphan(_ name: String, in shard: UInt8) throws(FileError) -> Int? {
         guard let digest = BlobDigest(hex: name), digest.shard == shard else { return nil }
         return try blobs.removeOrphan(digest)
     }
@@ -195,12 +195,12 @@ package struct BlobSweeper {
     /// Corrects the disk space of blobs, and returns those whose files seem to be missing, and the first error if a file
     /// could not be checked. Changes no file, so any thread may call it.
     static func check(
-        _ digests: [BlobDigest], in files: any CacheFiles, _ accounts: BlobAccounts
+        _ digests: [BlobDigest], in files: any DirectoryFiles, _ accounts: BlobAccounts
     ) -> (suspects: [BlobDigest], failure: ImageError?) {
         var suspects: [BlobDigest] = []
         var failure: ImageError?
         for digest in digests {
-            do throws(CacheFileError) {
+            do throws(FileError) {
                 guard let file = try files.open(BlobFiles.name(digest)) else {
                     suspects.append(digest)
                     continue
@@ -226,7 +226,7 @@ package struct BlobSweeper {
         var missing: Set<BlobDigest> = []
         var failure: ImageError?
         for digest in suspects {
-            do throws(CacheFileError) {
+            do throws(FileError) {
                 if try blobs.markMissing(digest) { missing.insert(digest) }
             } catch {
                 failure = failure ?? error.asImageError

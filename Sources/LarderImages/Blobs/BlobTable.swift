@@ -41,7 +41,7 @@ struct BlobTable: Sendable {
     var ledger: SpaceLedger
     var directories = BlobDirectories()
     var imageLimits: ImageLimits
-    /// As in ``CacheFiles/blockBytes``.
+    /// As in ``DirectoryFiles/blockBytes``.
     private let blockBytes: Int
     /// The number of writers so far. The name of a writer's temporary file contains this number.
     private var writers = 0

@@ -1,5 +1,6 @@
 internal import LarderDigest
 package import LarderImageFormats
+internal import LarderPlatform
 internal import Synchronization
 
 /// A published image.
@@ -24,7 +25,7 @@ struct SealedBlob: Sendable {
 
 /// Creates the writers of a ``BlobStore``, on any thread.
 struct BlobWriters: Sendable {
-    let files: any CacheFiles
+    let files: any DirectoryFiles
     let accounts: BlobAccounts
     /// A random prefix that distinguishes the temporary files of this process from those of an earlier process.
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
@@ -40,7 +41,7 @@ struct BlobWriters: Sendable {
     }
 
     func freeBytes() throws(ImageError) -> Int {
-        do throws(CacheFileError) { return try files.freeBytes() } catch { throw error.asImageError }
+        do throws(FileError) { return try files.freeBytes() } catch { throw error.asImageError }
     }
 
     /// The minimum number of images and bytes to evict to comply with the limits again. The limits can be exceeded
@@ -58,7 +59,7 @@ struct BlobWriters: Sendable {
 final class BlobWriter: Sendable {
     private struct State {
         /// The temporary file. Nil until disk space for the first bytes is reserved.
-        var file: (any CacheFile)?
+        var file: (any DirectoryFile)?
         /// Whether the image was published or discarded.
         var isEnded = false
         var hash = SHA256()
@@ -127,7 +128,7 @@ final class BlobWriter: Sendable {
                 state.reader = reader
             default: try reserve(total, &state)
             }
-            do throws(CacheFileError) {
+            do throws(FileError) {
                 if state.file == nil { state.file = try blobs.files.create(name) }
                 try state.file?.append(bytes)
             } catch {
@@ -155,7 +156,7 @@ final class BlobWriter: Sendable {
                 let blob = try check(&state, expectedDigest)
                 guard let file = state.file else { throw Self.ended }
                 let reserved = state.reserved
-                return try ImageError.from { () throws(CacheFileError) in
+                return try ImageError.from { () throws(FileError) in
                     try file.seal()
                     // Measured after fsync(2), because a file system may allocate blocks only then.
                     return SealedBlob(name: name, blob: blob, bytes: try file.allocatedBytes(), reserved: reserved)

@@ -6,7 +6,7 @@ internal import Synchronization
 /// The image cache as event loops see it. It can look up images, and add and release leases, on any thread.
 package final class ImageCacheView: Sendable {
     let tables: CacheTables
-    private let files: any CacheFiles
+    private let files: any DirectoryFiles
     /// The path of the cache directory.
     private let directory: String
     /// The hash of the fields that the agent sends with every image request; see ``Variant/fingerprint(of:)``.

@@ -36,7 +36,7 @@ actor ImageDiskCache {
         self.store = store
     }
 
-    nonisolated var files: any CacheFiles { writers.files }
+    nonisolated var files: any DirectoryFiles { writers.files }
 
     /// Waits for the changes that were submitted before this call if there are at least 1,024. Without that, downloads
     /// that are faster than the disk would fill the memory with changes.
@@ -186,8 +186,8 @@ actor ImageDiskCache {
         let sealed = try await blocking.run { () throws(ImageError) in try writer.seal(expectedDigest: expectedDigest) }
         try await publish(sealed)
         let digest = sealed.blob.digest
-        do throws(CacheFileError) {
-            try await blocking.run { [files] () throws(CacheFileError) in
+        do throws(FileError) {
+            try await blocking.run { [files] () throws(FileError) in
                 try files.synchronizeDirectory(BlobFiles.shard(digest.shard))
             }
         } catch {
@@ -198,11 +198,11 @@ actor ImageDiskCache {
     }
 
     private func publish(_ sealed: SealedBlob) throws(ImageError) {
-        do throws(CacheFileError) { try store.blobs.publish(sealed) } catch { throw error.asImageError }
+        do throws(FileError) { try store.blobs.publish(sealed) } catch { throw error.asImageError }
     }
 
     private func undoPublication(of digest: BlobDigest) throws(ImageError) {
-        do throws(CacheFileError) {
+        do throws(FileError) {
             try store.blobs.undoPublication(of: digest)
         } catch {
             throw error.asImageError
@@ -217,8 +217,8 @@ actor ImageDiskCache {
     nonisolated func open(_ digest: BlobDigest) async throws(ImageError) -> BlobFile {
         let isVerified = accounts.isVerified(digest)
         let opening: BlobFiles.Opening
-        do throws(CacheFileError) {
-            opening = try await blocking.run { [files] () throws(CacheFileError) in
+        do throws(FileError) {
+            opening = try await blocking.run { [files] () throws(FileError) in
                 try BlobFiles.open(digest, in: files, isVerified: isVerified)
             }
         } catch {

@@ -29,7 +29,7 @@ package final class ImageIndex {
     }
 
     let database: IndexDatabase
-    private let files: any CacheFiles
+    private let files: any DirectoryFiles
     let copy: IndexCopy
     private(set) var unsavedChanges = Unsaved()
     /// Whether the file that ``keepReserve()`` allocates exists.
@@ -124,7 +124,7 @@ package final class ImageIndex {
     /// mode.
     private static func createFile(_ store: BlobStore) throws(ImageError) {
         guard access(path(store), F_OK) != 0 else { return }
-        do throws(CacheFileError) { _ = try store.files.create(IndexFormat.index) } catch { throw error.asImageError }
+        do throws(FileError) { _ = try store.files.create(IndexFormat.index) } catch { throw error.asImageError }
     }
 
     /// Adds rows, or replaces rows with the same keys, in one transaction.
@@ -169,7 +169,7 @@ package final class ImageIndex {
 
     /// The disk space in bytes of the database, its log, its copy, a damaged database that was set aside, and the
     /// reserve. Reads only metadata of the files, so any thread may call it.
-    static func diskBytes(_ files: any CacheFiles) -> Int {
+    static func diskBytes(_ files: any DirectoryFiles) -> Int {
         let names = ["", "-wal"].flatMap { [IndexFormat.index + $0, IndexFormat.copy + $0] }
         return (names + [IndexFormat.index + ".damaged", reserve]).reduce(0) { sum, name in
             sum + ((try? files.allocatedBytes(name)) ?? 0)
@@ -299,7 +299,7 @@ package final class ImageIndex {
         let path = path(store)
         for suffix in ["-wal", "-shm"] { _ = uninterrupted { unlink(path + suffix) } }
         guard uninterrupted({ rename(path, path + ".damaged") }) == 0 || errno == ENOENT else {
-            throw CacheFileError(operation: "set aside", name: IndexFormat.index, errno: errno).asImageError
+            throw FileError("set aside", IndexFormat.index, errno: errno).asImageError
         }
     }
 }

@@ -10,7 +10,7 @@ internal import LarderUpstream
 struct IndexCopy: Sendable {
     /// The path of the cache directory.
     private let directory: String
-    private let files: any CacheFiles
+    private let files: any DirectoryFiles
     private let accounts: BlobAccounts
 
     private static let newCopy = "index-copy.new"
@@ -114,7 +114,7 @@ struct IndexCopy: Sendable {
     /// The size of a blob's file; nil if the file is missing. Any other failure aborts the restoration, and the next
     /// start tries again.
     private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
-        try ImageError.from { () throws(CacheFileError) in try files.open(BlobFiles.name(digest))?.size() }
+        try ImageError.from { () throws(FileError) in try files.open(BlobFiles.name(digest))?.size() }
     }
 
     private func usable() throws(ImageError) -> IndexDatabase? {
@@ -133,7 +133,7 @@ struct IndexCopy: Sendable {
     private func path(_ name: String) -> String { directory + "/" + name }
 
     private func makeFile(_ name: String) throws(ImageError) {
-        try ImageError.from { () throws(CacheFileError) in
+        try ImageError.from { () throws(FileError) in
             // Mode 0600, because URLs may contain secrets. SQLite gives its log the same mode.
             for suffix in ["", "-wal", "-journal"] { _ = try files.remove(name + suffix) }
             _ = try files.create(name)
@@ -143,12 +143,12 @@ struct IndexCopy: Sendable {
     /// Makes a database durable and renames it. Removes the write-ahead log of the previous file first, because SQLite
     /// would apply that log to the new file.
     private func rename(_ name: String, to newName: String) throws(ImageError) {
-        try ImageError.from { () throws(CacheFileError) in
+        try ImageError.from { () throws(FileError) in
             let file = uninterrupted { open(path(name), O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
-            guard file >= 0 else { throw CacheFileError(operation: "open", name: name, errno: errno) }
+            guard file >= 0 else { throw FileError("open", name, errno: errno) }
             defer { close(file) }
             guard uninterrupted({ fsync(file) }) == 0 else {
-                throw CacheFileError(operation: "fsync", name: name, errno: errno)
+                throw FileError("fsync", name, errno: errno)
             }
             for suffix in ["-wal", "-journal"] { _ = try files.remove(newName + suffix) }
             try files.replace(name, as: newName)

@@ -1,4 +1,5 @@
 import Glibc
+package import SystemPackage
 
 /// Replaces a file in one step: readers see either the complete previous content or the complete new content.
 ///
@@ -97,7 +98,7 @@ package func writeAll(_ bytes: [UInt8], to descriptor: CInt, at offset: Int? = n
                 if let offset { return pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + written)) }
                 return write(descriptor, rest.baseAddress, rest.count)
             }
-            guard count > 0 else { return count == 0 ? Errno(number: EIO) : .current }
+            guard count > 0 else { return count == 0 ? .ioError : .current }
             written += count
         }
         return nil

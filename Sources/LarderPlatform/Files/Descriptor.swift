@@ -1,4 +1,5 @@
 import Glibc
+package import SystemPackage
 
 /// An open file descriptor that is closed when the value is destroyed.
 package struct Descriptor: ~Copyable {
@@ -46,15 +47,16 @@ package enum StandardStreams {
     }
 }
 
-/// The error number of a failed system call (errno(3)).
-package struct Errno: Error, Sendable, Hashable, CustomStringConvertible {
-    package let number: CInt
+extension Errno {
+    /// The error of the system call that just failed on this thread (errno(3)).
+    package static var current: Errno { Errno(rawValue: errno) }
+}
 
-    package init(number: CInt) { self.number = number }
-
-    /// The error of the system call that just failed on this thread.
-    package static var current: Errno { Errno(number: errno) }
-
-    /// The system's text for the number. strerror(3) is thread-safe since glibc 2.32.
-    package var description: String { String(cString: strerror(number)) }
+/// Calls a function of swift-system. All its functions on descriptors throw ``Errno``, but their types do not say so.
+func withErrno<Value>(_ call: () throws -> Value) throws(Errno) -> Value {
+    do {
+        return try call()
+    } catch {
+        throw error as? Errno ?? .ioError
+    }
 }

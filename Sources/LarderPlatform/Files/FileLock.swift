@@ -1,4 +1,5 @@
 import Glibc
+package import SystemPackage
 
 /// An exclusive lock on a file or directory (flock(2)). The lock is released by ``unlock()``, when the last reference
 /// to this object is released, or when the process ends.
@@ -19,7 +20,7 @@ package final class FileLock: Sendable {
         guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let error = Errno.current
             defer { close(descriptor) }
-            throw error.number == EWOULDBLOCK ? .isHeld(by: Self.holder(descriptor)) : .failed(error)
+            throw error == .wouldBlock ? .isHeld(by: Self.holder(descriptor)) : .failed(error)
         }
         self.descriptor = descriptor
     }

@@ -1,5 +1,6 @@
 internal import CLinuxShims
 import Glibc
+package import SystemPackage
 
 /// Opens files below a directory and nowhere else. Rejects paths that contain "..", absolute paths, and symbolic links
 /// anywhere in the path.

@@ -1,5 +1,6 @@
 import Glibc
 internal import LarderEncoding
+internal import SystemPackage
 
 /// Reads a file that other processes may be writing. All returned bytes belong to one version of the file.
 package struct StableFileReader {
@@ -47,7 +48,7 @@ package struct StableFileReader {
             } catch {
                 // Another process may be about to replace a symbolic link whose target is missing, so the loop tries
                 // again.
-                dangling = try danglingLink(error.number)
+                dangling = try danglingLink(error.rawValue)
                 continue
             }
             dangling = nil

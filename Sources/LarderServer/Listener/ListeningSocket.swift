@@ -1,6 +1,7 @@
 import LarderPlatform
 import LarderUpstream
 import Glibc
+import SystemPackage
 
 /// The Unix socket that the server listens on. It is created here or passed by systemd.
 ///

@@ -3,6 +3,7 @@ import Foundation
 import LarderDigest
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 import TestSupport
 import Testing
 

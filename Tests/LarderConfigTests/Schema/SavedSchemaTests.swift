@@ -2,6 +2,7 @@ import ConfigTestSupport
 import LarderConfigModel
 import LarderConfigStorage
 import LarderJSON
+import LarderPlatform
 import TestSupport
 import Testing
 

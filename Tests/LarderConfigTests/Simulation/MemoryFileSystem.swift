@@ -1,4 +1,5 @@
 import Glibc
+import LarderPlatform
 import Synchronization
 
 @testable import LarderConfigStorage

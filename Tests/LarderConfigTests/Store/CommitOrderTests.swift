@@ -1,6 +1,7 @@
 import ConfigTestSupport
 import Glibc
 import LarderJSON
+import LarderPlatform
 import Synchronization
 import TestSupport
 import Testing

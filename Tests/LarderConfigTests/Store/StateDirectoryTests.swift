@@ -1,6 +1,7 @@
 import ConfigTestSupport
 import Foundation
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import Testing
 

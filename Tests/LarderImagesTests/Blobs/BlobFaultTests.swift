@@ -1,4 +1,5 @@
 import Foundation
+import LarderPlatform
 import TestSupport
 import Testing
 
@@ -36,7 +37,7 @@ struct BlobFaultTests {
         // The digest in the name of each file is that of its content, also for orphans (files without a row).
         for name in filesBelow(path + "/blobs").keys {
             let digest = try #require(BlobDigest(hex: String(name.suffix(64))))
-            let file = try #require(try LocalCacheFiles(path: path).open("blobs/" + name))
+            let file = try #require(try LocalDirectoryFiles(path: path).open("blobs/" + name))
             #expect(try BlobFiles.hash(file) == digest, "\(label)")
         }
         _ = try store.sweepAll()

@@ -1,5 +1,6 @@
 import Foundation
 import LarderImageFormats
+import LarderPlatform
 import Synchronization
 import TestSupport
 
@@ -53,9 +54,9 @@ extension BlobStore {
     /// Publishes the image of a writer, as ``ImageDiskCache`` does.
     func finish(_ writer: BlobWriter, expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
         let sealed = try writer.seal(expectedDigest: expectedDigest)
-        return try ImageError.from { () throws(CacheFileError) in
+        return try ImageError.from { () throws(FileError) in
             try blobs.publish(sealed)
-            do throws(CacheFileError) {
+            do throws(FileError) {
                 try files.synchronizeDirectory(BlobFiles.shard(sealed.blob.digest.shard))
             } catch {
                 try blobs.undoPublication(of: sealed.blob.digest)
@@ -68,7 +69,7 @@ extension BlobStore {
     /// Opens the file of a blob, as ``ImageDiskCache`` does.
     func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
         let isVerified = accounts.isVerified(digest)
-        let opening = try ImageError.from { () throws(CacheFileError) in
+        let opening = try ImageError.from { () throws(FileError) in
             try BlobFiles.open(digest, in: files, isVerified: isVerified)
         }
         if isVerified, case .whole(let file) = opening { return file }
@@ -161,7 +162,7 @@ func filesBelow(_ path: String) -> [String: Int] {
 }
 
 /// The files of a real directory, with failures that a test injects.
-final class FaultyCacheFiles: CacheFiles {
+final class FaultyCacheFiles: DirectoryFiles {
     /// The failure of one call of a file operation. `call` is the number of the call among those of all operations,
     /// from 0.
     struct Fault: Sendable {
@@ -183,7 +184,7 @@ final class FaultyCacheFiles: CacheFiles {
     /// How the space of a file is counted.
     enum Counting { case bytes, blocks }
 
-    private let real: LocalCacheFiles
+    private let real: LocalDirectoryFiles
     private let counting: Counting
     private let isDurable: Bool
     private let state = Mutex(State())
@@ -193,7 +194,7 @@ final class FaultyCacheFiles: CacheFiles {
     ///     `blocks` for the allocated disk space
     ///   - isDurable: false to skip fsync(2)
     init(_ path: String, counting: Counting = .bytes, isDurable: Bool = true) throws {
-        real = try LocalCacheFiles(path: path)
+        real = try LocalDirectoryFiles(path: path)
         (self.counting, self.isDurable) = (counting, isDurable)
     }
 
@@ -209,7 +210,7 @@ final class FaultyCacheFiles: CacheFiles {
         state.withLock { $0.observer = observer }
     }
 
-    fileprivate func pass(_ operation: String, _ name: String) throws(CacheFileError) {
+    fileprivate func pass(_ operation: String, _ name: String) throws(FileError) {
         state.withLock { $0.observer }?(operation, name)
         let number: CInt? = state.withLock { state in
             defer { state.calls += 1 }
@@ -217,76 +218,76 @@ final class FaultyCacheFiles: CacheFiles {
             guard let fault = state.fault else { return nil }
             return state.calls == fault.call || (fault.isLast && state.calls > fault.call) ? fault.errno : nil
         }
-        if let number { throw CacheFileError(operation: operation, name: name, errno: number) }
+        if let number { throw FileError(operation, name, errno: number) }
     }
 
-    func createDirectory(_ name: String) throws(CacheFileError) -> Bool {
+    func createDirectory(_ name: String) throws(FileError) -> Bool {
         try pass("make", name)
         return try real.createDirectory(name)
     }
-    func create(_ name: String) throws(CacheFileError) -> any CacheFile {
+    func create(_ name: String) throws(FileError) -> any DirectoryFile {
         try pass("create", name)
         return File(try real.create(name), self)
     }
-    func allocate(_ name: String, _ bytes: Int) throws(CacheFileError) {
+    func allocate(_ name: String, _ bytes: Int) throws(FileError) {
         try pass("allocate", name)
         try real.allocate(name, bytes)
     }
-    func open(_ name: String) throws(CacheFileError) -> (any CacheFile)? {
+    func open(_ name: String) throws(FileError) -> (any DirectoryFile)? {
         try pass("open", name)
         return try real.open(name).map { File($0, self) }
     }
-    func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {
+    func publish(_ name: String, as newName: String) throws(FileError) -> Bool {
         try pass("publish", name)
         return try real.publish(name, as: newName)
     }
-    func replace(_ name: String, as newName: String) throws(CacheFileError) {
+    func replace(_ name: String, as newName: String) throws(FileError) {
         try pass("rename", name)
         try real.replace(name, as: newName)
     }
-    func remove(_ name: String) throws(CacheFileError) -> Bool {
+    func remove(_ name: String) throws(FileError) -> Bool {
         try pass("remove", name)
         return try real.remove(name)
     }
-    func removeDirectory(_ name: String) throws(CacheFileError) -> Bool {
+    func removeDirectory(_ name: String) throws(FileError) -> Bool {
         try pass("rmdir", name)
         return try real.removeDirectory(name)
     }
-    func synchronizeDirectory(_ name: String) throws(CacheFileError) {
+    func synchronizeDirectory(_ name: String) throws(FileError) {
         try pass("fsync", name)
         guard isDurable else { return }
         try real.synchronizeDirectory(name)
     }
-    func list(_ name: String) throws(CacheFileError) -> [String] {
+    func list(_ name: String) throws(FileError) -> [String] {
         try pass("list", name)
         return try real.list(name)
     }
     func hasFile(_ name: UnsafePointer<CChar>) -> Bool { real.hasFile(name) }
     var blockBytes: Int { counting == .bytes ? 1 : real.blockBytes }
-    func allocatedBytes(_ name: String) throws(CacheFileError) -> Int {
+    func allocatedBytes(_ name: String) throws(FileError) -> Int {
         counting == .bytes ? 0 : try real.allocatedBytes(name)
     }
-    func freeBytes() throws(CacheFileError) -> Int {
+    func freeBytes() throws(FileError) -> Int {
         try pass("measure", "disk")
         if let free = state.withLock({ $0.free }) { return free }
         return try real.freeBytes()
     }
 
-    private struct File: CacheFile {
-        let real: any CacheFile
+    private struct File: DirectoryFile {
+        let real: any DirectoryFile
         let owner: FaultyCacheFiles
-        init(_ real: any CacheFile, _ owner: FaultyCacheFiles) { (self.real, self.owner) = (real, owner) }
+        init(_ real: any DirectoryFile, _ owner: FaultyCacheFiles) { (self.real, self.owner) = (real, owner) }
 
         var descriptor: CInt? { real.descriptor }
-        func size() throws(CacheFileError) -> Int {
+        func size() throws(FileError) -> Int {
             try owner.pass("stat", "")
             return try real.size()
         }
-        func allocatedBytes() throws(CacheFileError) -> Int {
+        func allocatedBytes() throws(FileError) -> Int {
             owner.counting == .bytes ? try real.size() : try real.allocatedBytes()
         }
-        func append(_ bytes: [UInt8]) throws(CacheFileError) {
-            do throws(CacheFileError) {
+        func append(_ bytes: [UInt8]) throws(FileError) {
+            do throws(FileError) {
                 try owner.pass("write", "")
             } catch {
                 // When a disk fills up, part of the bytes is written before the call fails.
@@ -295,11 +296,11 @@ final class FaultyCacheFiles: CacheFiles {
             }
             try real.append(bytes)
         }
-        func read(at offset: Int, count: Int) throws(CacheFileError) -> [UInt8] {
+        func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
             try owner.pass("read", "")
             return try real.read(at: offset, count: count)
         }
-        func seal() throws(CacheFileError) {
+        func seal() throws(FileError) {
             try owner.pass("seal", "")
             guard owner.isDurable else { return }
             try real.seal()

@@ -1,7 +1,7 @@
 import Glibc
-import LarderPlatform
+internal import SystemPackage
 
-/// The file operations that ``ConfigArchive`` and its parts need. They are synchronous and contain no suspension point,
+/// The operations on files by path. They are synchronous and contain no suspension point,
 /// so callers can hold a lock during an operation.
 ///
 /// ``LocalFileSystem`` is the real implementation. Tests use one that fails, to simulate a full or broken disk.
@@ -42,12 +42,18 @@ package struct JournalContent: Sendable, Hashable {
     package var bytes: [UInt8]
     /// The number of zeros after ``bytes``.
     package var zeros: Int
+
+    package init(bytes: [UInt8], zeros: Int) {
+        self.bytes = bytes
+        self.zeros = zeros
+    }
 }
 
 /// A file operation that failed.
 package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The operation that failed, as a verb such as `open` or `fsync`.
     package let operation: String
+    /// The path of the file, or its name relative to the directory of ``DirectoryFiles``.
     package let path: String
     package let errno: CInt
     /// A reason that says more than the system's text for `errno`; nil to use that text.
@@ -60,6 +66,9 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         self.errno = errno
         self.reason = reason
     }
+
+    /// Whether the disk is full or the user's disk quota is used up.
+    package var isFullDisk: Bool { errno == ENOSPC || errno == EDQUOT }
 
     /// The error for a file that this version of the program cannot use, because another version wrote it.
     package init(notOursYet path: String, _ reason: String) {
@@ -77,6 +86,6 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         // With ProtectSystem=strict, a systemd service can write only to the paths in ReadWritePaths=
         // (systemd.exec(5)).
         let advice = errno == EROFS ? "; for a systemd service, add it to ReadWritePaths= (systemctl edit)" : ""
-        return "\(operation) \(path): \(Errno(number: errno))\(advice)"
+        return "\(operation) \(path): \(Errno(rawValue: errno))\(advice)"
     }
 }

@@ -1,8 +1,8 @@
-import LarderPlatform
 import Glibc
+internal import SystemPackage
 
 /// The file system of this machine.
-package struct LocalFileSystem: FileSystem {
+package struct LocalFileSystem: FileSystem, FileAccess {
     /// Symbolic links below this directory are not followed; nil to follow all links.
     private let root: String?
 
@@ -23,7 +23,7 @@ package struct LocalFileSystem: FileSystem {
     /// - Returns: false if the parent does not exist
     private func makeDirectory(_ path: String) throws(FileError) -> Bool {
         do throws(FileError) {
-            try inParent(of: path, "create directory", OpenBeneath.placeFlags) { parent, name in
+            try inParent(of: path, "create directory") { parent, name in
                 uninterrupted { mkdirat(parent, name, 0o700) } == 0 || errno == EEXIST
             }
             return true
@@ -33,58 +33,57 @@ package struct LocalFileSystem: FileSystem {
         }
     }
 
-    package func list(_ path: String) throws(FileError) -> [String] {
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY)
-        guard descriptor >= 0 else { throw failure("list", path) }
-        do throws(Errno) {
-            return try DirectoryListing.names(closing: descriptor).map { String(decoding: $0, as: UTF8.self) }
-        } catch {
-            throw FileError("list", path, errno: error.number)
-        }
-    }
+    package func list(_ path: String) throws(FileError) -> [String] { try names(in: path, "list") }
 
     package func read(_ path: String) throws(FileError) -> [UInt8]? { try head(of: path, bytes: .max)?.bytes }
 
     package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
-        guard let (descriptor, size) = try openForReading(path) else { return nil }
-        defer { close(descriptor) }
+        guard let (file, size) = try openForReading(path) else { return nil }
+        defer { close(file.rawValue) }
         let wanted = min(bytes, size)
-        var failure: CInt = 0
-        let head = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
-            count = 0
-            while count < wanted {
-                let got = uninterrupted { Glibc.read(descriptor, buffer.baseAddress! + count, wanted - count) }
-                if got < 0 { failure = errno }
-                if got <= 0 { break }
-                count += got
+        do throws(Errno) {
+            let head = try withErrno {
+                try [UInt8](unsafeUninitializedCapacity: wanted) { buffer, count in
+                    let bytes = UnsafeMutableRawBufferPointer(buffer)
+                    count = 0
+                    while count < wanted {
+                        let got = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[count...]))
+                        if got == 0 { break }
+                        count += got
+                    }
+                }
             }
+            return (head, size)
+        } catch {
+            throw FileError("read", path, errno: error.rawValue)
         }
-        if failure != 0 { throw FileError("read", path, errno: failure) }
-        return (head, size)
     }
 
     /// Reads the file piece by piece into one small buffer, so that its zeros take no memory. A journal usually has 256
     /// KiB of zeros, and a start reads the journals of all namespaces.
     package func readJournal(_ path: String) throws(FileError) -> JournalContent? {
-        guard let (descriptor, _) = try openForReading(path) else { return nil }
-        defer { close(descriptor) }
+        guard let (file, _) = try openForReading(path) else { return nil }
+        defer { close(file.rawValue) }
         var content = JournalContent(bytes: [], zeros: 0)
-        let failure = withUnsafeTemporaryAllocation(byteCount: 64 * 1024, alignment: 16) { buffer -> CInt in
-            while true {
-                let count = uninterrupted { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
-                if count <= 0 { return count < 0 ? errno : 0 }
-                content.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        do throws(Errno) {
+            try withErrno {
+                try withUnsafeTemporaryAllocation(byteCount: 64 * 1024, alignment: 16) { buffer in
+                    while case let count = try file.read(into: buffer), count > 0 {
+                        content.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                    }
+                }
             }
+        } catch {
+            throw FileError("read", path, errno: error.rawValue)
         }
-        if failure != 0 { throw FileError("read", path, errno: failure) }
         return content
     }
 
     /// The directory is synchronized too, because a crash could lose the new name otherwise.
     package func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
-        let (directory, name) = Self.split(path)
+        let (directory, name) = splitPath(path)
         let temporary = path + ".tmp"
-        let parent = open(directory, O_RDONLY | O_DIRECTORY)
+        let parent = open(directory, O_RDONLY | O_DIRECTORY, mode: 0)
         guard parent >= 0 else { throw failure("create", temporary) }
         defer { close(parent) }
         do throws(AtomicReplace.Failure) {
@@ -92,7 +91,7 @@ package struct LocalFileSystem: FileSystem {
             try file.write(bytes)
             try file.replace(synchronizing: true)
         } catch {
-            throw FileError(error.step.rawValue, temporary, errno: error.error.number)
+            throw FileError(error.step.rawValue, temporary, errno: error.error.rawValue)
         }
         guard uninterrupted({ fsync(parent) }) == 0 else {
             throw FileError("fsync the directory of", path, errno: errno)
@@ -100,32 +99,25 @@ package struct LocalFileSystem: FileSystem {
     }
 
     package func rename(_ path: String, to newPath: String) throws(FileError) {
-        let newName = Self.split(newPath).name
-        try inParent(of: path, "rename", OpenBeneath.placeFlags) { parent, name in
+        let newName = splitPath(newPath).name
+        try inParent(of: path, "rename") { parent, name in
             uninterrupted { renameat(parent, name, parent, newName) } == 0
         }
     }
 
-    package func remove(_ path: String) throws(FileError) {
-        do throws(FileError) {
-            try inParent(of: path, "remove", OpenBeneath.placeFlags) { parent, name in
-                uninterrupted { unlinkat(parent, name, 0) } == 0
-            }
-        } catch {
-            guard error.errno == ENOENT else { throw error }
-        }
-    }
+    package func remove(_ path: String) throws(FileError) { _ = try unlink(path) }
 
     /// Fills the file with zeros once, so that later writes in place change no metadata and fdatasync waits for the
     /// data alone.
     package func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
-        guard descriptor >= 0 else { throw failure("open", path) }
-        let file = LocalJournalFile(descriptor: descriptor, path: path)
-        let current = try Self.size(descriptor, path)
+        let file = LocalJournalFile(
+            try descriptor(of: path, "open", O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600), path: path)
+        let current = try Self.size(file.descriptor, path)
         if current < size {
-            try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
-            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
+            try file.put([UInt8](repeating: 0, count: size - current), at: current)
+            guard uninterrupted({ fsync(file.descriptor.rawValue) }) == 0 else {
+                throw FileError("fsync", path, errno: errno)
+            }
         }
         // The directory of an existing file is synchronized, too, because the call that created the file may have
         // failed at this step.
@@ -138,16 +130,6 @@ package struct LocalFileSystem: FileSystem {
             uninterrupted { fsync(parent) } == 0
         }
     }
-
-    fileprivate static func writeAll(
-        _ bytes: [UInt8], to descriptor: CInt, at offset: Int?, path: String
-    ) throws(FileError) {
-        do throws(Errno) {
-            try LarderPlatform.writeAll(bytes, to: descriptor, at: offset)
-        } catch {
-            throw FileError("write", path, errno: error.number)
-        }
-    }
 }
 
 // MARK: Paths
@@ -155,30 +137,36 @@ package struct LocalFileSystem: FileSystem {
 extension LocalFileSystem {
     /// Opens a regular file. Does not wait for the writer of a FIFO.
     /// - Returns: the descriptor and the size of the file; nil if it does not exist
-    private func openForReading(_ path: String) throws(FileError) -> (descriptor: CInt, size: Int)? {
-        let descriptor = open(path, O_RDONLY | O_NONBLOCK)
-        if descriptor < 0 {
-            if errno == ENOENT { return nil }
-            throw failure("open", path)
+    private func openForReading(_ path: String) throws(FileError) -> (file: FileDescriptor, size: Int)? {
+        let file: FileDescriptor
+        do throws(FileError) {
+            file = try descriptor(of: path, "open", O_RDONLY | O_NONBLOCK)
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return nil
         }
         do throws(FileError) {
-            return (descriptor, try Self.size(descriptor, path))
+            return (file, try Self.size(file, path))
         } catch {
-            close(descriptor)
+            close(file.rawValue)
             throw error
         }
     }
 
     /// The size of a file. Throws if it is not a regular file.
-    fileprivate static func size(_ descriptor: CInt, _ path: String) throws(FileError) -> Int {
-        var information = stat()
-        guard fstat(descriptor, &information) == 0 else { throw FileError("stat", path, errno: errno) }
-        guard information.st_mode & S_IFMT == S_IFREG else { throw FileError(notARegularFile: path) }
-        return Int(information.st_size)
+    private static func size(_ file: FileDescriptor, _ path: String) throws(FileError) -> Int {
+        let status: Stat
+        do throws(Errno) {
+            status = try file.stat()
+        } catch {
+            throw FileError("stat", path, errno: error.rawValue)
+        }
+        guard status.type == .regular else { throw FileError(notARegularFile: path) }
+        return Int(status.size)
     }
 
     /// Opens a file with O_CLOEXEC. Symbolic links below the root are not followed.
-    private func open(_ path: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
+    func open(_ path: String, _ flags: CInt, mode: mode_t) -> CInt {
         guard let root, let name = Self.relative(path, to: root) else {
             return uninterrupted { Glibc.open(path, flags | O_CLOEXEC, mode) }
         }
@@ -191,21 +179,8 @@ extension LocalFileSystem {
         return result
     }
 
-    /// Opens the directory of the file with `flags`, and calls `call` with the descriptor of the directory and the name
-    /// of the file.
-    /// - Parameter call: makes the system call; returns false and sets errno if it fails
-    private func inParent(
-        of path: String, _ operation: String, _ flags: CInt, _ call: (CInt, String) -> Bool
-    ) throws(FileError) {
-        let (directory, name) = Self.split(path)
-        let parent = open(directory, flags)
-        guard parent >= 0 else { throw failure(operation, path) }
-        defer { close(parent) }
-        guard call(parent, name) else { throw failure(operation, path) }
-    }
-
     /// The error of the last system call, from errno. If a symbolic link is the cause, the error names the link.
-    private func failure(_ operation: String, _ path: String) -> FileError {
+    func failure(_ operation: String, _ path: String) -> FileError {
         let number = errno
         guard number == ELOOP || number == ENOTDIR, let root, let name = Self.relative(path, to: root) else {
             return FileError(operation, path, errno: number)
@@ -229,13 +204,6 @@ extension LocalFileSystem {
         guard path.hasPrefix(root + "/") else { return nil }
         let name = path.utf8.dropFirst(root.utf8.count + 1)
         return name.isEmpty ? nil : String(name)
-    }
-
-    /// Splits a path into directory and name.
-    private static func split(_ path: String) -> (directory: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
-        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
-        return (directory, String(path[path.index(after: slash)...]))
     }
 
     private static func parent(_ path: String) -> String? {
@@ -268,25 +236,37 @@ extension JournalContent {
 
 /// An open journal file. The descriptor is closed with the last reference.
 private final class LocalJournalFile: JournalFile {
-    private let descriptor: CInt
+    let descriptor: FileDescriptor
     private let path: String
 
-    init(descriptor: CInt, path: String) {
+    init(_ descriptor: FileDescriptor, path: String) {
         self.descriptor = descriptor
         self.path = path
     }
 
-    deinit { close(descriptor) }
+    deinit { close(descriptor.rawValue) }
 
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
-        try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
-        guard uninterrupted({ fdatasync(descriptor) }) == 0 else {
+        try put(bytes, at: offset)
+        guard uninterrupted({ fdatasync(descriptor.rawValue) }) == 0 else {
             throw FileError("fdatasync", path, errno: errno)
         }
     }
+
     func truncate(to size: Int) throws(FileError) {
-        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else {
-            throw FileError("truncate", path, errno: errno)
+        do throws(Errno) {
+            try withErrno { try descriptor.resize(to: Int64(size)) }
+        } catch {
+            throw FileError("truncate", path, errno: error.rawValue)
+        }
+    }
+
+    /// Writes bytes at an offset without waiting for the disk.
+    func put(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+        do throws(Errno) {
+            try writeAll(bytes, to: descriptor.rawValue, at: offset)
+        } catch {
+            throw FileError("write", path, errno: error.rawValue)
         }
     }
 }

@@ -1,5 +1,5 @@
 import Glibc
-import LarderEncoding
+internal import LarderEncoding
 
 /// A directory of the agent in which another user could replace files, or a path on which another user could replace the
 /// directory.

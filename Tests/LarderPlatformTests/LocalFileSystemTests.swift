@@ -1,8 +1,7 @@
 import Foundation
+import LarderPlatform
 import TestSupport
 import Testing
-
-@testable import LarderConfigStorage
 
 @Suite("File system beneath a directory")
 struct LocalFileSystemTests {

@@ -1,8 +1,7 @@
 import Glibc
+import LarderPlatform
 import TestSupport
 import Testing
-
-@testable import LarderConfigStorage
 
 @Suite("Directories that other users could replace")
 struct UnsafeDirectoryTests {
@@ -79,28 +78,5 @@ struct UnsafeDirectoryTests {
         lchown(link, 0, 0)
         #expect(refusal(of: link).isEmpty)
         #expect(refusal(of: own + "/new").isEmpty)
-    }
-
-    @Test(
-        "a directory of the state that belongs to another user is refused", .enabled(if: geteuid() == 0, "needs root"))
-    func stateDirectories() throws {
-        let state = make("state", mode: 0o700)
-        let config = make("state/config")
-        chown(config, 60200, 60200)
-        let error = #expect(throws: UnsafeDirectory.self) {
-            try StateDirectory(path: state, files: LocalFileSystem())
-        }
-        #expect(error?.description.contains("\(config) belongs to user 60200") == true)
-    }
-
-    @Test("a lock file with another name is refused, and the file is unchanged")
-    func hardLink() throws {
-        let state = make("state", mode: 0o700)
-        let precious = "\(root.path)/precious"
-        try LocalFileSystem().replace(precious, with: Array("content".utf8))
-        link(precious, state + "/lock")
-        let error = #expect(throws: FileError.self) { try StateDirectory(path: state, files: LocalFileSystem()) }
-        #expect(error?.description.contains("\(state)/lock is a hard link") == true)
-        #expect(try LocalFileSystem().read(precious) == Array("content".utf8))
     }
 }
