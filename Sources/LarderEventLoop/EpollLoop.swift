@@ -67,6 +67,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// separate limit of the same length.
     private static let timeSlice = TimeAmount.microseconds(50)
 
+    /// Any thread submits work.
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
     /// A longer wait uses the timerfd, because the time limit of epoll_wait(2) does not count the time of a suspension.

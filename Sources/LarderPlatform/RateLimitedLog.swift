@@ -23,6 +23,7 @@ package final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: S
     private let burst: Int
     private let clock: any Clock<Duration>
     private let write: @Sendable (Key, Entry, Int) -> Void
+    /// Any thread adds events, and tasks end the intervals.
     private let state = Mutex(State())
 
     /// - Parameters:

@@ -56,10 +56,17 @@ package final class ServerContext: Sendable {
     let refusals: RefusalLogs
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
-    private let limitsInForce: Mutex<ConnectionLimits>
-    private let settingsInForce: Mutex<SettingsSource>
-    private let currentThreadProblem = Mutex<String?>(nil)
-    private let access: Mutex<AccessRules>
+
+    /// What a reload or an event outside the server changes.
+    private struct State {
+        var limits: ConnectionLimits
+        var settings: SettingsSource
+        var rules: AccessRules
+        var threadProblem: String?
+    }
+
+    /// All event loops read it, and a task that reloads the settings changes it.
+    private let state: Mutex<State>
     private let accessVersion = Atomic<Int>(0)
 
     /// Why the image cache cannot be used; nil if it can be used, or if the settings switch it off.
@@ -79,37 +86,35 @@ package final class ServerContext: Sendable {
         self.logger = logger
         refusals = RefusalLogs(logger)
         startedAt = Timestamp(milliseconds: WallClock.system.now)
-        limitsInForce = Mutex(limits)
-        settingsInForce = Mutex(settings)
-        self.access = Mutex(access)
+        state = Mutex(State(limits: limits, settings: settings, rules: access))
     }
 
     /// The limits for connections that are accepted from now on.
     package var limits: ConnectionLimits {
-        get { limitsInForce.withLock { $0 } }
-        set { limitsInForce.withLock { $0 = newValue } }
+        get { state.withLock { $0.limits } }
+        set { state.withLock { $0.limits = newValue } }
     }
 
     /// Why the agent cannot start threads; nil if it can.
     package var threadProblem: String? {
-        get { currentThreadProblem.withLock { $0 } }
-        set { currentThreadProblem.withLock { $0 = newValue } }
+        get { state.withLock { $0.threadProblem } }
+        set { state.withLock { $0.threadProblem = newValue } }
     }
 
     /// Where the current settings come from. Replaced by a reload.
     package var settings: SettingsSource {
-        get { settingsInForce.withLock { $0 } }
-        set { settingsInForce.withLock { $0 = newValue } }
+        get { state.withLock { $0.settings } }
+        set { state.withLock { $0.settings = newValue } }
     }
 
     /// Sets why a reload refused the settings file.
-    package func note(settingsProblem: String) { settingsInForce.withLock { $0.problem = settingsProblem } }
+    package func note(settingsProblem: String) { state.withLock { $0.settings.problem = settingsProblem } }
 
     /// Sets why the settings could not be saved; nil if they were.
-    package func note(savingProblem: String?) { settingsInForce.withLock { $0.savingProblem = savingProblem } }
+    package func note(savingProblem: String?) { state.withLock { $0.settings.savingProblem = savingProblem } }
 
     /// The current access rules.
-    package var rules: AccessRules { access.withLock { $0 } }
+    package var rules: AccessRules { state.withLock { $0.rules } }
 
     /// Increases with each change of the rules. Rights with an earlier version are invalid.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
@@ -124,9 +129,9 @@ package final class ServerContext: Sendable {
     /// Replaces the access rules.
     /// - Returns: false if the new rules equal the current ones
     func use(_ rules: AccessRules) -> Bool {
-        let isChanged = access.withLock { access in
-            defer { access = rules }
-            return access != rules
+        let isChanged = state.withLock { state in
+            defer { state.rules = rules }
+            return state.rules != rules
         }
         if isChanged { accessVersion.add(1, ordering: .releasing) }
         return isChanged

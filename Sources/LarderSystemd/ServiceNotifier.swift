@@ -115,6 +115,7 @@ final class NotificationThread: Sendable {
         var isStarted = false
     }
 
+    /// Any thread submits messages, and the thread that sends takes them.
     private let state = Mutex(State())
     /// Counts the waiting messages. The thread sleeps while there are none, which a `Mutex` alone cannot express.
     private let count = DispatchSemaphore(value: 0)

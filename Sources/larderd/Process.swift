@@ -75,7 +75,7 @@ enum Process {
         }
     }
 
-    /// The level of loggers that are created from now on; nil until logging has started.
+    /// The level of loggers that are created from now on, on any thread; nil until logging has started.
     private static let logLevel = Mutex<Logger.Level?>(nil)
 
     /// Sends the log to the journal if standard error is connected to it, otherwise to standard error. A later call

@@ -2,7 +2,6 @@ import LarderConfig
 import LarderPlatform
 import LarderProtocol
 import LarderServer
-import LarderSettings
 import LarderUpstream
 import ServiceLifecycle
 import Synchronization

@@ -1,7 +1,6 @@
 import CLinuxShims
 import LarderPlatform
 import Logging
-import Synchronization
 import Glibc
 
 /// Notices when the process cannot start threads any more, and stops the agent on SIGTERM and SIGINT even then.
@@ -35,8 +34,6 @@ final class ThreadGuard: Sendable {
     private let actions: Actions
     private let timing: Timing
     private let logger: Logger
-    /// Why no thread could be started at the last attempt.
-    private let problem = Mutex<String?>(nil)
 
     init(_ actions: Actions, timing: Timing = Timing(), _ logger: Logger) {
         self.actions = actions
@@ -62,10 +59,11 @@ final class ThreadGuard: Sendable {
 
     private func run(_ signals: CInt) {
         var descriptor = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
-        while poll(&descriptor, 1, timing.interval) <= 0 { _ = canStartThread() }
+        var problem: String?
+        while poll(&descriptor, 1, timing.interval) <= 0 { _ = canStartThread(&problem) }
         actions.stop()
         poll(nil, 0, timing.patience)
-        while canStartThread() { poll(nil, 0, timing.stopInterval) }
+        while canStartThread(&problem) { poll(nil, 0, timing.stopInterval) }
         // Acknowledged changes are on disk. The next start reads them from the journal, as after a crash.
         logger.error(
             "no thread can be started to finish the stop, so the agent exits at once; acknowledged changes are on disk")
@@ -73,14 +71,12 @@ final class ThreadGuard: Sendable {
     }
 
     /// Attempts to start a thread, and reports a change.
-    private func canStartThread() -> Bool {
+    /// - Parameter problem: why no thread could be started at the last attempt
+    private func canStartThread(_ problem: inout String?) -> Bool {
         let failure = actions.probe()
         let new = failure == 0 ? nil : Self.text(failure)
-        let isChanged = problem.withLock { problem in
-            defer { problem = new }
-            return problem != new
-        }
-        guard isChanged else { return failure == 0 }
+        if new == problem { return failure == 0 }
+        problem = new
         actions.threadProblem(new)
         if let new {
             logger.error("\(new)", metadata: ["error": "\(String(cString: strerror(failure)))"])

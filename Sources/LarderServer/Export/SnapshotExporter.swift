@@ -34,6 +34,7 @@ package final class SnapshotExporter: Sendable {
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let logger: Logger
+    /// Event loops read the problem, and tasks and threads for disk work note what they have written.
     private let state = Mutex(State())
     /// The open directory; nil before it is opened and after an error. The lock is held during disk work.
     private let directory = Mutex<ExportDirectory?>(nil)

@@ -1,6 +1,5 @@
 import CLinuxShims
 import DequeModule
-import Glibc
 import LarderImages
 import LarderPlatform
 import LarderProtocol
@@ -58,6 +57,7 @@ final class ForeignFileCloser: Sendable {
         var isRunning = false
     }
 
+    /// Event loops submit descriptors, and the closing thread takes them.
     private let state = Mutex(State())
 
     /// - Parameter done: called after the descriptor has been closed, on the closing thread

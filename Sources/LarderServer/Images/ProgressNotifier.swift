@@ -89,6 +89,7 @@ final class ProgressNotifier<Progress: ProgressNotification> {
 /// Passes progress from any thread to a notifier. Only the newest progress reaches its event loop.
 struct ProgressRelay<Progress: ProgressNotification>: Sendable {
     private final class Newest: Sendable {
+        /// Any thread writes it, and the event loop of the notifier reads it.
         let value = Mutex<Progress?>(nil)
     }
 

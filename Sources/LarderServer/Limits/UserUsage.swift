@@ -248,6 +248,7 @@ final class ReplyReservation: Sendable {
 
 /// The users that have a connection, a request, a file or a reservation for a reply.
 final class UserUsageTable: Sendable {
+    /// All event loops share the table.
     private let users = Mutex<[Int: UserUsage]>([:])
     private let descriptorCount = DescriptorCount()
 

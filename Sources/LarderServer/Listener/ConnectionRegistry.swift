@@ -13,11 +13,14 @@ final class ConnectionRegistry: Sendable {
     private let refusedPerUser = Atomic<Int>(0)
     /// The resources used by each user.
     let users = UserUsageTable()
-    /// When the last connection ended; initially when the agent started.
-    private let emptySince = Mutex(ContinuousClock.now)
+    private let startedAt = ContinuousClock.now
+    /// When the last connection ended, in nanoseconds after ``startedAt``.
+    private let emptySince = Atomic<Int>(0)
     /// The snapshots that clients have acknowledged as applied or rejected.
     let acknowledgements = AcknowledgementBook()
+    /// The loops register themselves, and tasks and other loops use the list.
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
+    /// Tasks wait, and the event loop of the last connection resumes them.
     private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
 
     /// Adds an event loop. All loops must be added before the first connection.
@@ -93,15 +96,16 @@ final class ConnectionRegistry: Sendable {
 
     /// How long no connection has been open; nil while a connection is open.
     var idleTime: Duration? {
-        let since = emptySince.withLock { $0 }
-        return connections == 0 ? ContinuousClock.now - since : nil
+        guard open.load(ordering: .acquiring) == 0 else { return nil }
+        return ContinuousClock.now - startedAt - .nanoseconds(emptySince.load(ordering: .relaxed))
     }
 
     func connectionEnded() {
         // The time is set before the count changes, so that a reader that finds no open connection also finds the time
         // at which the last one ended. It is set for each connection, because several may end at once.
-        emptySince.withLock { $0 = .now }
-        guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
+        let (seconds, attoseconds) = (ContinuousClock.now - startedAt).components
+        emptySince.store(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000), ordering: .relaxed)
+        guard open.subtract(1, ordering: .releasing).newValue == 0 else { return }
         let waiters = emptied.withLock { waiters in
             defer { waiters = [] }
             return waiters

@@ -29,6 +29,7 @@ final class SnapshotFiles: Sendable {
 
     /// Keyed by the identity of the publication. The task that releases a file retains the publication, so the identity
     /// is not reused before the file is released.
+    /// The event loops, and the tasks that create or release files, share it.
     private let states = Mutex<[ObjectIdentifier: FileState]>([:])
 
     /// The number of files that the agent keeps open, without those that are still being created.

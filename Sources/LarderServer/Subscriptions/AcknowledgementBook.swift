@@ -28,6 +28,7 @@ final class AcknowledgementBook: Sendable {
     /// The maximum number of rejections that the status of a namespace lists.
     static let maxRejections = 16
 
+    /// All event loops share it.
     private let state = Mutex(State())
 
     /// Replaces the acknowledgement of a client for a namespace.

@@ -36,6 +36,7 @@ final class GuardedClients: Sendable {
     private let maximumClients: Int
     private let eventLoopGroup: (any EventLoopGroup)?
     private let configuration: HTTPClient.Configuration
+    /// The tasks of all requests share it.
     private let state: Mutex<State>
 
     /// The maximum number of addresses of a host that are tried for one request.

@@ -39,6 +39,7 @@ final class Deadline: Sendable {
     private let isAwaited: @Sendable () -> Bool
     private let elapsed: @Sendable () -> Duration
     private let sleep: @Sendable (Duration) async throws -> Void
+    /// The task that receives the response updates it, and the task that waits for ``expiry()`` reads it.
     private let state: Mutex<State>
 
     /// - Parameter isAwaited: returns whether other requests wait for this one to end. It must not block.

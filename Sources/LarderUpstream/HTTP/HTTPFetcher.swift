@@ -32,6 +32,7 @@ package final class HTTPFetcher: Sendable {
 
     private let configuration: Configuration
     private let eventLoopGroup: (any EventLoopGroup)?
+    /// The tasks of all requests share the client.
     private let state = Mutex(State.unused)
 
     /// Makes a fetcher. Opens no connection.

@@ -26,6 +26,7 @@ private final class ImagePage: Sendable {
     private let parameters: ImageList.Parameters
     private let images: ImageService
     private let rights: PeerRights
+    /// Two closures of one task pass it on. The compiler does not know that they never run at the same time.
     private let outcome = Mutex<Result<Rows, WireError>>(.success(([], nil)))
 
     init(_ parameters: ImageList.Parameters, _ images: ImageService, for rights: PeerRights) {
