@@ -1,7 +1,6 @@
 import LarderConfigModel
 import LarderHTTPSemantics
 import LarderJSON
-import LarderUpstream
 
 /// Extracts the configuration from the response of an origin.
 struct DocumentReader: Sendable {

@@ -1,4 +1,3 @@
-import LarderEncoding
 import LarderJSON
 
 // How the generated messages read and write members whose types JSON itself does not have, such as times and digests.

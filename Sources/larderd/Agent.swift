@@ -1,6 +1,5 @@
 import LarderEventLoop
 import LarderConfig
-import LarderConfigStorage
 import LarderImages
 import LarderPlatform
 import LarderServer

@@ -1,4 +1,3 @@
-import LarderConfigStorage
 import LarderEncoding
 import LarderJSON
 import LarderPlatform

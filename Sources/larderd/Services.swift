@@ -1,4 +1,3 @@
-import Glibc
 import CLinuxShims
 import LarderConfig
 import LarderImages

@@ -2,9 +2,7 @@ import LarderClientCore
 import LarderCommand
 import LarderConfig
 import LarderConfigSources
-import LarderJSON
 import LarderPlatform
-import LarderServer
 import LarderSettings
 import LarderUpstream
 import Logging

@@ -1,7 +1,6 @@
 import CLinuxShims
 import Glibc
 import LarderJSON
-import LarderProtocol
 package import NIOCore
 import NIOPosix
 import Synchronization

@@ -1,4 +1,3 @@
-import LarderJSON
 public import LarderProtocol
 public import LarderSnapshotFile
 

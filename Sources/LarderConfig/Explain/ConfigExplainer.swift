@@ -2,7 +2,6 @@ import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 
 /// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {

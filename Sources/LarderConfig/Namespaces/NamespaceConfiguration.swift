@@ -1,6 +1,5 @@
 package import LarderConfigModel
 package import LarderConfigSources
-import LarderConfigStorage
 package import LarderJSON
 import LarderPlatform
 import LarderUpstream

@@ -1,5 +1,4 @@
 package import LarderConfigModel
-import LarderConfigStorage
 package import LarderJSON
 import LarderPlatform
 import LarderSchema

@@ -3,7 +3,6 @@ import LarderConfigSources
 import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
-import LarderUpstream
 
 /// How current a namespace's configuration is.
 package enum Freshness: String, Sendable {

@@ -2,7 +2,6 @@ import LarderConfigModel
 import LarderConfigStorage
 import LarderJSON
 import LarderPlatform
-import Logging
 
 /// Commits the changes of one namespace in batches, and owns the state that commits change: layers, current snapshot,
 /// history, schema, expiry times and status.

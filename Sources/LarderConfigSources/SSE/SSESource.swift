@@ -1,6 +1,5 @@
 import LarderConfigModel
 import LarderHTTPSemantics
-import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import Synchronization

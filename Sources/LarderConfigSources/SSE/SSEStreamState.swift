@@ -1,5 +1,4 @@
 import LarderConfigModel
-import LarderUpstream
 
 /// The documents of a stream, the state of its connection, and the callers that wait for a document.
 ///

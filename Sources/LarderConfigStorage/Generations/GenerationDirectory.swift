@@ -1,5 +1,4 @@
 package import LarderConfigModel
-import CLinuxShims
 import Glibc
 import LarderJSON
 package import LarderPlatform

@@ -1,5 +1,3 @@
-import LarderJSON
-
 /// Encodes and decodes base64 (RFC 4648, section 4), with padding and without line ends.
 package enum InlineBytes {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -1,7 +1,5 @@
 import LarderConfig
-import LarderConfigModel
 import LarderEncoding
-import LarderImages
 import LarderProtocol
 import LarderUpstream
 

@@ -1,5 +1,4 @@
 import LarderConfig
-import LarderImages
 import LarderProtocol
 import LarderUpstream
 

@@ -1,4 +1,3 @@
-import LarderImages
 import LarderJSON
 import LarderProtocol
 import NIOCore

@@ -1,4 +1,3 @@
-import LarderJSON
 import LarderProtocol
 
 /// A request line in three parts: the text before its id, the id, and the text after it.

@@ -1,5 +1,4 @@
 import LarderConfig
-import LarderConfigStorage
 import LarderPlatform
 import LarderUpstream
 import Glibc

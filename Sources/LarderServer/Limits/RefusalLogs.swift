@@ -1,5 +1,4 @@
 import LarderPlatform
-import LarderUpstream
 import LarderProtocol
 import Logging
 

@@ -1,6 +1,4 @@
 package import LarderEventLoop
-import LarderJSON
-import LarderProtocol
 import Logging
 import NIOCore
 

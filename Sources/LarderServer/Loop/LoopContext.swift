@@ -1,6 +1,4 @@
-import LarderConfig
 package import LarderEventLoop
-import LarderImages
 import LarderJSON
 import LarderProtocol
 package import NIOCore

@@ -1,6 +1,5 @@
 import Glibc
 import LarderPlatform
-internal import LarderUpstream
 
 extension Settings {
     /// The maximum size of a settings file: 1 MiB.

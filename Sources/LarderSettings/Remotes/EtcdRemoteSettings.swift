@@ -1,5 +1,4 @@
 import LarderConfigSources
-import LarderJSON5
 import LarderUpstream
 
 /// `namespaces.NAME.remote.etcd`: an etcd cluster as a remote source. `limits.documentBytes` limits the size of the

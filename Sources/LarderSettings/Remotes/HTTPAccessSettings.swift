@@ -1,4 +1,3 @@
-import LarderJSON5
 import LarderUpstream
 
 extension HTTPAccess {

@@ -1,7 +1,6 @@
 import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
-import LarderJSON5
 import LarderUpstream
 
 /// `namespaces.NAME.remote`: the remote source of a namespace.

@@ -1,5 +1,4 @@
 import LarderConfigModel
-import LarderJSON
 import LarderJSON5
 
 extension ExperimentRules {

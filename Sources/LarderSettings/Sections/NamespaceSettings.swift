@@ -2,7 +2,6 @@ import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
 import LarderConfig
-import LarderJSON5
 
 /// `namespaces.NAME`. Two values from outside this section are added later: the maximum size of the document, and the
 /// default directory of the `host` layer.

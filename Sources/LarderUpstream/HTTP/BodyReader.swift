@@ -1,5 +1,4 @@
 internal import AsyncHTTPClient
-internal import NIOCore
 internal import NIOHTTP1
 
 /// Reads the body of a response that is not a redirect, and checks that the body is complete.

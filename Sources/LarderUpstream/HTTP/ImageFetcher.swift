@@ -1,6 +1,5 @@
 internal import AsyncHTTPClient
 package import NIOCore
-internal import Synchronization
 
 /// Sends requests for images whose URLs come from clients. It connects only to allowed addresses, checks the target of
 /// each redirect, and does not decode bodies.

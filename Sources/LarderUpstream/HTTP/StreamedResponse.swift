@@ -1,6 +1,5 @@
 internal import AsyncHTTPClient
 internal import NIOCore
-internal import NIOHTTP1
 
 /// The head of a response whose body is streamed.
 package struct StreamHead: Sendable {

@@ -1,4 +1,3 @@
-internal import LarderEncoding
 internal import LarderHTTPSemantics
 
 /// Decides when a host that keeps a connection to its source reconnects after the connection has ended. It has no

@@ -1,6 +1,5 @@
 import LarderConfig
 import LarderImages
-import LarderPlatform
 import LarderServer
 import Logging
 import NIOCore

@@ -1,5 +1,4 @@
 import LarderImages
-import LarderPlatform
 import LarderProtocol
 
 extension ImagePeek: Method {
