@@ -1,5 +1,4 @@
 internal import LarderHTTPSemantics
-internal import LarderPlatform
 package import LarderUpstream
 internal import Logging
 

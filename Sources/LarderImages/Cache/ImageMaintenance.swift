@@ -1,5 +1,3 @@
-internal import LarderImageFormats
-internal import LarderPlatform
 internal import Logging
 
 /// The background work of an ``ImageCache``, whose actor calls it: enforcing the maximum age, removing unreferenced files,

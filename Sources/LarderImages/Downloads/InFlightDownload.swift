@@ -1,4 +1,3 @@
-internal import LarderHTTPSemantics
 internal import Synchronization
 
 /// A download that runs or is queued for a slot.

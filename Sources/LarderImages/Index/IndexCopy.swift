@@ -1,7 +1,6 @@
 import Glibc
 internal import LarderHTTPSemantics
 internal import LarderPlatform
-internal import LarderUpstream
 
 /// The copy of the index (`index-copy.sqlite`), from which a damaged index is restored.
 ///

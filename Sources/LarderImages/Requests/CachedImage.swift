@@ -1,6 +1,5 @@
 internal import LarderHTTPSemantics
 package import LarderImageFormats
-internal import LarderUpstream
 
 /// An image that answers a request. It includes a reference to its blob, which keeps the file on disk, unless
 /// ``ImageRequest/takesReference`` was false. Release the reference with ``ImageCache/release(_:)``.

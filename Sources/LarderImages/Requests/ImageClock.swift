@@ -1,6 +1,4 @@
-internal import LarderHTTPSemantics
 internal import LarderPlatform
-internal import LarderUpstream
 
 /// The clock and timer of the cache. Tests replace them.
 package struct ImageClock: Sendable {
