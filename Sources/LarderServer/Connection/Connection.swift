@@ -11,7 +11,7 @@ import NIOCore
 /// A client connection. Used on its event loop only.
 ///
 /// ``SocketReader``, ``RequestDispatcher`` and ``ReplyWriter`` carry a request from the socket to its reply. Each of them
-/// is the only one to use its part of the state: a ``RequestReader`` (input), a ``BatchQueue`` and ``PendingRequests``
+/// is the only one to use its part of the state: a ``RequestReader`` (input), a ``BatchState`` and ``PendingRequests``
 /// (requests), and an ``OutboundQueue`` (output), which are values that perform no I/O. So are the other parts:
 /// ``ConnectionSubscriptions``, ``ImageLeases``, ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights).
 final class Connection: EpollTarget {

@@ -127,7 +127,7 @@ struct PendingRequests {
 }
 
 /// The state of the JSON-RPC batches of one connection.
-struct BatchQueue {
+struct BatchState {
     /// The batch whose remaining requests wait until the connection may start more requests or gets its next time
     /// slice; nil if no batch waits. Input that follows the batch waits too.
     var waiting: BatchReply?

@@ -13,7 +13,7 @@ struct RequestDispatcher {
 
     /// The requests of a connection that have no reply yet. Only ``RequestDispatcher`` changes it.
     struct State {
-        fileprivate var batches = BatchQueue()
+        fileprivate var batches = BatchState()
         fileprivate var pending = PendingRequests()
     }
 
