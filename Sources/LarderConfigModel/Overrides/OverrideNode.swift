@@ -134,7 +134,7 @@ final class OverrideNode: Sendable {
 
     private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
         var children = children
-        children.replace(name, by: new)
+        children.replace(old, by: new, named: name)
         return OverrideNode(
             self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
             children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
@@ -210,14 +210,20 @@ enum OverrideChildren: Sendable {
         }
     }
 
-    /// Replaces or adds the child with a name. Nil removes it.
-    mutating func replace(_ name: OverrideNode.Name, by node: OverrideNode?, afterBits bits: Int = 0) {
+    /// Replaces, adds or removes the child with a name.
+    /// - Parameters:
+    ///   - old: the present child; nil for none
+    ///   - new: the next child; nil for none
+    mutating func replace(
+        _ old: OverrideNode?, by new: OverrideNode?, named name: OverrideNode.Name, afterBits bits: Int = 0
+    ) {
         switch self {
         case .list(var nodes):
-            switch (nodes.firstIndex { $0.name == name }, node) {
-            case (let index?, let node?): nodes[index] = node
+            let index = old.flatMap { old in nodes.firstIndex { $0 === old } }
+            switch (index, new) {
+            case (let index?, let new?): nodes[index] = new
             case (let index?, nil): nodes.remove(at: index)
-            case (nil, let node?): nodes.append(node)
+            case (nil, let new?): nodes.append(new)
             case (nil, nil): return
             }
             self = .list(nodes)
@@ -225,14 +231,14 @@ enum OverrideChildren: Sendable {
                 var parts = [OverrideChildren](repeating: OverrideChildren(), count: 1 << Self.bitsPerTable)
                 for node in nodes {
                     parts[Self.index(of: node.name, afterBits: bits)]
-                        .replace(node.name, by: node, afterBits: bits + Self.bitsPerTable)
+                        .replace(nil, by: node, named: node.name, afterBits: bits + Self.bitsPerTable)
                 }
                 self = .table(parts)
             }
         case .table(var parts):
             self = .list([])
             parts[Self.index(of: name, afterBits: bits)]
-                .replace(name, by: node, afterBits: bits + Self.bitsPerTable)
+                .replace(old, by: new, named: name, afterBits: bits + Self.bitsPerTable)
             self = .table(parts)
         }
     }
