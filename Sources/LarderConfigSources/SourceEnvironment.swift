@@ -6,7 +6,7 @@ package import Logging
 package struct SourceEnvironment: Sendable {
     let fetcher: HTTPFetcher
     package let watcher: FileWatcher
-    package let blocking: BlockingWork
+    package let blocking: BlockingThreadPool
     /// Identifies this host. The times at which the host polls and reconnects are derived from this text.
     package let hostIdentity: String
     package let clock: any Clock<Duration>
@@ -15,7 +15,7 @@ package struct SourceEnvironment: Sendable {
     package let logger: Logger
 
     package init(
-        fetcher: HTTPFetcher, watcher: FileWatcher, blocking: BlockingWork, hostIdentity: String,
+        fetcher: HTTPFetcher, watcher: FileWatcher, blocking: BlockingThreadPool, hostIdentity: String,
         clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.fetcher = fetcher

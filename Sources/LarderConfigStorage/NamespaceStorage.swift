@@ -7,12 +7,12 @@ package import Logging
 /// Only the committer of the namespace calls ``append(after:_:)`` and ``reserve(_:)``.
 package final class NamespaceStorage: Sendable {
     private let archive: ConfigArchive
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
     /// Writes generations in the background.
     package let writer: GenerationWriter
 
     package init(
-        _ archive: ConfigArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger
+        _ archive: ConfigArchive, blocking: BlockingThreadPool, clock: any Clock<Duration>, logger: Logger
     ) {
         self.archive = archive
         self.blocking = blocking

@@ -1,7 +1,7 @@
 package import NIOPosix
 
 /// Runs system calls on a thread pool if they may wait for a disk, so that they do not block tasks or event loops.
-package struct BlockingWork: Sendable {
+package struct BlockingThreadPool: Sendable {
     private let threads: NIOThreadPool
 
     /// - Parameter threads: the pool, which the caller starts and shuts down. If it is not running, each body runs on

@@ -82,8 +82,8 @@ struct Agent {
             socket.remove()
             throw error
         }
-        let (images, imageProblem) = await imagesOrProblem(imageFetcher, BlockingWork(threads))
-        let copies = await copies(of: namespaces, beside: socket, BlockingWork(threads))
+        let (images, imageProblem) = await imagesOrProblem(imageFetcher, BlockingThreadPool(threads))
+        let copies = await copies(of: namespaces, beside: socket, BlockingThreadPool(threads))
         let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
         await copies?.start(by: rules)
         let context = ServerContext(
@@ -112,7 +112,7 @@ struct Agent {
             ServingService(server: server, namespaces: namespaces, status: status),
             ReloadService(
                 context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
-                hangups: hangups, blocking: BlockingWork(threads), logger: logger),
+                hangups: hangups, blocking: BlockingThreadPool(threads), logger: logger),
         ]
         if ServiceNotifier.isAvailable { services.append(StatusService(status: status)) }
         if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
@@ -176,7 +176,7 @@ struct Agent {
     /// Opens the image cache. If its directory cannot be used, the agent runs without images, because configuration
     /// must be served and images can be fetched again.
     private func imagesOrProblem(
-        _ fetcher: ImageFetcher, _ blocking: BlockingWork
+        _ fetcher: ImageFetcher, _ blocking: BlockingThreadPool
     ) async -> (ImageService?, problem: String?) {
         let problem: String
         do { return (try await imageService(fetcher, blocking), nil) } catch { problem = "\(error)" }
@@ -190,7 +190,7 @@ struct Agent {
     /// configuration must be served at once. Returns nil if the settings disable the cache.
     /// - Throws: an error if the directory cannot be used, another agent uses it, or a newer version wrote its index. A
     ///   damaged index is not an error.
-    private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
+    private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingThreadPool) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         // Before the check, nothing is created below a directory that another user could replace.
         try UnsafeDirectory.check(Self.directory(of: directory))
@@ -214,7 +214,7 @@ struct Agent {
     }
 
     private func copies(
-        of namespaces: ConfigNamespaces, beside socket: ListeningSocket, _ blocking: BlockingWork
+        of namespaces: ConfigNamespaces, beside socket: ListeningSocket, _ blocking: BlockingThreadPool
     ) async -> SnapshotExporter? {
         guard socket.directory != nil else {
             logger.info("no plain copies of the configuration are written, because an abstract socket has no directory")

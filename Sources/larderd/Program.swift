@@ -74,7 +74,7 @@ extension Larderd {
         Process.startLogging(level: logLevel ?? .info)
         let thread = NIOThreadPool(numberOfThreads: 1)
         thread.start()
-        let plan = await BlockingWork(thread).run {
+        let plan = await BlockingThreadPool(thread).run {
             UnavailableServer.waitForSettings(self, listener: listener, logger: Logger(label: "larderd"))
         }
         try? await thread.shutdownGracefully()

@@ -73,7 +73,7 @@ struct ReloadService: AgentService {
     /// Whether the agent serves the whole host, not a single user.
     let isForHost: Bool
     let hangups: UnixSignalsSequence
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
     let logger: Logger
 
     func run() async throws {

@@ -57,7 +57,7 @@ struct StoreFixture {
         return try await ConfigStore.open(
             restored,
             storage: NamespaceStorage(
-                archive, blocking: BlockingWork(SharedThreads.pool), clock: clock, logger: .silent),
+                archive, blocking: BlockingThreadPool(SharedThreads.pool), clock: clock, logger: .silent),
             rules: rules,
             limits: StoreLimits(
                 durability: durability,

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 @Suite("Blocking work")
-struct BlockingWorkTests {
+struct BlockingThreadPoolTests {
     private struct Refusal: Error, Equatable {}
 
     private func start(_ count: Int) -> NIOThreadPool {
@@ -18,7 +18,7 @@ struct BlockingWorkTests {
     @Test("a body runs on a thread of the pool even if its task is canceled")
     func canceled() async throws {
         let threads = start(1)
-        let work = BlockingWork(threads)
+        let work = BlockingThreadPool(threads)
         let thread = await work.run { UInt(pthread_self()) }
         let tasks = (0..<20).map { _ in
             Task {
@@ -33,7 +33,7 @@ struct BlockingWorkTests {
     @Test("a body runs and its error is thrown, even after the threads of the pool have ended")
     func stopped() async throws {
         let threads = start(1)
-        let work = BlockingWork(threads)
+        let work = BlockingThreadPool(threads)
         await #expect(throws: Refusal()) { try await work.run { () throws(Refusal) in throw Refusal() } }
         await threads.finish()
         #expect(await work.run { 7 } == 7)
@@ -42,7 +42,7 @@ struct BlockingWorkTests {
 
     @Test("a body runs even if the pool was never started")
     func notStarted() async {
-        #expect(await BlockingWork(NIOThreadPool(numberOfThreads: 1)).run { 7 } == 7)
+        #expect(await BlockingThreadPool(NIOThreadPool(numberOfThreads: 1)).run { 7 } == 7)
     }
 
     @Test("all submitted work is done when finish returns", arguments: [1, 4])
@@ -75,7 +75,7 @@ struct BlockingWorkTests {
     @Test("work starts in the order of its submission, and a blocked thread does not delay work on other threads")
     func order() async {
         let threads = start(2)
-        let work = BlockingWork(threads)
+        let work = BlockingThreadPool(threads)
         let gate = DispatchSemaphore(value: 0)
         let order = Mutex<[Int]>([])
         threads.submit { _ in gate.wait() }

@@ -79,7 +79,7 @@ struct CredentialTests {
 
     @Test("a token is sent with the other headers, and a token that is not a valid header value is refused")
     func request() async throws {
-        let blocking = BlockingWork(SharedThreads.pool)
+        let blocking = BlockingThreadPool(SharedThreads.pool)
         let access = HTTPAccess(headers: ["X-Fleet": "kiosk"], token: .file(try write("hunter2\n", mode: 0o600)))
         var request = FetchRequest(url: "http://127.0.0.1/")
         try await access.open(&request, blocking)

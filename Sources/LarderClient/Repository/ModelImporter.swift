@@ -38,20 +38,20 @@ struct ModelImporter: Sendable {
         // values of lower layers at its path, these are merged into the new model. The second pass removes them.
         for _ in 0..<2 {
             let copy = try await client.config.localCopy(of: namespace, since: position)
-            let portions = try Self.portions(of: chunk, over: copy)
-            if portions.isEmpty { return copy.position }
-            for portion in portions {
+            let chunks = try Self.chunks(of: chunk, over: copy)
+            if chunks.isEmpty { return copy.position }
+            for chunk in chunks {
                 let change = try await client.call(
-                    ConfigApply.self, ConfigApply.Parameters(portion.changes, namespace: namespace))
+                    ConfigApply.self, ConfigApply.Parameters(chunk.changes, namespace: namespace))
                 position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
             }
         }
         return position
     }
 
-    private static func portions(
+    private static func chunks(
         of chunk: ModelChunk, over copy: MappedSnapshot
-    ) throws(LarderClientError) -> [ChangePortion] {
+    ) throws(LarderClientError) -> [ChangeChunk] {
         var groups: [[ConfigApply.Change]] = []
         for (path, value) in chunk.models {
             let old = try copy.member(at: path)
@@ -61,7 +61,7 @@ struct ModelImporter: Sendable {
                     ? ModelChanges.exact(from: old, to: value, at: path.segments)
                     : [ConfigApply.Change(.set(value), at: path)])
         }
-        return ChangePortion.portions(of: groups)
+        return ChangeChunk.chunks(of: groups)
     }
 }
 

@@ -205,13 +205,13 @@ struct WriteQueue {
     /// write of each model: the condition of the second one would not see the first one.
     mutating func nextBatch() -> [Write] {
         if !retried.isEmpty { return [retried.removeFirst()] }
-        var (batch, portion) = ([Write](), ChangePortion())
+        var (batch, chunk) = ([Write](), ChangeChunk())
         var paths: Set<JSONPath> = []
         var left: [Write] = []
         var isFull = false
         for write in waiting {
             if !isFull, !paths.contains(write.path) {
-                isFull = !portion.add(write.changes, byteCount: ChangePortion.byteCount(of: write.changes))
+                isFull = !chunk.add(write.changes, byteCount: ChangeChunk.byteCount(of: write.changes))
                 if !isFull {
                     batch.append(write)
                     paths.insert(write.path)

@@ -105,7 +105,7 @@ extension ConfigApply.Change {
 }
 
 /// The changes of one `config.apply`, within the limits of a request.
-package struct ChangePortion: Sendable {
+package struct ChangeChunk: Sendable {
     /// The maximum size of the encoded changes. The agent's default limit for a line (`lineBytes`) is twice
     /// as large, so that the other parameters fit, too.
     package static let maxBytes = 512 << 10
@@ -116,7 +116,7 @@ package struct ChangePortion: Sendable {
 
     package init() {}
 
-    /// Adds changes that belong together, unless the portion would then exceed a limit. An empty portion accepts any
+    /// Adds changes that belong together, unless the chunk would then exceed a limit. An empty chunk accepts any
     /// changes, because they could not be sent otherwise.
     /// - Parameter added: their size; see ``byteCount(of:)``.
     /// - Returns: whether the changes were added.
@@ -128,18 +128,18 @@ package struct ChangePortion: Sendable {
         return true
     }
 
-    /// Divides changes into portions, in order.
+    /// Divides changes into chunks, in order.
     /// - Parameter groups: the changes that belong together.
-    package static func portions(of groups: some Sequence<[ConfigApply.Change]>) -> [ChangePortion] {
-        var portions: [ChangePortion] = []
+    package static func chunks(of groups: some Sequence<[ConfigApply.Change]>) -> [ChangeChunk] {
+        var chunks: [ChangeChunk] = []
         for group in groups {
             let size = byteCount(of: group)
-            if let last = portions.indices.last, portions[last].add(group, byteCount: size) { continue }
-            var portion = ChangePortion()
-            _ = portion.add(group, byteCount: size)
-            portions.append(portion)
+            if let last = chunks.indices.last, chunks[last].add(group, byteCount: size) { continue }
+            var chunk = ChangeChunk()
+            _ = chunk.add(group, byteCount: size)
+            chunks.append(chunk)
         }
-        return portions
+        return chunks
     }
 
     /// The size in bytes of encoded changes, rounded up by less than 100 bytes.

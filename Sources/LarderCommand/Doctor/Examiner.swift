@@ -2,7 +2,7 @@ import CLinuxShims
 import LarderClientCore
 
 /// Collects the facts of an ``Examination`` from this host and its agent.
-enum Examiner {
+enum DiagnosticsCollector {
     /// Collects the facts.
     /// - Parameters:
     ///   - socket: the value of `--socket`

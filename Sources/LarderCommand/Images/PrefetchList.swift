@@ -48,26 +48,26 @@ struct PrefetchList {
         if known.insert(ExactText(text)).inserted { items.append(item) }
     }
 
-    /// Splits a list of images into portions that each fit into one request.
+    /// Splits a list of images into chunks that each fit into one request.
     /// - Parameters:
     ///   - maxItems: the maximum number of images in a request.
     ///   - maxBytes: the maximum number of bytes of JSON for the images of a request.
-    static func portions(_ items: [ImagePrefetch.Item], maxItems: Int, maxBytes: Int) -> [ArraySlice<
+    static func chunks(_ items: [ImagePrefetch.Item], maxItems: Int, maxBytes: Int) -> [ArraySlice<
         ImagePrefetch.Item
     >] {
-        var portions: [ArraySlice<ImagePrefetch.Item>] = []
+        var chunks: [ArraySlice<ImagePrefetch.Item>] = []
         var start = 0
         var size = 0
         for (index, item) in items.enumerated() {
             let bytes = Self.bytes(item)
             if index > start, index - start == maxItems || size + bytes > maxBytes {
-                portions.append(items[start..<index])
+                chunks.append(items[start..<index])
                 (start, size) = (index, 0)
             }
             size += bytes
         }
-        if start < items.count { portions.append(items[start...]) }
-        return portions
+        if start < items.count { chunks.append(items[start...]) }
+        return chunks
     }
 
     /// An upper bound for the bytes that an image takes in a request.

@@ -1,11 +1,11 @@
 import LarderClientCore
 import LarderJSON
 
-/// Prefetches the portions of a list in order, one at a time, and displays the progress.
+/// Prefetches the chunks of a list in order, one at a time, and displays the progress.
 actor PrefetchRun {
     private(set) var tally: PrefetchTally
     private var report: PrefetchReport
-    private let portions: [ArraySlice<ImagePrefetch.Item>]
+    private let chunks: [ArraySlice<ImagePrefetch.Item>]
     private let concurrency: Int?
     private let display: ProgressDisplay
 
@@ -17,13 +17,13 @@ actor PrefetchRun {
     /// Creates a run.
     /// - Parameters:
     ///   - list: the complete list.
-    ///   - portions: the images of the list, one portion per request.
+    ///   - chunks: the images of the list, one chunk per request.
     init(
-        _ list: PrefetchList, portions: [ArraySlice<ImagePrefetch.Item>], concurrency: Int?,
+        _ list: PrefetchList, chunks: [ArraySlice<ImagePrefetch.Item>], concurrency: Int?,
         screen: ProgressDisplay.Screen
     ) {
         report = PrefetchReport(list)
-        self.portions = portions
+        self.chunks = chunks
         self.concurrency = concurrency
         tally = PrefetchTally(failed: list.rejections.count, total: list.items.count + list.rejections.count)
         display = ProgressDisplay(tally, on: screen)
@@ -38,7 +38,7 @@ actor PrefetchRun {
             }
         }
         do {
-            let report = try await fetchPortions(over: client)
+            let report = try await fetchChunks(over: client)
             ticking.cancel()
             await display.end()
             return report
@@ -49,15 +49,15 @@ actor PrefetchRun {
         }
     }
 
-    private func fetchPortions(over client: LarderClient) async throws -> PrefetchReport {
+    private func fetchChunks(over client: LarderClient) async throws -> PrefetchReport {
         let evictions = await evictions(client)
-        for portion in portions {
+        for chunk in chunks {
             do {
-                try await fetch(portion, over: client)
+                try await fetch(chunk, over: client)
             } catch let error as LarderClientError {
                 // Only a request for a single image can exceed the agent's maximum line length, because of the image's
-                // long URL or key. Portions of several images are made to fit.
-                guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
+                // long URL or key. Chunks of several images are made to fit.
+                guard chunk.count == 1, let item = chunk.first, let remote = error.remoteError,
                     remote.code == .lineTooLong
                 else { throw error }
                 let failure = ImagePrefetch.Failure(url: item.image.url, error: remote)
@@ -78,7 +78,7 @@ actor PrefetchRun {
     private func uncached(over client: LarderClient) async throws -> Int {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             var count = 0
-            for (index, item) in portions.joined().enumerated() {
+            for (index, item) in chunks.joined().enumerated() {
                 if index >= Self.peeks, try await group.next() == false { count += 1 }
                 group.addTask { try await Self.isCached(item, over: client) }
             }
@@ -98,9 +98,9 @@ actor PrefetchRun {
         }
     }
 
-    private func fetch(_ portion: ArraySlice<ImagePrefetch.Item>, over client: LarderClient) async throws {
+    private func fetch(_ chunk: ArraySlice<ImagePrefetch.Item>, over client: LarderClient) async throws {
         let before = report.result
-        for try await step in client.images.prefetch(Array(portion), concurrency: concurrency) {
+        for try await step in client.images.prefetch(Array(chunk), concurrency: concurrency) {
             switch step {
             case .progress(let now):
                 await show(
@@ -142,15 +142,15 @@ struct PrefetchReport {
         result = ImagePrefetch.Result(total: count, fetched: 0, cached: 0, failed: count, bytes: 0, failures: [])
     }
 
-    /// Adds the result of one request, which contained a portion of the images.
-    mutating func add(_ portion: ImagePrefetch.Result) {
-        result.total += portion.total
-        result.fetched += portion.fetched
-        result.cached += portion.cached
-        result.failed += portion.failed
-        result.bytes += portion.bytes
-        result.failures += portion.failures
-        result.failuresOmitted += portion.failuresOmitted
+    /// Adds the result of one request, which contained a chunk of the images.
+    mutating func add(_ chunk: ImagePrefetch.Result) {
+        result.total += chunk.total
+        result.fetched += chunk.fetched
+        result.cached += chunk.cached
+        result.failed += chunk.failed
+        result.bytes += chunk.bytes
+        result.failures += chunk.failures
+        result.failuresOmitted += chunk.failuresOmitted
     }
 
     /// Adds the number of images that are not cached after the last request, including those that failed.

@@ -318,7 +318,8 @@ struct DoctorCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let report = await Examiner.examine(socket: socket, settings: settings, timeout: timeout.duration).report
+        let report = await DiagnosticsCollector.examine(socket: socket, settings: settings, timeout: timeout.duration)
+            .report
         try Output.line(
             json ? report.json : report.text(style: .standardOutput, hasSymbols: DoctorReport.hasSymbols))
         report.status.endThisProcess()

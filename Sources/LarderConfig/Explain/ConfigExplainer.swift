@@ -9,7 +9,7 @@ struct ConfigExplainer: Sendable {
     /// The remote source; nil for none. If the source is a key-value store, it provides the key from which the value at
     /// a path comes.
     let source: (any ConfigSource)?
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
 
     func explain(_ path: [String], _ provenance: PathProvenance) async -> ConfigExplanation {
         let locations = await locations(of: path, provenance)
@@ -139,7 +139,7 @@ struct ConfigExplainer: Sendable {
 /// Finds the file and line of values that violate the schema.
 struct ViolationLocator: Sendable {
     let configuration: NamespaceConfiguration
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
 
     /// Adds the file and line of each value that comes from a file. Reads the files.
     func located(_ problems: [SchemaProblem]) async -> [SchemaProblem] {

@@ -47,7 +47,7 @@ package final class ConfigNamespaces: Sendable {
         let changes: Signal
         (changes, wakeUps) = Signal.makeStream()
         let environment = NamespaceEnvironment(
-            epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
+            epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingThreadPool(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
             clock: clock, wallClock: wallClock, hostUptime: hostUptime, changes: changes, generator: generator,
             logger: logger)

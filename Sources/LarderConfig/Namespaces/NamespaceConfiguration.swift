@@ -170,7 +170,7 @@ struct NamespaceEnvironment: Sendable {
     let epoch: String
     let stateDirectory: String
     let files: any FileSystem
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
     let watcher: FileWatcher
     let fetcher: HTTPFetcher
     /// Identifies this host. The identity determines when the host polls and in which experiments it takes part.

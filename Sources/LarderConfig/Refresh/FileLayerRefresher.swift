@@ -43,7 +43,7 @@ actor FileLayerRefresher {
 
     /// - Parameter previous: a refresher of the same layer that this one replaces
     init(
-        _ reader: FileLayerReader, store: ConfigStore, blocking: BlockingWork,
+        _ reader: FileLayerReader, store: ConfigStore, blocking: BlockingThreadPool,
         after previous: FileLayerRefresher? = nil
     ) {
         self.init(reader.layer, store: store, after: previous) { isCancelled in

@@ -55,7 +55,7 @@ struct RefreshQueue: Sendable {
     }
 
     /// The result of ``leave(_:)``.
-    enum Departure: Sendable {
+    enum WaiterRemoval: Sendable {
         /// The caller has already been answered.
         case unknown
         /// The caller was removed, and the service must answer it with `cancelled`. Callers that share its command are
@@ -145,7 +145,7 @@ struct RefreshQueue: Sendable {
     }
 
     /// Removes a caller that no longer waits for its result. A waiting command without callers is dropped.
-    mutating func leave(_ waiter: WaiterID) -> Departure {
+    mutating func leave(_ waiter: WaiterID) -> WaiterRemoval {
         if let running, running.waiters.contains(waiter) {
             if running.waiters.count > 1 {
                 self.running?.waiters.remove(waiter)

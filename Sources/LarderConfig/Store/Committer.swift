@@ -54,7 +54,8 @@ final class Committer {
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
     init(
-        _ opening: StoreOpening, publication: ConfigPublication, status: PublishedStatus, storage: NamespaceStorage,
+        _ opening: InitialStoreState, publication: ConfigPublication, status: PublishedStatus,
+        storage: NamespaceStorage,
         limits: StoreLimits, clocks: StoreClocks, log: StoreLog, locator: ViolationLocator?
     ) {
         state = CommittedState(

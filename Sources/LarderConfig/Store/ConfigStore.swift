@@ -27,7 +27,7 @@ package actor ConfigStore {
     private let archived: ArchivedSnapshots
 
     private init(
-        _ opening: StoreOpening, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
+        _ opening: InitialStoreState, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
         locator: ViolationLocator?, clocks: StoreClocks, logger: Logger
     ) {
         var restored = status.restored(from: opening.layers, now: clocks.wallClock.now)
@@ -65,7 +65,7 @@ package actor ConfigStore {
             hasAdopted = recovered.layers.adopt(source.identity, at: source.location)
             _ = lastGood?.adopt(source.identity, at: source.location)
         }
-        var opening = StoreOpening(
+        var opening = InitialStoreState(
             recovered, epoch: storage.epoch, rules: rules, schema: schema, lastGood: lastGood,
             mayPublishEmpty: !status.hasRemote, now: clocks.wallClock.now)
         if let locator { await opening.locateViolations(with: locator) }
@@ -87,7 +87,7 @@ package actor ConfigStore {
     }
 
     /// - Parameter hasAdopted: whether the generation must be written again; see ``Layers/adopt(_:at:)``
-    private func begin(_ opening: StoreOpening, hasAdopted: Bool) {
+    private func begin(_ opening: InitialStoreState, hasAdopted: Bool) {
         storage.writer.observeProblem { [weak self] in Task { await self?.noteWriteProblem() } }
         if let problem = state.layers.experiment.problem { log.experimentsLeftOut(problem) }
         for refused in opening.gate.refused { log.refusedBySchema(refused) }

@@ -2,7 +2,7 @@ import LarderConfigModel
 import LarderConfigStorage
 
 /// The initial state of a store, computed from the recovered state without I/O.
-struct StoreOpening: Sendable {
+struct InitialStoreState: Sendable {
     let layers: Layers
     /// The resolved layers.
     let snapshot: ConfigSnapshot

@@ -26,7 +26,7 @@ final class EtcdClient: Sendable {
     private static let restarts = 3
 
     init(
-        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingWork,
+        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingThreadPool,
         startingAt start: Int, clock: any Clock<Duration>
     ) {
         self.configuration = configuration
@@ -194,7 +194,7 @@ final class EtcdClient: Sendable {
             guard let text = try framer.next() else { return nil }
             let value = try JSONValue(parsing: text) { Task.isCancelled }
             if let message = EtcdWatchMessage(value) { return message }
-            if let complaint = EtcdComplaint(value) { throw complaint.error(from: endpoint) }
+            if let complaint = EtcdErrorResponse(value) { throw complaint.error(from: endpoint) }
         } catch let error as EtcdError {
             throw error
         } catch is CancellationError {

@@ -46,7 +46,7 @@ struct EtcdError: Error, Sendable, Equatable {
 ///   `{"code":11,"message":"TEXT","details":[]}`
 /// - a watch, etcd 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
 ///   `{"error":{"code":14,"message":"TEXT","details":[]}}`
-struct EtcdComplaint: Sendable, Equatable {
+struct EtcdErrorResponse: Sendable, Equatable {
     /// The gRPC status code; nil if it is missing.
     var code: Int?
     var text: String

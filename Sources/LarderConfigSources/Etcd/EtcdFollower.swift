@@ -154,7 +154,7 @@ struct EtcdFollower: Sendable {
             throw EtcdError(.compacted, "etcd has compacted the revisions after \(known?.revision ?? 0)")
         }
         if let reason = message.cancelReason {
-            throw EtcdComplaint(cancelReason: reason.isEmpty ? "the watch was cancelled" : reason)
+            throw EtcdErrorResponse(cancelReason: reason.isEmpty ? "the watch was cancelled" : reason)
                 .error(from: "the watched endpoint")
         }
         guard message.header.cluster == cluster else {

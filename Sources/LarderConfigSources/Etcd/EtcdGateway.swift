@@ -9,12 +9,13 @@ import Synchronization
 final class EtcdGateway: Sendable {
     private let configuration: EtcdSourceSettings
     private let fetcher: HTTPFetcher
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
     private let clock: any Clock<Duration>
     private let tokens = EtcdTokens()
 
     init(
-        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingWork, clock: any Clock<Duration>
+        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingThreadPool,
+        clock: any Clock<Duration>
     ) {
         self.configuration = configuration
         self.fetcher = fetcher
@@ -75,7 +76,7 @@ final class EtcdGateway: Sendable {
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {
         let text = try await body.collect(atMost: 1 << 16) ?? []
-        if let value = try? JSONValue(parsing: text), let complaint = EtcdComplaint(value) {
+        if let value = try? JSONValue(parsing: text), let complaint = EtcdErrorResponse(value) {
             return complaint.error(from: endpoint, status: head.status)
         }
         if head.status == 404 {

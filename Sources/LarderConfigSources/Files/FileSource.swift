@@ -9,7 +9,7 @@ import LarderUpstream
 final class FileSource: ConfigSource {
     private let configuration: FileSourceSettings
     private let watcher: FileWatcher
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
     private let problem = FileWatcher.Problem()
     /// The number of reads that have begun. A read that begins later finds newer files, even if it ends earlier.
     private let reads = Atomic(0)
@@ -19,7 +19,7 @@ final class FileSource: ConfigSource {
     var location: String { configuration.path }
     let identity: String
 
-    init(configuration: FileSourceSettings, watcher: FileWatcher, blocking: BlockingWork) {
+    init(configuration: FileSourceSettings, watcher: FileWatcher, blocking: BlockingThreadPool) {
         self.configuration = configuration
         self.watcher = watcher
         self.blocking = blocking

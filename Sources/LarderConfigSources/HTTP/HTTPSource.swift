@@ -9,11 +9,11 @@ package import LarderUpstream
 struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
     let configuration: HTTPSourceSettings
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
     let location: String
     let identity: String
 
-    init(fetcher: HTTPFetcher, configuration: HTTPSourceSettings, blocking: BlockingWork) {
+    init(fetcher: HTTPFetcher, configuration: HTTPSourceSettings, blocking: BlockingThreadPool) {
         self.fetcher = fetcher
         self.configuration = configuration
         self.blocking = blocking
@@ -110,7 +110,7 @@ extension HTTPFetcher {
 
 extension FetchRequest {
     /// Adds the header fields and TLS options of `access`.
-    mutating func add(_ access: HTTPAccess, _ blocking: BlockingWork) async throws(ConfigError) {
+    mutating func add(_ access: HTTPAccess, _ blocking: BlockingThreadPool) async throws(ConfigError) {
         do throws(UpstreamError) {
             try await access.open(&self, blocking)
         } catch {

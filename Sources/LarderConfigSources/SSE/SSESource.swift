@@ -12,7 +12,7 @@ final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan
     let fetcher: HTTPFetcher
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
     let clock: any Clock<Duration>
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(SSEStreamState())
@@ -26,7 +26,7 @@ final class SSESource: ConfigSource {
     private static let minWorkingDuration = Duration.seconds(30)
 
     init(
-        configuration: SSESourceSettings, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingWork,
+        configuration: SSESourceSettings, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingThreadPool,
         clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable
     ) {
         self.configuration = configuration

@@ -60,7 +60,7 @@ struct PathFollower: Sendable {
     /// - Returns: a task that raises the signal when refused watches should be requested again; nil if all were granted
     private func survey(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
         let unavailability = inotify.unavailability()
-        var survey = PathSurvey(inotify, subscriber: subscriber)
+        var survey = PathScan(inotify, subscriber: subscriber)
         survey.run(path)
         inotify.keepOnly(survey.interests, for: subscriber)
         report(unavailability.map(queueProblem) ?? survey.refusal.map(watchProblem))
@@ -115,7 +115,7 @@ struct PathFollower: Sendable {
 ///
 /// Each watch is set before the watched object is read. A change during the survey is therefore part of the result or
 /// raises a signal.
-struct PathSurvey {
+struct PathScan {
     /// The watches that the survey has set, and the events for which each of them signals.
     private(set) var interests: [Int32: Inotify.Interest] = [:]
     /// Whether a part of the path could not be watched. Its changes are only detected by polling.

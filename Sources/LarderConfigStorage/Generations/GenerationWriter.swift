@@ -30,13 +30,13 @@ package final class GenerationWriter: Sendable {
     private static let pauseAfterFailure = Duration.seconds(5)
 
     private let generations: GenerationDirectory
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
     private let clock: any Clock<Duration>
     private let problems: RateLimitedLog<String, FileError>
     private let state = Mutex(State())
 
     package init(
-        _ generations: GenerationDirectory, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger
+        _ generations: GenerationDirectory, blocking: BlockingThreadPool, clock: any Clock<Duration>, logger: Logger
     ) {
         self.generations = generations
         self.blocking = blocking

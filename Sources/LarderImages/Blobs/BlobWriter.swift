@@ -74,7 +74,7 @@ final class BlobWriter: Sendable {
     /// The name of the temporary file.
     private let name: String
     private let declaredLength: Int?
-    // A mutex, because the steps of a writer run on different threads of ``BlockingWork``, and any thread may release
+    // A mutex, because the steps of a writer run on different threads of ``BlockingThreadPool``, and any thread may release
     // the writer. Only its caller waits for it.
     private let state = Mutex(State())
 

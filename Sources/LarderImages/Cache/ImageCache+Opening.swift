@@ -11,7 +11,8 @@ extension ImageCache {
     /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
     ///   ``ImageError/Code/cacheFull``; not for a damaged or unreadable index
     package static func start(
-        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
+        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingThreadPool,
+        clock: ImageClock = .system,
         logger: Logger
     ) async throws(ImageError) -> ImageCache {
         let disk = try await blocking.run { () throws(ImageError) -> ImageDiskCache in

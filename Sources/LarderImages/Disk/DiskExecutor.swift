@@ -1,7 +1,7 @@
 internal import LarderPlatform
 internal import Synchronization
 
-/// Runs the jobs of an actor on the threads of ``BlockingWork``, one at a time, in the order of their submission.
+/// Runs the jobs of an actor on the threads of ``BlockingThreadPool``, one at a time, in the order of their submission.
 ///
 /// The order is that of submission whatever the priorities of the tasks. A caller that changes its memory and, in the same
 /// step, calls the actor therefore keeps the changes in memory and on disk in the same order.
@@ -16,9 +16,9 @@ final class DiskExecutor: SerialExecutor {
 
     // A mutex, because any thread submits jobs, and the runtime calls ``enqueue(_:)`` synchronously.
     private let state = Mutex(State())
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
 
-    init(_ blocking: BlockingWork) { self.blocking = blocking }
+    init(_ blocking: BlockingThreadPool) { self.blocking = blocking }
 
     /// The number of jobs that have not ended.
     var count: Int { state.withLock { $0.unfinished } }

@@ -2,7 +2,7 @@ internal import LarderPlatform
 internal import LarderUpstream
 
 /// The images on disk: the names of their files, and the index of their rows. The actor runs on the threads of
-/// ``BlockingWork``.
+/// ``BlockingThreadPool``.
 ///
 /// Changes run one at a time, in the order of the calls (``DiskExecutor``). ``ImageCache`` calls each change in the same
 /// step in which it changes its ``ImageCatalog``, so disk and memory change in the same order. The caller stores a row
@@ -18,7 +18,7 @@ actor ImageDiskCache {
     nonisolated let isUnclean: Bool
     /// The path of the cache directory.
     nonisolated let directory: String
-    nonisolated let blocking: BlockingWork
+    nonisolated let blocking: BlockingThreadPool
     private nonisolated let executor: DiskExecutor
     private let store: BlobStore
     /// The index; nil while it is being opened, and if it cannot be opened.
@@ -30,7 +30,7 @@ actor ImageDiskCache {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(_ store: sending BlobStore, _ blocking: BlockingWork) {
+    init(_ store: sending BlobStore, _ blocking: BlockingThreadPool) {
         (accounts, writers, isUnclean, directory) = (store.accounts, store.writers, store.isUnclean, store.path)
         (self.blocking, executor) = (blocking, DiskExecutor(blocking))
         self.store = store
@@ -324,9 +324,9 @@ struct SpaceRetry: Sendable {
 
     let id: TransferID
     let space: any DownloadOwner
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
 
-    /// Runs a step of the writer on a thread of ``BlockingWork``.
+    /// Runs a step of the writer on a thread of ``BlockingThreadPool``.
     ///
     /// - Throws: the errors of the step, including ``ImageError/Code/cacheFull`` after all retries, and those of
     ///   ``DownloadOwner/reclaim(_:for:)``

@@ -32,7 +32,7 @@ struct DownloadAttempt: Sendable {
     let end: ContinuousClock.Instant
 
     private var disk: ImageDiskCache { downloader.disk }
-    private var blocking: BlockingWork { downloader.blocking }
+    private var blocking: BlockingThreadPool { downloader.blocking }
     private var now: Int { downloader.clock.now }
     /// All fields of the request.
     private var fields: [(name: String, value: String)] { downloader.fetcher.fields(adding: order.headers) }
@@ -345,7 +345,7 @@ final class PartialDownload: Sendable {
     var part: Part? { state.withLock { $0.part } }
 
     /// Replaces the part, and removes the file of the previous one.
-    func replace(with part: Part?, _ blocking: BlockingWork) async {
+    func replace(with part: Part?, _ blocking: BlockingThreadPool) async {
         let last = state.withLock { state in
             defer { state.part = part }
             return state.part

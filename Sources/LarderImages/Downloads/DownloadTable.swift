@@ -27,7 +27,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     }
 
     /// The result of removing a waiter.
-    struct Departure: Sendable {
+    struct WaiterRemoval: Sendable {
         let continuation: Continuation
         /// The running download to cancel if no other request waits for it; otherwise nil.
         var cancelled: Handle?
@@ -140,11 +140,11 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     /// Removes a waiter. A download without waiters ends, unless it is a background download.
     ///
     /// - Returns: nil if the waiter is unknown
-    mutating func leave(_ waiter: WaiterID) -> Departure? {
+    mutating func leave(_ waiter: WaiterID) -> WaiterRemoval? {
         guard let left = waiters.removeValue(forKey: waiter) else { return nil }
         let id = left.download
         downloads[id]?.waiters.remove(waiter)
-        var departure = Departure(continuation: left.continuation)
+        var departure = WaiterRemoval(continuation: left.continuation)
         guard let download = downloads[id] else { return departure }
         if download.waiters.isEmpty, !download.isBackground {
             // Remove the download, so that no new request waits for a download that is being cancelled.

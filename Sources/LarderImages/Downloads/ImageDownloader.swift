@@ -12,7 +12,7 @@ struct ImageDownloader: ImageOriginClient {
     /// Provides the time of day, and waits between attempts.
     let clock: ImageClock
 
-    var blocking: BlockingWork { disk.blocking }
+    var blocking: BlockingThreadPool { disk.blocking }
 
     var requestFields: [(name: String, value: String)] { fetcher.fields(adding: []) }
 

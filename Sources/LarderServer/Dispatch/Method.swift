@@ -53,7 +53,7 @@ enum ReplySize {
     /// The reply takes at most this number of bytes.
     case atMost(Int)
     /// The closure reserves the memory. It runs in the task of the request, before its operation, and may prepare the
-    /// reply in portions, each after memory for it was reserved.
+    /// reply in chunks, each after memory for it was reserved.
     case reserved(@Sendable (ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation?)
 
     /// The closure returns an upper bound in bytes. It runs in the task of the request, before its operation.

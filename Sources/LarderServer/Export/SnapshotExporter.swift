@@ -31,7 +31,7 @@ package final class SnapshotExporter: Sendable {
     private let namespaces: ConfigNamespaces
     private let socket: String
     private let settings: ExportOptions
-    private let blocking: BlockingWork
+    private let blocking: BlockingThreadPool
     private let clock: any Clock<Duration>
     private let logger: Logger
     /// Event loops read the problem, and tasks and threads for disk work note what they have written.
@@ -50,7 +50,7 @@ package final class SnapshotExporter: Sendable {
     ///   - blocking: the threads for disk work
     package init(
         of namespaces: ConfigNamespaces, nextToSocket socket: String, settings: ExportOptions,
-        blocking: BlockingWork, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+        blocking: BlockingThreadPool, clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.namespaces = namespaces
         self.socket = socket
@@ -67,7 +67,7 @@ package final class SnapshotExporter: Sendable {
     }
 
     /// Removes copies that an earlier agent wrote next to a socket. Used by an agent that writes none.
-    package static func clear(nextToSocket socket: String, blocking: BlockingWork) async {
+    package static func clear(nextToSocket socket: String, blocking: BlockingThreadPool) async {
         await blocking.run { ExportDirectory.clear(directory(nextToSocket: socket)) }
     }
 

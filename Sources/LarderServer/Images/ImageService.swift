@@ -12,7 +12,7 @@ package final class ImageService: Sendable {
     package let view: ImageCacheView
     /// The directory of the image files.
     package let directory: String
-    let blocking: BlockingWork
+    let blocking: BlockingThreadPool
     let clock: ImageClock
     /// Closes descriptors that clients passed.
     let closer = ForeignFileCloser()
@@ -22,7 +22,8 @@ package final class ImageService: Sendable {
     ///   - leaseSeconds: the duration of leases for clients that do not specify one
     ///   - blocking: the threads for disk work
     package init(
-        _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingWork, clock: ImageClock = .system
+        _ cache: ImageCache, directory: String, leaseSeconds: Int, blocking: BlockingThreadPool,
+        clock: ImageClock = .system
     ) {
         (self.cache, view) = (cache, cache.view)
         self.directory = directory

@@ -17,7 +17,7 @@ final class ConnectionRegistry: Sendable {
     /// When the last connection ended, in nanoseconds after ``startedAt``.
     private let emptySince = Atomic<Int>(0)
     /// The snapshots that clients have acknowledged as applied or rejected.
-    let acknowledgements = AcknowledgementBook()
+    let acknowledgements = AcknowledgementRegistry()
     /// The loops register themselves, and tasks and other loops use the list.
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
     /// Tasks wait, and the event loop of the last connection resumes them.

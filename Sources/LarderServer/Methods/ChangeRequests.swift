@@ -67,7 +67,7 @@ extension MethodCall {
 }
 
 /// The differences between two documents, as a peer may see them.
-struct ShownDifference {
+struct VisibleDifference {
     private(set) var changes: [ConfigDiff.Change] = []
     private(set) var isMasked = false
 
@@ -93,7 +93,7 @@ struct ShownDifference {
 struct DryRun {
     let preview: ChangePreview
     let epoch: String
-    let shown: ShownDifference
+    let shown: VisibleDifference
     /// Whether the peer may read the configuration.
     let mayRead: Bool
 
@@ -129,6 +129,6 @@ extension ConfigNamespace {
         let preview = try await preview(change)
         return DryRun(
             preview: preview, epoch: publication.epoch,
-            shown: ShownDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
+            shown: VisibleDifference(await preview.difference(), visibility), mayRead: visibility.mayRead)
     }
 }

@@ -108,7 +108,7 @@ extension ConfigNamespace {
             let old = try await store.history().value(ofRevision: parameters.from)
             let new = try await store.history().value(ofRevision: to)
             let difference = await ConfigDifference.between(old, new, at: parameters.path)
-            let shown = ShownDifference(difference, visibility)
+            let shown = VisibleDifference(difference, visibility)
             let patch = difference.patch.map { visibility.shown($0, at: parameters.path) }
             return ConfigDiff.Result(
                 from: parameters.from, to: to, epoch: publication.epoch, patch: patch?.0, changes: shown.changes,

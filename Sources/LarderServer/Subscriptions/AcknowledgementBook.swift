@@ -3,7 +3,7 @@ import Synchronization
 
 /// The last acknowledgement of each connection for each namespace, over all event loops. The memory is limited by the
 /// number of connections, because each has at most ``maxNamespaces`` acknowledgements.
-final class AcknowledgementBook: Sendable {
+final class AcknowledgementRegistry: Sendable {
     private struct Entry {
         let acknowledgement: AgentClients.Acknowledgement
         let peer: PeerCredentials

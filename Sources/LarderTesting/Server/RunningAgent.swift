@@ -89,7 +89,7 @@ final class RunningAgent: Sendable {
     ) async throws(ImageError) -> ImageService {
         let settings = ImageCacheSettings(directory: directory.images, space: SpaceLimits(freeBytes: 0))
         let fetcher = ImageFetcher(configuration: .init(version: larderVersion), origin: origin.server)
-        let blocking = BlockingWork(SharedThreads.disk)
+        let blocking = BlockingThreadPool(SharedThreads.disk)
         let imageClock = ImageClock(
             now: { clock.millisecondsSince1970 / 1000 }, uptime: { clock.millisecondsSince1970 / 1000 },
             sleep: { try await AgentClock(clock: clock).sleep(for: $0) })

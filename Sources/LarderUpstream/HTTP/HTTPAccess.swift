@@ -23,7 +23,7 @@ package struct HTTPAccess: Sendable, Equatable {
     /// of the request take precedence.
     ///
     /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file that cannot be used
-    package func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(UpstreamError) {
+    package func open(_ request: inout FetchRequest, _ blocking: BlockingThreadPool) async throws(UpstreamError) {
         let (access, tls) = (self, tls)
         let (fields, options) = try await blocking.run { () throws(UpstreamError) in
             (try access.fields(), try tls.read())

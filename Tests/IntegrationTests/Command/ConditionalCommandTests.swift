@@ -44,7 +44,7 @@ struct ConditionalCommandTests {
         }
     }
 
-    @Test("apply makes more than 1,000 changes in portions, and the same command resumes after an error")
+    @Test("apply makes more than 1,000 changes in chunks, and the same command resumes after an error")
     func longFile() throws {
         try AgentHome.with(settings: "{ limits: { documentBytes: 65536 } }") { home in
             let agent = try home.start()
@@ -56,7 +56,7 @@ struct ConditionalCommandTests {
             #expect(condition.status == 2)
             #expect(try agent.call("config.get")["revision"]?.int == before)
 
-            // The agent rejects the second portion, because the document would be too large.
+            // The agent rejects the second chunk, because the document would be too large.
             var mistaken = values
             mistaken[1499] = "a.k1500=\(String(repeating: "x", count: 100_000))\n"
             let stopped = try home.larder("apply", "-", input: mistaken.joined())

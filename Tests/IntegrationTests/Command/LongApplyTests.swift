@@ -8,7 +8,7 @@ struct LongApplyTests {
     private let lines = (0..<2500).map { "items.i\($0)=\($0)\n" }.joined()
 
     @Test("2,500 lines are applied with three revisions, and applying them again changes nothing")
-    func portions() throws {
+    func chunks() throws {
         try AgentHome.with { home in
             let agent = try home.start()
             let before = try agent.call("config.get")["revision"]?.int ?? 0
@@ -54,7 +54,7 @@ struct LongApplyTests {
     func failure() throws {
         try AgentHome.with { home in
             let agent = try home.start()
-            // A path into an array is refused, with its whole portion.
+            // A path into an array is refused, with its whole chunk.
             try agent.call("config.set", ["path": "list", "value": [1]])
             let run = try home.larder("apply", "-", input: lines + "list.0=5\n")
             #expect(run.status == 2, "\(run.log)")
@@ -80,7 +80,7 @@ struct LongApplyTests {
         }
     }
 
-    @Test("Ctrl-C stops a long apply between two portions, and the same command resumes")
+    @Test("Ctrl-C stops a long apply between two chunks, and the same command resumes")
     func interruption() throws {
         try AgentHome.with { home in
             let agent = try home.start()
@@ -88,7 +88,7 @@ struct LongApplyTests {
             let long = (0..<count).map { "items.i\($0 % 5000)=\($0)\n" }.joined()
             try home.write("changes", long)
             let run = try home.startLarder("apply", home.directory + "/changes")
-            // larder installs its signal handler before it sends the first portion.
+            // larder installs its signal handler before it sends the first chunk.
             while try agent.call("config.get")["value"]?.count == 0 {}
             run.signal(SIGINT)
             #expect(try run.waitForEnd() == .signal(SIGINT))

@@ -57,8 +57,8 @@ struct WriteQueueTests {
     @Test("a batch has at most 512 KiB, and a larger write is sent alone")
     func sizeLimit() {
         var queue = WriteQueue()
-        let half = JSONValue.string(String(repeating: "x", count: ChangePortion.maxBytes / 2))
-        let large = JSONValue.string(String(repeating: "x", count: ChangePortion.maxBytes * 2))
+        let half = JSONValue.string(String(repeating: "x", count: ChangeChunk.maxBytes / 2))
+        let large = JSONValue.string(String(repeating: "x", count: ChangeChunk.maxBytes * 2))
         _ = add(write(1, value: half), write(2, value: half), write(3, value: large), write(4), to: &queue)
         #expect(numbers(&queue) == [1])
         #expect(numbers(&queue) == [2])

@@ -87,7 +87,7 @@ struct EtcdMessagesTests {
             (#"{"error":"TEXT"}"#, .unavailable),
         ])
     func complaints(text: String, kind: EtcdError.Kind) throws {
-        let complaint = try #require(EtcdComplaint(try JSONValue(parsing: text)))
+        let complaint = try #require(EtcdErrorResponse(try JSONValue(parsing: text)))
         let error = complaint.error(from: "http://a:1")
         #expect(error.kind == kind)
         #expect(error.message.hasPrefix("etcd at http://a:1 reported: TEXT"))
@@ -100,26 +100,26 @@ struct EtcdMessagesTests {
             "etcdserver: invalid auth token",
         ])
     func tokens(text: String) throws {
-        let complaint = try #require(EtcdComplaint(["code": 3, "message": .string(text)]))
+        let complaint = try #require(EtcdErrorResponse(["code": 3, "message": .string(text)]))
         #expect(complaint.error(from: "a").kind == .unauthenticated)
     }
 
     @Test("the reason of a cancelled watch is decoded like other errors")
     func cancelReasons() {
-        let denied = EtcdComplaint(
+        let denied = EtcdErrorResponse(
             cancelReason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied")
         #expect(denied.error(from: "a").kind == .refused)
         #expect(denied.text == "etcdserver: permission denied")
-        let token = EtcdComplaint(
+        let token = EtcdErrorResponse(
             cancelReason: "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token")
         #expect(token.error(from: "a").kind == .unauthenticated)
-        #expect(EtcdComplaint(cancelReason: "etcdserver: no leader").error(from: "a").kind == .unavailable)
+        #expect(EtcdErrorResponse(cancelReason: "etcdserver: no leader").error(from: "a").kind == .unavailable)
     }
 
     @Test("error text from a server is shown on one line and truncated")
     func oneLine() throws {
         let complaint = try #require(
-            EtcdComplaint(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
+            EtcdErrorResponse(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
         let message = complaint.error(from: "e").message
         #expect(!message.contains("\n") && !message.contains("\u{1b}"))
         #expect(message.count < 400)

@@ -16,7 +16,7 @@ struct EtcdSourceTests {
         let settings = EtcdSourceSettings(endpoints: [endpoint], keys: .prefix("/a/"))
         let clock = ManualClock()
         let client = EtcdClient(
-            settings, fetcher: fetcher, blocking: BlockingWork(.singleton), startingAt: 0, clock: clock)
+            settings, fetcher: fetcher, blocking: BlockingThreadPool(.singleton), startingAt: 0, clock: clock)
         return EtcdSource(
             settings, client: client,
             plan: ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a"), clock: clock,

@@ -33,7 +33,7 @@ struct FileSourceTests {
         let watcher = FileWatcher(clock: ManualClock(skippingSleepsBelow: .seconds(1)))
         let source = FileSource(
             configuration: FileSourceSettings(path: scratch.at("c")), watcher: watcher,
-            blocking: BlockingWork(.singleton))
+            blocking: BlockingThreadPool(.singleton))
         let validator = Mutex<Validator?>(nil)
         let documents = try #require(source.documents(after: .zero) { validator.withLock { $0 } })
         var order = 0

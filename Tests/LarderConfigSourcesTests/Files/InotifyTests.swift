@@ -24,7 +24,7 @@ struct InotifyTests {
             continuation.yield()
         }
         let subscriber = inotify.subscribe(signal)
-        var survey = PathSurvey(inotify, subscriber: subscriber)
+        var survey = PathScan(inotify, subscriber: subscriber)
         survey.run(scratch.at("wanted"))
         inotify.keepOnly(survey.interests, for: subscriber)
         for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
@@ -40,7 +40,7 @@ struct InotifyTests {
         try scratch.makeDirectory("a/b")
         let (one, two) = (inotify.subscribe(Signal { _ in }), inotify.subscribe(Signal { _ in }))
         for (subscriber, path) in [(one, "a/b/c"), (two, "a/x")] {
-            var survey = PathSurvey(inotify, subscriber: subscriber)
+            var survey = PathScan(inotify, subscriber: subscriber)
             survey.run(scratch.at(path))
             inotify.keepOnly(survey.interests, for: subscriber)
         }
@@ -49,7 +49,7 @@ struct InotifyTests {
         #expect(inotify.watchCount == depth + 3)
         inotify.unsubscribe(one)
         #expect(inotify.watchCount == depth + 2)
-        var survey = PathSurvey(inotify, subscriber: two)
+        var survey = PathScan(inotify, subscriber: two)
         survey.run("/nowhere/at/all")
         inotify.keepOnly(survey.interests, for: two)
         #expect(inotify.watchCount == 1)

@@ -24,7 +24,7 @@ struct GraphQLSourceTests {
         configuration.timeout = .seconds(300)
         change(&configuration)
         let source = HTTPSource(
-            fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
+            fetcher: fetcher, configuration: configuration, blocking: BlockingThreadPool(SharedThreads.pool))
         let result: Result<SourceResponse, ConfigError>
         do throws(ConfigError) {
             result = .success(try await source.fetch(ifChangedFrom: nil, reason: .requested))

@@ -23,7 +23,7 @@ struct HTTPLongPollTests {
         configuration.timeout = .seconds(300)
         configuration.longPoll = .init(waitSeconds: 60)
         let source = HTTPSource(
-            fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
+            fetcher: fetcher, configuration: configuration, blocking: BlockingThreadPool(SharedThreads.pool))
         _ = try? await source.fetch(ifChangedFrom: nil, reason: .requested)
         let result: Result<SourceResponse, ConfigError>
         do throws(ConfigError) {

@@ -38,7 +38,7 @@ struct HTTPSourceRedirectTests {
         var configuration = HTTPSourceSettings(url: origin.url + "latest.json")
         configuration.timeout = .seconds(300)
         let source = HTTPSource(
-            fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
+            fetcher: fetcher, configuration: configuration, blocking: BlockingThreadPool(SharedThreads.pool))
         func fetch(_ validator: Validator?) async -> Result<SourceResponse, ConfigError> {
             do throws(ConfigError) {
                 return .success(try await source.fetch(ifChangedFrom: validator, reason: .requested))

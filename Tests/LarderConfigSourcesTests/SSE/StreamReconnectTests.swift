@@ -22,7 +22,7 @@ struct StreamReconnectTests {
             let fetcher = HTTPFetcher(configuration: .init(version: "1"))
             let source = SSESource(
                 configuration: .init(url: origin.url, heartbeat: Self.hour * 2, timeout: Self.hour * 2),
-                plan: Self.plan, fetcher: fetcher, blocking: BlockingWork(.singleton), clock: clock,
+                plan: Self.plan, fetcher: fetcher, blocking: BlockingThreadPool(.singleton), clock: clock,
                 generator: SeededGenerator(seed: 1))
             let documents = source.documents(after: .zero) { nil }
             defer { withExtendedLifetime(documents) {} }

@@ -53,7 +53,7 @@ struct StreamStartTests {
                     url: origin.url, pollURL: isPolled ? origin.url + "config.json" : nil,
                     heartbeat: .seconds(7_200), timeout: .seconds(7_200)),
                 plan: ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a"), fetcher: fetcher,
-                blocking: BlockingWork(.singleton), clock: clock, generator: SeededGenerator(seed: 1))
+                blocking: BlockingThreadPool(.singleton), clock: clock, generator: SeededGenerator(seed: 1))
             try await body(source, origin, requests, clock)
             await fetcher.shutdown()
         }

@@ -26,7 +26,8 @@ struct ExplainTests {
         }
 
         var explainer: ConfigExplainer {
-            ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(SharedThreads.pool))
+            ConfigExplainer(
+                configuration: configuration, source: source, blocking: BlockingThreadPool(SharedThreads.pool))
         }
 
         /// Reads a file layer into the store, as the refresher of the layer does.

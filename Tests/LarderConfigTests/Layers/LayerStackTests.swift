@@ -87,7 +87,7 @@ private struct Stack {
         }
         let source = FileSource(
             configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),
-            blocking: BlockingWork(SharedThreads.pool))
+            blocking: BlockingThreadPool(SharedThreads.pool))
         if case .document(let document) = try await source.fetch(ifChangedFrom: nil, reason: .requested) {
             let change = LayerChange.remote(document, origin: source.location, force: false, isPush: false)
             _ = try change.apply(

@@ -119,7 +119,7 @@ final class Scenario: @unchecked Sendable {
             logger: .silent)
         // A thread pool that is not started runs each body on the thread of the caller, which is the thread of the
         // simulation.
-        let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
+        let blocking = BlockingThreadPool(NIOThreadPool(numberOfThreads: 1))
         return try await ConfigStore.open(
             archive.restore(), storage: NamespaceStorage(archive, blocking: blocking, clock: clock, logger: .silent),
             limits: StoreLimits(durability: .full, documents: DocumentLimits(maximumBytes: 1 << 20)),

@@ -23,7 +23,7 @@ struct CacheFixture {
     static let blocking = {
         let threads = NIOThreadPool(numberOfThreads: 4)
         threads.start()
-        return BlockingWork(threads)
+        return BlockingThreadPool(threads)
     }()
 
     /// Opens a cache in a directory, which may already contain a cache.

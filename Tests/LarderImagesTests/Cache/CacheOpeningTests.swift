@@ -22,7 +22,7 @@ struct CacheOpeningTests {
         init(_ path: String) async throws {
             let (pool, gate) = (NIOThreadPool(numberOfThreads: 1), DispatchSemaphore(value: 0))
             pool.start()
-            let blocking = BlockingWork(pool)
+            let blocking = BlockingThreadPool(pool)
             // The only thread is occupied before the index is submitted to it.
             await withCheckedContinuation { continuation in
                 Task {

@@ -25,7 +25,7 @@ struct DiskExecutorTests {
     func longQueue() async {
         let threads = NIOThreadPool(numberOfThreads: 2)
         threads.start()
-        let disk = Disk(DiskExecutor(BlockingWork(threads)))
+        let disk = Disk(DiskExecutor(BlockingThreadPool(threads)))
         let gate = DispatchSemaphore(value: 0)
         let blocked = Task.immediate { await disk.wait(for: gate) }
         let last = await Task(priority: .low) {

@@ -117,7 +117,7 @@ final class ImageFixture: Sendable {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
         var settings = ImageCacheSettings(directory: directory, space: SpaceLimits(freeBytes: 0))
         settings.origins = origins
-        let (blocking, gate) = (BlockingWork(.singleton), Gate())
+        let (blocking, gate) = (BlockingThreadPool(.singleton), Gate())
         let disk = ImageDiskCache(try BlobStore(path: directory, limits: settings.space), blocking)
         let cache = ImageCache.start(
             settings, disk: disk, origin: GatedOrigin(disk: disk, gate: gate), clock: .system,

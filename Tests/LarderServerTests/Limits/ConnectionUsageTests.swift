@@ -276,7 +276,7 @@ struct ConnectionUsageTests {
         }
     }
 
-    /// Another reply whose memory leaves room for all 200 images, only for the first portion of them, or for none.
+    /// Another reply whose memory leaves room for all 200 images, only for the first chunk of them, or for none.
     @Test(
         "image.list reserves memory for the images on its page; the page ends before images above the limit, or is refused",
         arguments: [1, 1_600_000, 4_000_000])

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite("Acknowledgements of snapshots")
-struct AcknowledgementBookTests {
+struct AcknowledgementRegistryTests {
     private let peer = PeerCredentials(descriptor: -1)
 
     private func entry(
@@ -17,7 +17,7 @@ struct AcknowledgementBookTests {
 
     @Test("the last acknowledgement of each client in each namespace counts until the client disconnects")
     func lastAcknowledgement() {
-        let book = AcknowledgementBook()
+        let book = AcknowledgementRegistry()
         for client in 1...3 { book.note(entry(5, true, of: "a"), by: client, peer) }
         book.note(entry(6, true, of: "a"), by: 1, peer)
         book.note(entry(6, false, of: "a"), by: 2, peer)
@@ -33,7 +33,7 @@ struct AcknowledgementBookTests {
 
     @Test("a summary counts all rejections, and lists the 16 newest")
     func manyRejections() {
-        let book = AcknowledgementBook()
+        let book = AcknowledgementRegistry()
         for client in 1...100 { book.note(entry(5, false, at: client, of: "a"), by: client, peer) }
         #expect(book.summary(of: "a").rejections == 100)
         #expect(book.summary(of: "a").rejected.map(\.client) == (85...100).reversed())
@@ -41,14 +41,14 @@ struct AcknowledgementBookTests {
 
     @Test("a summary has the 16 newest revisions that clients have accepted")
     func manyRevisions() {
-        let book = AcknowledgementBook()
+        let book = AcknowledgementRegistry()
         for client in 1...100 { book.note(entry(client, true, of: "a"), by: client, peer) }
         #expect(Set(book.summary(of: "a").accepted.keys) == Set(85...100))
     }
 
     @Test("a connection keeps the acknowledgements of the 16 namespaces that it acknowledged last")
     func manyNamespaces() {
-        let book = AcknowledgementBook()
+        let book = AcknowledgementRegistry()
         let names = (10..<27).map { "n\($0)" }
         book.note(entry(5, true, of: names[0]), by: 2, peer)
         for name in names.prefix(16) { book.note(entry(5, true, of: name), by: 1, peer) }

@@ -6,7 +6,7 @@ import LarderJSON
 struct ApplyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply",
-        abstract: "Set and remove several overrides as one change, or many in portions.",
+        abstract: "Set and remove several overrides as one change, or many in chunks.",
         discussion: """
             The file has one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set; lines of \
             unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON object has a member for \
@@ -17,9 +17,9 @@ struct ApplyCommand: AsyncParsableCommand {
             All changes of a file of at most 1,000 changes are made, with one revision, or none of them. If a \
             condition does not hold, the exit status is 13.
 
-            A longer file is applied in portions of at most 1,000 changes, and progress is shown on a terminal. Such a \
-            file is not one change: each portion has its own revision, and the portions before an error stay. Ctrl-C \
-            stops after the current portion. Standard error then has the number of changes that were made, and the \
+            A longer file is applied in chunks of at most 1,000 changes, and progress is shown on a terminal. Such a \
+            file is not one change: each chunk has its own revision, and the chunks before an error stay. Ctrl-C \
+            stops after the current chunk. Standard error then has the number of changes that were made, and the \
             program ends by the signal (in a shell, exit status 130). The same command resumes: overrides that are \
             set already change nothing. --if-revision, ifValue, ifAbsent and --dry-run are only for files of at most \
             1,000 changes.
@@ -69,7 +69,7 @@ struct ApplyCommand: AsyncParsableCommand {
         }
         var end: CInt?
         try await agent.connection.withClient { client in
-            let run = LongApplyRun(
+            let run = ChunkedApply(
                 changes, namespace: namespace.namespace, reason: change.reason,
                 screen: .standardError(isQuiet: agent.json))
             end = try await apply(run, over: client)
@@ -79,7 +79,7 @@ struct ApplyCommand: AsyncParsableCommand {
 
     /// Runs a long apply and prints the result.
     /// - Returns: the signal that stopped it; nil if it was not stopped.
-    private func apply(_ run: LongApplyRun, over client: LarderClient) async throws -> CInt? {
+    private func apply(_ run: ChunkedApply, over client: LarderClient) async throws -> CInt? {
         let (applying, stopping) = try Interruption.cancelling { try await run.apply(over: client) }
         do {
             let result = try await applying.value

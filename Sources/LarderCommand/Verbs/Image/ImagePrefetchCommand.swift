@@ -57,10 +57,10 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
             // In a request line, 1,024 bytes are reserved for everything except the list, such as the method name.
-            let portions = PrefetchList.portions(
+            let chunks = PrefetchList.chunks(
                 list.items, maxItems: ImagePrefetch.Parameters.maxItems, maxBytes: lineBytes - 1024)
             let run = PrefetchRun(
-                list, portions: portions, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
+                list, chunks: chunks, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
             end = try await fetch(run, over: client)
         }
         if let end { SignalDispositions.endProcess(by: end) }

@@ -11,13 +11,13 @@ extension ImageList: Method {
 }
 
 /// A page of `image.list`. The memory of the reply depends on the texts of its rows. The rows are therefore read in
-/// portions. Before each portion, memory for the longest rows is reserved, and afterwards only that of the actual rows
-/// stays reserved. The page ends before a portion whose memory is refused. Otherwise concurrent lists of a user would
-/// refuse each other half way, and the portions that they have read would be lost.
+/// chunks. Before each chunk, memory for the longest rows is reserved, and afterwards only that of the actual rows
+/// stays reserved. The page ends before a chunk whose memory is refused. Otherwise concurrent lists of a user would
+/// refuse each other half way, and the chunks that they have read would be lost.
 private final class ImagePage: Sendable {
     private typealias Rows = (rows: [ImageRow], next: String?)
 
-    private static let rowsOfPortion = 64
+    private static let rowsOfChunk = 64
     /// The usual maximum of the memory of a row and of its entry in the reply, without their texts, in bytes.
     private static let bytesOfImage = 2048
     /// The usual maximum of the bytes of a row's texts: two URLs of 8,192 bytes, and short header fields.
@@ -35,12 +35,12 @@ private final class ImagePage: Sendable {
 
     /// Reads the rows.
     /// - Returns: the memory that is reserved for the rows and the reply; nil for a small reply
-    /// - Throws: a refusal if memory for the first portion exceeds the user's limit
+    /// - Throws: a refusal if memory for the first chunk exceeds the user's limit
     func read(reserving usage: ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation? {
         var (page, bytes): (Rows, Int) = (([], parameters.after), 0)
         var reservation: ReplyReservation?
         while page.rows.count < parameters.limit {
-            let limit = min(Self.rowsOfPortion, parameters.limit - page.rows.count)
+            let limit = min(Self.rowsOfChunk, parameters.limit - page.rows.count)
             let needed = bytes + limit * Self.bytes(ofTexts: Self.longestTexts)
             do throws(UsageRefusal) {
                 if let reservation {

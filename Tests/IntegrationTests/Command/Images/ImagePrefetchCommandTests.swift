@@ -140,7 +140,7 @@ extension Integration {
         }
 
         @Test("the results of a list that is sent in several requests are combined into one")
-        func portions() throws {
+        func chunks() throws {
             let settings =
                 "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
             try AgentHome.with(settings: settings) { home in

@@ -99,24 +99,24 @@ struct PrefetchListTests {
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }
 
-    @Test("a list is divided into portions within the limits of a request, in the order of the list")
-    func portions() throws {
+    @Test("a list is divided into chunks within the limits of a request, in the order of the list")
+    func chunks() throws {
         let items = (0..<25).map { ImagePrefetch.Item(ImageReference(url: "https://a/\($0)")) }
-        let byCount = PrefetchList.portions(items, maxItems: 10, maxBytes: 1 << 20)
+        let byCount = PrefetchList.chunks(items, maxItems: 10, maxBytes: 1 << 20)
         #expect(byCount.map(\.count) == [10, 10, 5])
         #expect(byCount.flatMap { $0 } == items)
         let long = (0..<300).map { index in
             ImagePrefetch.Item(
                 ImageReference(url: "https://a/\(index)?" + String(repeating: "\"", count: 7000), cacheKey: "\(index)"))
         }
-        let bySize = PrefetchList.portions(long, maxItems: 10_000, maxBytes: 1 << 20)
+        let bySize = PrefetchList.chunks(long, maxItems: 10_000, maxBytes: 1 << 20)
         #expect(bySize.flatMap { $0 } == long)
         #expect(bySize.count > 1)
-        for portion in bySize {
-            let parameters = ImagePrefetch.Parameters(Array(portion))
+        for chunk in bySize {
+            let parameters = ImagePrefetch.Parameters(Array(chunk))
             #expect(JSONValue.building { parameters.write(to: &$0) }.compactText.utf8.count <= 1 << 20)
         }
-        // An image that exceeds the limit gets a separate portion, which the agent rejects.
-        #expect(PrefetchList.portions(long, maxItems: 10, maxBytes: 1).count == 300)
+        // An image that exceeds the limit gets a separate chunk, which the agent rejects.
+        #expect(PrefetchList.chunks(long, maxItems: 10, maxBytes: 1).count == 300)
     }
 }
