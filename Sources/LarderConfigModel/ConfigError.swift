@@ -6,7 +6,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Code: String, Sendable {
         /// The source returned no usable response.
         case upstreamFailed
-        /// A document or value was refused: for example, it is not a JSON object, is too large, is older than the
+        /// A document or value was rejected: for example, it is not a JSON object, is too large, is older than the
         /// current document, or would remove too many members.
         case rejected
         /// The state directory could not store the change.
@@ -33,7 +33,7 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// How long the source asked clients to wait (`Retry-After`); nil if it did not.
     package let retryAfter: Duration?
 
-    /// Whether a refresh or push with `force` skips the check that refused the document.
+    /// Whether a refresh or push with `force` skips the check that rejected the document.
     package let canForce: Bool
     /// How many members the document would remove, if it was rejected for that; otherwise nil.
     package let deletion: MassDeletion?
@@ -66,6 +66,6 @@ package struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { message }
 
-    /// Whether a document or value was refused because of its content.
-    package var isRefusal: Bool { code == .rejected || code == .schemaViolation }
+    /// Whether a document or value was rejected because of its content.
+    package var isRejection: Bool { code == .rejected || code == .schemaViolation }
 }

@@ -11,7 +11,7 @@ struct FormatSniffer: HeaderParser {
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= Self.signatureLength else { return .need(Self.signatureLength) }
         if let readers = Self.readers(window) { return .becomes(readers.header) }
-        return .refused(Self.refusal(window))
+        return .rejected(Self.rejection(window))
     }
 
     /// A file that is shorter than ``signatureLength`` is never a complete image. Even the smallest SVG that draws
@@ -21,7 +21,7 @@ struct FormatSniffer: HeaderParser {
         case 0: .notAnImage("an empty file")
         case 1..<8: .notAnImage("a file of \(window.count) bytes")
         // Bytes that begin like an image count as a truncated image.
-        default: Self.readers(window).map { $0.header.ended(window) } ?? Self.refusal(window)
+        default: Self.readers(window).map { $0.header.ended(window) } ?? Self.rejection(window)
         }
     }
 
@@ -67,7 +67,7 @@ struct FormatSniffer: HeaderParser {
     }
 
     /// The error for bytes that match no supported format. It names the format that they resemble.
-    private static func refusal(_ window: Span<UInt8>) -> ImageFormatError {
+    private static func rejection(_ window: Span<UInt8>) -> ImageFormatError {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
         // The signatures that are checked next contain bytes that are not valid UTF-8 and so cannot be in a

@@ -9,7 +9,7 @@ enum HeaderStep {
     /// The header was read.
     case found(ImageHeader)
     /// The bytes have no acceptable header.
-    case refused(ImageFormatError)
+    case rejected(ImageFormatError)
 }
 
 /// Reads the header of one format without performing I/O. Each step receives a window, which has the next unconsumed
@@ -60,7 +60,7 @@ extension TypedHeaderParser {
 
     var tooLong: ImageFormatError { .damaged(type, "its size is not within the first \(Self.lookAhead) bytes") }
 
-    func damaged(_ what: String) -> HeaderStep { .refused(.damaged(type, what)) }
+    func damaged(_ what: String) -> HeaderStep { .rejected(.damaged(type, what)) }
 
     /// - Parameter isTurned: whether the picture is displayed with its sides exchanged
     func found(

@@ -14,7 +14,7 @@ package struct ImageHeaderReader: Sendable {
         /// The header was read. Further bytes are ignored.
         case found(ImageHeader)
         /// The bytes are not an acceptable image. Further bytes are ignored.
-        case refused(ImageFormatError)
+        case rejected(ImageFormatError)
     }
 
     package private(set) var progress = Progress.needMore
@@ -58,7 +58,7 @@ package struct ImageHeaderReader: Sendable {
 
     /// Ends the input. If the header is still incomplete, the image is rejected.
     package mutating func finish() -> Progress {
-        if progress == .needMore { end(.refused(parser.ended(window.span))) }
+        if progress == .needMore { end(.rejected(parser.ended(window.span))) }
         return progress
     }
 
@@ -66,13 +66,13 @@ package struct ImageHeaderReader: Sendable {
         let window = window
         var start = 0
         while progress == .needMore, skip == 0, window.count - start >= need {
-            guard budget.take() else { return refuseTooLong() }
+            guard budget.take() else { return rejectTooLong() }
             let rest = lookAhead - position
             switch parser.step(window.span.extracting(start...)) {
             case .consume(let count):
                 assert(count > 0)
                 // Compares before adding: lengths in malicious headers may be close to `Int.max`.
-                guard count > 0, count <= rest else { return refuseTooLong() }
+                guard count > 0, count <= rest else { return rejectTooLong() }
                 position += count
                 let buffered = min(count, window.count - start)
                 start += buffered
@@ -81,7 +81,7 @@ package struct ImageHeaderReader: Sendable {
             case .need(let count):
                 assert(count > window.count - start)
                 guard count > window.count - start, count <= rest else {
-                    return refuseTooLong()
+                    return rejectTooLong()
                 }
                 need = count
             case .becomes(let next):
@@ -90,14 +90,14 @@ package struct ImageHeaderReader: Sendable {
                 need = 1
             case .found(let header):
                 return end(.found(header))
-            case .refused(let error):
-                return end(.refused(error))
+            case .rejected(let error):
+                return end(.rejected(error))
             }
         }
         if start > 0 { self.window = Array(window.dropFirst(start)) }
     }
 
-    private mutating func refuseTooLong() { end(.refused(parser.tooLong)) }
+    private mutating func rejectTooLong() { end(.rejected(parser.tooLong)) }
 
     private mutating func end(_ result: Progress) {
         progress = result

@@ -65,7 +65,7 @@ struct StatusLine {
             }
         }
         let isDiskNew = unwritable.set(status.isUnwritable ? namespace : nil, of: namespace)
-        let isRejectionNew = rejections.set(status.refusal.map { "\(namespace) (\($0))" }, of: namespace)
+        let isRejectionNew = rejections.set(status.rejection.map { "\(namespace) (\($0))" }, of: namespace)
         return isMoved || isDiskNew || isRejectionNew
     }
 

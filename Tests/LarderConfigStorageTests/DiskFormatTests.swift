@@ -206,7 +206,7 @@ struct DiskFormatTests {
         #expect(hold.files[.host] != nil)
         #expect(hold.files[.host]?.content == nil)
         #expect(hold.remote?.content?.pushedBy?.pid == 42)
-        #expect(hold.refused?.version == UpstreamVersion("v7", series: "main"))
+        #expect(hold.rejected?.version == UpstreamVersion("v7", series: "main"))
         #expect(Self.written { hold.write(to: &$0) } == Self.hold)
     }
 
@@ -235,7 +235,7 @@ struct DiskFormatTests {
             "remote":{"origin":"push","updatedAt":1700000000004,"version":"7","document":{"a":1}}}
             """#
         let hold = try #require(RollbackHold(JSONValue(parsing: text)))
-        #expect(hold.rule == rule && hold.refusal == refusal)
+        #expect(hold.rule == rule && hold.rejection == refusal)
         #expect(Self.written { hold.write(to: &$0) } == text)
     }
 

@@ -47,7 +47,7 @@ struct LayerFormatTests {
         #expect(adopts2)
         #expect(layers.validator(ofSource: "sha256:2")?.etag == "\"a\"")
         #expect(layers.remote?.seenVersions == SeenVersions(highest: UpstreamVersion("7"), source: "sha256:2"))
-        #expect(layers.hold?.refused?.source == "sha256:2")
+        #expect(layers.hold?.rejected?.source == "sha256:2")
         #expect(layers.remote?.origin == "https://h/a")
         let adopts3 = layers.adopt("sha256:3", at: "https://h/a")
         #expect(!adopts3)
@@ -56,7 +56,7 @@ struct LayerFormatTests {
         let read = try #require(Layers(JSONValue(parsing: written.compactText)))
         #expect(read.remote?.source == "sha256:2")
         #expect(read.remote?.seenVersions == layers.remote?.seenVersions)
-        #expect(read.hold?.refused == layers.hold?.refused)
+        #expect(read.hold?.rejected == layers.hold?.rejected)
     }
 
     @Test("removals of a file layer are decoded, and encoded to the same bytes")

@@ -49,7 +49,7 @@ struct HostileHeaderTests {
                 #expect(result == whole)
                 wasFound = true
             // Once a prefix of the file has been accepted, no longer prefix may be rejected.
-            case .refused(let error):
+            case .rejected(let error):
                 #expect(!wasFound, "\(length)")
                 #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
             }
@@ -103,7 +103,7 @@ struct HostileHeaderTests {
         var count = 0
         while second.feed(segment) == .needMore, count < 1000 { count += 1 }
         #expect((250...260).contains(count))
-        guard case .refused(let error) = second.progress else { return #expect(Bool(false)) }
+        guard case .rejected(let error) = second.progress else { return #expect(Bool(false)) }
         #expect(error.reason == .damagedImage)
     }
 

@@ -19,12 +19,12 @@ func summary(_ bytes: [UInt8]) -> String {
     case .found(let header):
         "\(header.type.rawValue) \(header.width)×\(header.height)"
             + (header.frameCount.map { " frames \($0)" } ?? "") + (header.orientation.map { " turned \($0)" } ?? "")
-    case .refused(let error): error.reason.rawValue
+    case .rejected(let error): error.reason.rawValue
     }
 }
 
 /// The message of the error; nil if a header was found.
 func refusal(_ bytes: [UInt8]) -> String? {
-    guard case .refused(let error) = readHeader(bytes) else { return nil }
+    guard case .rejected(let error) = readHeader(bytes) else { return nil }
     return error.message
 }

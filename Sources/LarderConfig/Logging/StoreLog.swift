@@ -56,7 +56,7 @@ final class StoreLog {
     }
 
     /// Logs a change that the schema has refused, and that no client requested.
-    func refusedBySchema(_ refused: RefusedChange) {
+    func rejectedBySchema(_ refused: RejectedChange) {
         let what =
             refused.subject.layer.map { "new content of the layer \($0)" } ?? "the new settings of locks or experiments"
         logger.warning(

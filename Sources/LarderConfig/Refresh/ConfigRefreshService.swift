@@ -278,7 +278,7 @@ package actor ConfigRefreshService {
                 throw error
             }
         } catch {
-            if error.code == .rejected { await store.documentRefused(error) }
+            if error.code == .rejected { await store.documentRejected(error) }
             throw error
         }
     }

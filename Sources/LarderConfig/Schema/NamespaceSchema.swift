@@ -71,8 +71,8 @@ package struct NamespaceSchema: Sendable {
         settings == other.settings && secrets == other.secrets && documents == other.documents
     }
 
-    /// Whether changes that violate the schema are refused.
-    var refuses: Bool { settings.enforcement == .reject }
+    /// Whether changes that violate the schema are rejected.
+    var rejects: Bool { settings.enforcement == .reject }
 
     /// Returns the violations of a resolved configuration, the most specific first.
     /// - Parameter layers: the layers that resolve to the configuration; they show where each value comes from
@@ -276,12 +276,12 @@ package struct SchemaStatus: Sendable {
     /// The violations of the schema by the current snapshot: it was published before the schema was in force, or the
     /// setting `enforce` is `warn`.
     package var problems: [SchemaProblem] = []
-    /// The last change that the schema has refused and that no client requested; nil once it is accepted or replaced.
-    package var refusal: RefusedChange?
+    /// The last change that the schema has rejected and that no client requested; nil once it is accepted or replaced.
+    package var rejection: RejectedChange?
 
-    /// Whether ``refusal`` is the given one.
-    func hasRefusal(_ other: RefusedChange?) -> Bool {
-        refusal?.at == other?.at && refusal?.subject == other?.subject && refusal?.version == other?.version
-            && refusal?.problems == other?.problems
+    /// Whether ``rejection`` is the given one.
+    func hasRejection(_ other: RejectedChange?) -> Bool {
+        rejection?.at == other?.at && rejection?.subject == other?.subject && rejection?.version == other?.version
+            && rejection?.problems == other?.problems
     }
 }

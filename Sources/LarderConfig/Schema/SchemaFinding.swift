@@ -6,7 +6,7 @@ import LarderPlatform
 /// A schema that cannot be used, or a violation of the schema by files of the layers.
 package struct SchemaFinding: Sendable, Hashable {
     package enum Kind: Sendable {
-        /// The schema cannot be used, or it refuses the files.
+        /// The schema cannot be used, or it rejects the files.
         case error
         /// The agent publishes the files nevertheless, or an override could make them valid.
         case warning
@@ -39,7 +39,7 @@ extension NamespaceConfiguration {
                 let isCurable = value.value(at: problem.path)?.kind == .object && Self.isCurable(problem.keyword)
                 if isCurable, !isComplete { return nil }
                 return SchemaFinding(
-                    kind: isCurable || !compiled.refuses ? .warning : .error, text: Self.line(located(problem)))
+                    kind: isCurable || !compiled.rejects ? .warning : .error, text: Self.line(located(problem)))
             }
         }
     }

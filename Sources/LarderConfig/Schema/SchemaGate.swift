@@ -1,21 +1,21 @@
 import LarderConfigModel
 
-/// The schema of a namespace, and the changes that it has refused. They are tried again after each later change,
+/// The schema of a namespace, and the changes that it has rejected. They are tried again after each later change,
 /// because that change may make them valid.
 struct SchemaGate: Sendable {
     private(set) var schema: NamespaceSchema?
     /// Whether the current snapshot is known to satisfy the schema.
     var isCurrentValid = false
-    /// The refused changes, the oldest first; at most one for each subject.
-    private(set) var refused: [RefusedChange] = []
+    /// The rejected changes, the oldest first; at most one for each subject.
+    private(set) var rejected: [RejectedChange] = []
 
     init(_ schema: NamespaceSchema?) { self.schema = schema }
 
     /// How changes that violate the schema are treated; nil if there is no schema.
     var enforcement: SchemaSettings.Enforcement? { schema?.settings.enforcement }
 
-    /// Whether there is neither a schema nor a refused change.
-    var isIdle: Bool { enforcement == nil && refused.isEmpty }
+    /// Whether there is neither a schema nor a rejected change.
+    var isIdle: Bool { enforcement == nil && rejected.isEmpty }
 
     mutating func replace(_ schema: NamespaceSchema?) {
         self.schema = schema
@@ -25,67 +25,67 @@ struct SchemaGate: Sendable {
     /// The status of a gate whose current snapshot has been checked.
     /// - Parameter problems: the violations of the schema by the current snapshot
     func status(_ problems: [SchemaProblem]) -> SchemaStatus {
-        SchemaStatus(digest: schema?.digest, problems: problems, refusal: refused.last)
+        SchemaStatus(digest: schema?.digest, problems: problems, rejection: rejected.last)
     }
 
-    /// Whether a change is still refused, and has not been replaced or forgotten.
-    func contains(_ change: RefusedChange) -> Bool {
-        refused.contains { $0.subject == change.subject && $0.at == change.at && $0.version == change.version }
+    /// Whether a change is still rejected, and has not been replaced or forgotten.
+    func contains(_ change: RejectedChange) -> Bool {
+        rejected.contains { $0.subject == change.subject && $0.at == change.at && $0.version == change.version }
     }
 
-    /// Whether the locks and experiments of new settings have been refused.
-    var refusesRules: Bool { refused.contains { $0.subject == .rules } }
+    /// Whether the locks and experiments of new settings have been rejected.
+    var rejectsRules: Bool { rejected.contains { $0.subject == .rules } }
 
-    /// The refused changes in the order in which they are tried again: that of their layers.
-    var inLayerOrder: [RefusedChange] { refused.sorted { $0.subject.position < $1.subject.position } }
+    /// The rejected changes in the order in which they are tried again: that of their layers.
+    var inLayerOrder: [RejectedChange] { rejected.sorted { $0.subject.position < $1.subject.position } }
 
-    /// The refused changes that a change does not replace, in the order of their layers.
+    /// The rejected changes that a change does not replace, in the order of their layers.
     func others(than change: LayerChange) -> [LayerChange] {
-        if refused.isEmpty { return [] }
-        let replaced = RefusedChange.Subject.all(of: change)
+        if rejected.isEmpty { return [] }
+        let replaced = RejectedChange.Subject.all(of: change)
         return inLayerOrder.filter { !replaced.contains($0.subject) }.map(\.change)
     }
 
-    /// Retains a refused change, unless a client requested it. A change of several overrides that have expired is not
+    /// Retains a rejected change, unless a client requested it. A change of several overrides that have expired is not
     /// retained, because each of them is tried alone.
-    /// - Returns: the retained change, and whether the same change was refused before for the same violations; nil if
+    /// - Returns: the retained change, and whether the same change was rejected before for the same violations; nil if
     ///   the change is not retained
-    mutating func refuse(
+    mutating func reject(
         _ change: LayerChange, _ problems: [SchemaProblem], now: Int
-    ) -> (change: RefusedChange, isKnown: Bool)? {
-        let subjects = RefusedChange.Subject.all(of: change)
+    ) -> (change: RejectedChange, isKnown: Bool)? {
+        let subjects = RejectedChange.Subject.all(of: change)
         guard !change.comesFromClient, subjects.count == 1 else { return nil }
         let problems = problems.map(\.withoutValue)
-        let version = RefusedChange.version(of: change)
-        let index = refused.firstIndex {
+        let version = RejectedChange.version(of: change)
+        let index = rejected.firstIndex {
             $0.subject == subjects[0] && $0.problems == problems && $0.version == version
         }
-        let retained = RefusedChange(
-            subject: subjects[0], change: change.unforced, problems: problems, at: index.map { refused[$0].at } ?? now)
+        let retained = RejectedChange(
+            subject: subjects[0], change: change.unforced, problems: problems, at: index.map { rejected[$0].at } ?? now)
         if let index {
-            refused[index] = retained
+            rejected[index] = retained
         } else {
-            refused.removeAll { $0.subject == subjects[0] }
-            refused.append(retained)
+            rejected.removeAll { $0.subject == subjects[0] }
+            rejected.append(retained)
         }
         return (retained, index != nil)
     }
 
-    /// Forgets the refused changes that committed changes include or replace.
+    /// Forgets the rejected changes that committed changes include or replace.
     mutating func committed(_ changes: [LayerChange]) {
-        if refused.isEmpty { return }
-        let subjects = Set(changes.flatMap(RefusedChange.Subject.all))
-        refused.removeAll { subjects.contains($0.subject) }
+        if rejected.isEmpty { return }
+        let subjects = Set(changes.flatMap(RejectedChange.Subject.all))
+        rejected.removeAll { subjects.contains($0.subject) }
     }
 
-    /// Forgets a refused change of the remote layer, because the source no longer has the refused document.
-    mutating func forgetRemote() { refused.removeAll { $0.subject == .remote } }
+    /// Forgets a rejected change of the remote layer, because the source no longer has the rejected document.
+    mutating func forgetRemote() { rejected.removeAll { $0.subject == .remote } }
 
-    /// Forgets a refused change of the remote layer that does not fit the source of new settings.
+    /// Forgets a rejected change of the remote layer that does not fit the source of new settings.
     /// - Parameter source: the identity of the source; nil for none
     mutating func forgetRemote(unlessFrom source: String?) {
-        refused.removeAll { refused in
-            switch refused.change {
+        rejected.removeAll { rejected in
+            switch rejected.change {
             case .remote(let document, let origin, _, _): (document.source ?? origin) != source
             case .dropRemote: source != nil
             default: false
@@ -96,9 +96,9 @@ struct SchemaGate: Sendable {
     // MARK: Start
 
     /// Checks the first configuration of a store. If it violates the schema, the changes since the last known good state
-    /// are applied one by one, in the order of their layers. Those that leave the configuration invalid are refused.
+    /// are applied one by one, in the order of their layers. Those that leave the configuration invalid are rejected.
     /// - Parameters:
-    ///   - layers: the layers of the last known good state with all changes; refused changes are undone
+    ///   - layers: the layers of the last known good state with all changes; rejected changes are undone
     ///   - lastGood: the layers of the last known good state
     ///   - now: in milliseconds since 1970
     /// - Returns: the violations by the remaining layers; empty if these are valid
@@ -108,7 +108,7 @@ struct SchemaGate: Sendable {
         let changes = StartChange.all(since: lastGood, in: new)
         var remaining = schema.problems(of: new.resolved(), in: new)
         isCurrentValid = remaining.isEmpty
-        if !schema.refuses { return remaining }
+        if !schema.rejects { return remaining }
         if remaining.isEmpty,
             changes.allSatisfy(\.concernsOnlyOverrides) || schema.hiddenProblems(in: new, previous: lastGood).isEmpty
         {
@@ -137,14 +137,14 @@ struct SchemaGate: Sendable {
                 index += 1
             }
         }
-        for (change, problems) in waiting { _ = refuse(change.change(in: new), problems, now: now) }
+        for (change, problems) in waiting { _ = reject(change.change(in: new), problems, now: now) }
         isCurrentValid = remaining.isEmpty
         return remaining
     }
 
-    /// Adds the file and line of each violation to the refused changes.
+    /// Adds the file and line of each violation to the rejected changes.
     mutating func locate(with locator: ViolationLocator) async {
-        for index in refused.indices { refused[index].problems = await locator.located(refused[index].problems) }
+        for index in rejected.indices { rejected[index].problems = await locator.located(rejected[index].problems) }
     }
 }
 

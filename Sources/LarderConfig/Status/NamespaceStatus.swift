@@ -27,17 +27,17 @@ package struct NamespaceStatus: Sendable {
         package let at: Int
     }
 
-    /// A document that was refused.
-    package struct Refusal: Sendable {
+    /// A document that was rejected.
+    package struct Rejection: Sendable {
         /// Its upstream version; nil if it had none.
         package let version: String?
         package let reason: String
-        /// Whether a refresh or push with `force` skips the check that refused it.
+        /// Whether a refresh or push with `force` skips the check that rejected it.
         package let canForce: Bool
         package let at: Int
     }
 
-    /// A document that was refused because it would remove more members than the settings allow.
+    /// A document that was rejected because it would remove more members than the settings allow.
     package struct Quarantine: Sendable {
         /// Its upstream version; nil if it had none.
         package let version: String?
@@ -53,7 +53,7 @@ package struct NamespaceStatus: Sendable {
         package fileprivate(set) var changed = 0
         /// Responses without a change: "not modified", or the same document.
         package fileprivate(set) var notModified = 0
-        /// Failed refreshes, including refused documents.
+        /// Failed refreshes, including rejected documents.
         package fileprivate(set) var failed = 0
     }
 
@@ -83,9 +83,9 @@ package struct NamespaceStatus: Sendable {
     var schema = SchemaStatus()
     /// Why the schema file cannot be used; nil if it can, or if there is none.
     var schemaFileProblem: String?
-    /// The last refused document of the source or of a push; nil once another document is accepted.
-    private(set) var refused: Refusal?
-    /// The last document that was refused because it would remove too many members; nil once another document is
+    /// The last rejected document of the source or of a push; nil once another document is accepted.
+    private(set) var rejected: Rejection?
+    /// The last document that was rejected because it would remove too many members; nil once another document is
     /// accepted.
     private(set) var quarantine: Quarantine?
     private(set) var counters = Counters()
@@ -181,7 +181,7 @@ package struct NamespaceStatus: Sendable {
     }
 
     private mutating func accepted() {
-        refused = nil
+        rejected = nil
         quarantine = nil
     }
 
@@ -191,8 +191,8 @@ package struct NamespaceStatus: Sendable {
         settled = source?.following.failure == nil ? .fresh : .stale
     }
 
-    mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
-        refused = Refusal(version: version?.text, reason: error.message, canForce: error.canForce, at: now)
+    mutating func rejected(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
+        rejected = Rejection(version: version?.text, reason: error.message, canForce: error.canForce, at: now)
         if let deletion = error.deletion {
             quarantine = Quarantine(version: version?.text, deletion: deletion, at: now)
         }
@@ -254,11 +254,11 @@ package struct NamespaceStatus: Sendable {
         if freshnessAtRest != before { settledSince = now }
     }
 
-    /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
-    var refusal: String? {
-        guard let refusal = schema.refusal else { return refused?.reason.excerpt }
-        let what = refusal.layer.map { "layer \($0)" } ?? "settings"
-        return "\(what): \(refusal.problems.first?.text ?? "it violates the schema")".excerpt
+    /// Why new content was rejected last, at most 200 characters; nil if no content is rejected now.
+    var rejection: String? {
+        guard let rejection = schema.rejection else { return rejected?.reason.excerpt }
+        let what = rejection.layer.map { "layer \($0)" } ?? "settings"
+        return "\(what): \(rejection.problems.first?.text ?? "it violates the schema")".excerpt
     }
 }
 

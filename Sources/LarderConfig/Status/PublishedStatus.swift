@@ -49,10 +49,10 @@ package struct PublishedStatus: Sendable {
     /// How often ``current`` has changed since the start.
     var changes: Int { shared.changes }
 
-    /// Whether ``freshness``, ``refusal`` and ``isUnwritable`` are the same as in another status.
+    /// Whether ``freshness``, ``rejection`` and ``isUnwritable`` are the same as in another status.
     func hasSameCondition(as other: PublishedStatus) -> Bool {
         shared === other.shared
-            || freshness == other.freshness && isUnwritable == other.isUnwritable && refusal == other.refusal
+            || freshness == other.freshness && isUnwritable == other.isUnwritable && rejection == other.rejection
     }
 }
 
@@ -89,19 +89,19 @@ extension PublishedStatus {
     /// The entity tag of the remote document; nil for none.
     package var etag: String? { layers.remote?.validator?.etag }
 
-    // MARK: Refused content
+    // MARK: Rejected content
 
-    /// The last refused document; nil once another document is accepted.
-    package var refused: NamespaceStatus.Refusal? { shared.status.refused }
-    /// The last document that was refused because it would remove too many members; nil once another document is
+    /// The last rejected document; nil once another document is accepted.
+    package var rejected: NamespaceStatus.Rejection? { shared.status.rejected }
+    /// The last document that was rejected because it would remove too many members; nil once another document is
     /// accepted.
     package var quarantine: NamespaceStatus.Quarantine? { shared.status.quarantine }
     package var schema: SchemaStatus { shared.status.schema }
     /// Why the schema file cannot be used; nil if it can, or if the settings name none. The previous schema, if any,
     /// stays in force.
     package var schemaFileProblem: String? { shared.status.schemaFileProblem }
-    /// Why new content was refused last, at most 200 characters; nil if no content is refused now.
-    package var refusal: String? { shared.status.refusal }
+    /// Why new content was rejected last, at most 200 characters; nil if no content is rejected now.
+    package var rejection: String? { shared.status.rejection }
 
     // MARK: Layers
 

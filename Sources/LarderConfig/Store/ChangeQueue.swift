@@ -17,14 +17,14 @@ final class ChangeQueue: Sendable {
         let id: Int
         let change: LayerChange
         let completion: Completion
-        /// Whether the schema has refused the change before.
+        /// Whether the schema has rejected the change before.
         let isRetry: Bool
 
         init(id: Int, change: LayerChange, completion: @escaping Completion) {
             (self.id, self.change, self.completion, isRetry) = (id, change, completion, false)
         }
 
-        /// A change that the schema has refused before, and that no caller waits for.
+        /// A change that the schema has rejected before, and that no caller waits for.
         init(retrying change: LayerChange) { (id, self.change, completion, isRetry) = (0, change, { _ in }, true) }
     }
 
@@ -45,7 +45,7 @@ final class ChangeQueue: Sendable {
     func newID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Adds a change.
-    /// - Parameter completion: called once, when the change is committed, refused or cancelled; it must not block
+    /// - Parameter completion: called once, when the change is committed, rejected or cancelled; it must not block
     /// - Returns: whether the caller must start the committer
     func add(_ change: LayerChange, id: Int, _ completion: @escaping Completion) -> Bool {
         let pending = Pending(id: id, change: change, completion: completion)

@@ -15,7 +15,7 @@ import LarderPlatform
 /// - *publish*: ``publish(_:_:_:)`` replaces the state and the published snapshot, without suspension.
 /// - *acknowledge*: ``acknowledge(_:_:)`` completes the changes, queues the generation for the disk, and notes when
 ///   overrides expire.
-/// - *refuse*: ``refuse(_:_:)`` completes the changes that the schema refuses. Those that no client requested are
+/// - *reject*: ``reject(_:_:)`` completes the changes that the schema rejects. Those that no client requested are
 ///   retained, and take the same steps again after each later change.
 ///
 /// It belongs to ``ConfigStore`` and runs on its actor. The store calls ``commit(_:)`` again only after the previous
@@ -48,8 +48,8 @@ final class Committer {
     private var hasNewExpiries = false
     /// The schema to use from the next batch on; nil if it stays.
     private var nextSchema: NamespaceSchema??
-    /// Whether a refused change may be valid now: the layers or the schema have changed since it was refused.
-    private var mayAcceptRefused: Bool
+    /// Whether a rejected change may be valid now: the layers or the schema have changed since it was rejected.
+    private var mayAcceptRejected: Bool
     /// The last published violations, as found and with their lines.
     private var lastLocated: (found: [SchemaProblem], located: [SchemaProblem]) = ([], [])
 
@@ -64,7 +64,7 @@ final class Committer {
         history = opening.history
         expiry = OverrideExpiry(opening.layers.override, clocks)
         gate = opening.gate
-        mayAcceptRefused = !opening.gate.refused.isEmpty
+        mayAcceptRejected = !opening.gate.rejected.isEmpty
         self.publication = publication
         self.status = status
         self.storage = storage
@@ -88,30 +88,30 @@ final class Committer {
 
     // MARK: Batches
 
-    /// Commits changes, and calls their completions. Then tries the changes again that the schema has refused before.
+    /// Commits changes, and calls their completions. Then tries the changes again that the schema has rejected before.
     func commit(_ pending: [ChangeQueue.Pending]) async {
         if nextSchema != nil { await installNextSchema() }
         await commitBatch(pending)
-        while mayAcceptRefused {
-            mayAcceptRefused = false
-            // An accepted change sets `mayAcceptRefused`, and the loop then begins again with the lowest layer.
-            for refused in gate.inLayerOrder where !mayAcceptRefused && gate.contains(refused) {
-                await commitBatch([ChangeQueue.Pending(retrying: refused.change)])
+        while mayAcceptRejected {
+            mayAcceptRejected = false
+            // An accepted change sets `mayAcceptRejected`, and the loop then begins again with the lowest layer.
+            for rejected in gate.inLayerOrder where !mayAcceptRejected && gate.contains(rejected) {
+                await commitBatch([ChangeQueue.Pending(retrying: rejected.change)])
             }
         }
     }
 
-    /// Commits changes as one batch, except for those that the schema refuses.
+    /// Commits changes as one batch, except for those that the schema rejects.
     /// - Parameters:
     ///   - pending: at least one change
-    ///   - together: whether to commit all of the changes, or none if the schema refuses the result of all of them
-    /// - Returns: false if no change was committed or completed, because the schema refuses changes that belong together
+    ///   - together: whether to commit all of the changes, or none if the schema rejects the result of all of them
+    /// - Returns: false if no change was committed or completed, because the schema rejects changes that belong together
     @discardableResult
     private func commitBatch(_ pending: [ChangeQueue.Pending], together: Bool = false) async -> Bool {
         let enforcement = gate.enforcement
         var candidate = Candidate(
             ChangeBatch(on: state, context(recordsOperations: limits.durability == .full)))
-        // A schema that refuses changes validates one after another, so that whether a change is valid does not depend
+        // A schema that rejects changes validates one after another, so that whether a change is valid does not depend
         // on later changes of the batch.
         let count = enforcement == .reject && !together ? 1 : pending.count
         for start in stride(from: 0, to: pending.count, by: count) {
@@ -121,7 +121,7 @@ final class Committer {
                 state.isExpensive ? await candidate.batch.resolveConcurrently() : candidate.batch.resolve()
             if let previous { await validate(&candidate, after: previous, changes) }
         }
-        if candidate.batch.refusals < pending.count {
+        if candidate.batch.rejections < pending.count {
             let (next, write) = candidate.batch.committed(with: candidate.resolution)
             let isWritten = write == .nothing ? true : await perform(write, before: next, candidate, pending)
             if isWritten {
@@ -131,11 +131,11 @@ final class Committer {
         } else if together {
             return false
         }
-        if candidate.batch.refusals > 0 { await refuse(candidate.batch.results, pending) }
+        if candidate.batch.rejections > 0 { await reject(candidate.batch.results, pending) }
         return true
     }
 
-    /// Makes the disk write that must precede the publication of the next state. If it fails, the changes are refused.
+    /// Makes the disk write that must precede the publication of the next state. If it fails, the changes are rejected.
     /// - Returns: whether the write succeeded
     private func perform(
         _ write: RequiredWrite, before next: CommittedState, _ candidate: Candidate, _ pending: [ChangeQueue.Pending]
@@ -157,14 +157,14 @@ final class Committer {
             return true
         } catch {
             log.storageFailed(error)
-            let refusal = ConfigError(
+            let rejection = ConfigError(
                 .storageFailed, "\(error); nothing was changed; free space or repair the disk, then retry")
-            report { $0.storageFailed(.commit, refusal, now: $1) }
+            report { $0.storageFailed(.commit, rejection, now: $1) }
             for (change, result) in zip(pending, candidate.batch.results) {
                 switch result {
-                case .success: change.completion(.failure(refusal))
+                case .success: change.completion(.failure(rejection))
                 // The conditions of changes were compared with the result of the batch, which does not take effect.
-                case .failure(let error) where error.code == .conflict: change.completion(.failure(refusal))
+                case .failure(let error) where error.code == .conflict: change.completion(.failure(rejection))
                 case .failure(let error) where error.code != .schemaViolation: change.completion(.failure(error))
                 case .failure: break
                 }
@@ -220,7 +220,7 @@ final class Committer {
         if let problem, problem != state.layers.experiment.problem { log.experimentsLeftOut(problem) }
     }
 
-    /// Completes the changes of the published batch, except for those that the schema refuses. Conflicts come last, so
+    /// Completes the changes of the published batch, except for those that the schema rejects. Conflicts come last, so
     /// that the caller then reads the value that caused the conflict: earlier changes of the batch may have set it.
     private func acknowledge(_ candidate: Candidate, _ pending: [ChangeQueue.Pending]) {
         let batch = candidate.batch
@@ -310,7 +310,7 @@ final class Committer {
     private func installNextSchema() async {
         guard let schema = nextSchema.take() else { return }
         gate.replace(schema)
-        mayAcceptRefused = true
+        mayAcceptRejected = true
         var problems: [SchemaProblem] = []
         if let schema, state.snapshot.revision > 0 {
             let (value, layers) = (state.snapshot.value, state.layers)
@@ -326,8 +326,8 @@ final class Committer {
         if !problems.isEmpty { log.violatesSchema(problems) }
     }
 
-    /// Validates the snapshot of a candidate. If the schema refuses it, the candidate is replaced by the previous one,
-    /// and the changes are marked as refused.
+    /// Validates the snapshot of a candidate. If the schema rejects it, the candidate is replaced by the previous one,
+    /// and the changes are marked as rejected.
     /// - Parameters:
     ///   - previous: the candidate before the changes
     ///   - changes: the changes that `previous` does not contain
@@ -343,7 +343,7 @@ final class Committer {
             let path = isValid && changes.count == 1 ? changes.first?.change.changedPath : nil
             problems = await violations(of: snapshot, in: batch.layers, since: before, changedAt: path)
         }
-        if !schema.refuses {
+        if !schema.rejects {
             candidate.problems = await located(problems, isFromFile: !batch.comesFromClient)
             return
         }
@@ -353,7 +353,7 @@ final class Committer {
         if problems.isEmpty { return }
         if isChanged {
             candidate = previous
-            for _ in changes { candidate.batch.refuse(problems) }
+            for _ in changes { candidate.batch.reject(problems) }
         } else {
             // Nothing has been published yet, and the layers are still invalid.
             let found = await located(problems, isFromFile: true)
@@ -379,9 +379,9 @@ final class Committer {
             : schema.problems(of: snapshot.value, in: layers)
     }
 
-    /// The violations that a change of lower layers adds behind overrides; empty if the schema refuses nothing.
+    /// The violations that a change of lower layers adds behind overrides; empty if the schema rejects nothing.
     func hiddenViolations(in layers: Layers, previous: Layers) async -> [SchemaProblem] {
-        guard let schema = gate.schema, schema.refuses else { return [] }
+        guard let schema = gate.schema, schema.rejects else { return [] }
         if layers.override.isEmpty, layers.hold == nil { return [] }
         return state.isExpensive || layers.remoteTextSize > CommittedState.expensiveBytes
             ? await schema.hiddenProblemsConcurrently(in: layers, previous: previous)
@@ -399,17 +399,17 @@ final class Committer {
         return lastLocated.located
     }
 
-    /// Completes the changes that the schema refuses.
+    /// Completes the changes that the schema rejects.
     /// - Parameter results: the results of the changes
-    private func refuse(_ results: [Result<ChangeResult, ConfigError>], _ pending: [ChangeQueue.Pending]) async {
+    private func reject(_ results: [Result<ChangeResult, ConfigError>], _ pending: [ChangeQueue.Pending]) async {
         for (change, result) in zip(pending, results) {
             guard case .failure(let error) = result, error.code == .schemaViolation else { continue }
-            if !(await commitFirst(change)) { await refuse(change, error.schemaProblems) }
+            if !(await commitFirst(change)) { await reject(change, error.schemaProblems) }
         }
     }
 
     /// Before the first publication no layer has valid content to keep, and the layers may be valid only together. This
-    /// method therefore commits a change that is invalid alone together with all refused changes.
+    /// method therefore commits a change that is invalid alone together with all rejected changes.
     /// - Returns: false if nothing was changed
     private func commitFirst(_ change: ChangeQueue.Pending) async -> Bool {
         let others = companions(of: change.change)
@@ -417,42 +417,42 @@ final class Committer {
         return await commitBatch(others.map(ChangeQueue.Pending.init(retrying:)) + [change], together: true)
     }
 
-    /// The refused changes with which a change can make the first publication; empty after the first publication.
+    /// The rejected changes with which a change can make the first publication; empty after the first publication.
     func companions(of change: LayerChange) -> [LayerChange] {
         state.snapshot.revision == 0 ? gate.others(than: change) : []
     }
 
     /// Completes a change with the error that it violates the schema. If no client requested the change, it is
     /// retained, and the status and the log report it.
-    private func refuse(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
+    private func reject(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
         let problems = await locator?.located(problems) ?? problems
-        if let refused = gate.refuse(pending.change, problems, now: clocks.wallClock.now) {
-            if !pending.isRetry, case .files(let layer) = refused.change.subject {
+        if let rejected = gate.reject(pending.change, problems, now: clocks.wallClock.now) {
+            if !pending.isRetry, case .files(let layer) = rejected.change.subject {
                 report { $0.filesRead(layer, problem: nil, now: $1) }
             }
-            reportRefusal()
-            if !refused.isKnown { log.refusedBySchema(refused.change) }
+            reportRejection()
+            if !rejected.isKnown { log.rejectedBySchema(rejected.change) }
         }
         pending.completion(.failure(ConfigError(pending.change.quoting(problems))))
     }
 
-    /// Forgets a refused document of the remote source, because the source no longer has it.
-    func forgetRefusedDocument() {
+    /// Forgets a rejected document of the remote source, because the source no longer has it.
+    func forgetRejectedDocument() {
         gate.forgetRemote()
-        reportRefusal()
+        reportRejection()
     }
 
-    /// Forgets a refused change of the remote layer that does not fit the source of new settings.
+    /// Forgets a rejected change of the remote layer that does not fit the source of new settings.
     /// - Parameter source: the identity of the source; nil for none
-    func forgetRefusedDocument(unlessFrom source: String?) {
+    func forgetRejectedDocument(unlessFrom source: String?) {
         gate.forgetRemote(unlessFrom: source)
-        reportRefusal()
+        reportRejection()
     }
 
-    /// Adapts the status to the refused changes of the gate.
-    private func reportRefusal() {
-        guard !status.current.schema.hasRefusal(gate.refused.last) else { return }
-        report { status, _ in status.schema.refusal = gate.refused.last }
+    /// Adapts the status to the rejected changes of the gate.
+    private func reportRejection() {
+        guard !status.current.schema.hasRejection(gate.rejected.last) else { return }
+        report { status, _ in status.schema.rejection = gate.rejected.last }
     }
 
     /// Updates the gate and the status for a commit that the schema has accepted.
@@ -466,14 +466,14 @@ final class Committer {
                 case .failure(let error): pending.isRetry && error.code != .schemaViolation ? pending.change : nil
                 }
             })
-        if batch.hasChanged { mayAcceptRefused = !gate.refused.isEmpty }
+        if batch.hasChanged { mayAcceptRejected = !gate.rejected.isEmpty }
         if isNew { gate.isCurrentValid = candidate.problems.isEmpty }
         let found = isNew ? candidate.problems : status.current.schema.problems
-        let isReported = status.current.schema.hasRefusal(gate.refused.last)
+        let isReported = status.current.schema.hasRejection(gate.rejected.last)
         let isKnown = status.current.schema.problems == found
         if isReported, isKnown { return }
         change { status in
-            status.schema.refusal = gate.refused.last
+            status.schema.rejection = gate.rejected.last
             status.schema.problems = found
         }
         if !isKnown, !candidate.problems.isEmpty { log.violatesSchema(candidate.problems) }

@@ -138,7 +138,7 @@ package final class ConfigPublication: Sendable {
         changes.raise()
     }
 
-    /// Reports the status of the namespace now, and again after each change of its freshness, of the reason of refused
+    /// Reports the status of the namespace now, and again after each change of its freshness, of the reason of rejected
     /// content, or of whether it can be written to disk, until the namespace ends. The last report has the current
     /// ones. Those that last less than one report may be skipped.
     /// - Parameter report: called on the current thread or on a publishing one, one call at a time; must return within

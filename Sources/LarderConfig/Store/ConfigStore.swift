@@ -51,7 +51,7 @@ package actor ConfigStore {
     /// that ends with the process. Its revisions are then not comparable with those of other processes.
     /// - Parameters:
     ///   - recovered: the state from disk, with the current content of the files
-    ///   - lastGood: the layers of the state from disk, with which the store begins if the schema refuses the others;
+    ///   - lastGood: the layers of the state from disk, with which the store begins if the schema rejects the others;
     ///     nil for those of `recovered`
     ///   - locator: finds the file and line of a violation of the schema; nil if that is not possible
     static func open(
@@ -90,7 +90,7 @@ package actor ConfigStore {
     private func begin(_ opening: InitialStoreState, hasAdopted: Bool) {
         storage.writer.observeProblem { [weak self] in Task { await self?.noteWriteProblem() } }
         if let problem = state.layers.experiment.problem { log.experimentsLeftOut(problem) }
-        for refused in opening.gate.refused { log.refusedBySchema(refused) }
+        for rejected in opening.gate.rejected { log.rejectedBySchema(rejected) }
         if !opening.schemaProblems.isEmpty, state.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
         if let problem = committer.status.schemaFileProblem {
             log.schemaUnusable(problem, previous: schema?.settings.path)
@@ -141,7 +141,7 @@ package actor ConfigStore {
         do {
             return try await commit(.remote(document, origin: origin, force: force, isPush: isPush).on(terms))
         } catch {
-            if error.code == .rejected { report { $0.refused(document.version, error, now: $1) } }
+            if error.code == .rejected { report { $0.rejected(document.version, error, now: $1) } }
             throw error
         }
     }
@@ -157,8 +157,8 @@ package actor ConfigStore {
 
     /// Applies the locks and experiments of new settings. A failure is logged.
     func follow(_ rules: LayerRules) async {
-        // The current rules replace those of previous settings that the schema has refused.
-        if state.layers.rules == rules, !committer.gate.refusesRules { return }
+        // The current rules replace those of previous settings that the schema has rejected.
+        if state.layers.rules == rules, !committer.gate.rejectsRules { return }
         await commit(.rules(rules), orLog: "cannot apply the locks and experiments of the new settings")
     }
 
@@ -166,7 +166,7 @@ package actor ConfigStore {
     /// document stays.
     /// - Parameter source: the identity of the remote source in the settings; nil if the settings have none
     func dropRemote(unlessFrom source: String?) async {
-        committer.forgetRefusedDocument(unlessFrom: source)
+        committer.forgetRejectedDocument(unlessFrom: source)
         guard let origin = state.layers.remote?.origin, origin != SourceOrigin.push, source == nil else { return }
         await commit(.dropRemote, orLog: "cannot remove the remote layer")
     }
@@ -208,7 +208,7 @@ package actor ConfigStore {
     var latestSchema: NamespaceSchema? { committer.latestSchema }
 
     /// Replaces the schema. The current snapshot stays published, even if it violates the new schema. The changes that
-    /// the previous schema has refused are tried again. A schema that is in force already stays.
+    /// the previous schema has rejected are tried again. A schema that is in force already stays.
     func use(_ schema: NamespaceSchema?) async {
         if !committer.use(schema) { return schemaFailed(nil) }
         await commit(.recheck, orLog: "cannot apply the schema")
@@ -221,7 +221,7 @@ package actor ConfigStore {
         if let problem { log.schemaUnusable(problem, previous: schema?.settings.path) }
     }
 
-    /// Commits a change, and logs a failure. The committer logs refusals by the schema.
+    /// Commits a change, and logs a failure. The committer logs rejections by the schema.
     private func commit(_ change: LayerChange, orLog problem: String) async {
         do {
             _ = try await commit(change)
@@ -381,7 +381,7 @@ extension ConfigStore {
 
     /// Records that the source has confirmed the current document.
     func refreshConfirmed() {
-        committer.forgetRefusedDocument()
+        committer.forgetRejectedDocument()
         report { $0.remoteAnswered(changed: false, now: $1) }
     }
 
@@ -389,8 +389,8 @@ extension ConfigStore {
         report { $0.failed(error, documentSince: state.layers.remote?.updatedAt, now: $1) }
     }
 
-    /// Records that a response was refused because it is not a valid configuration.
-    func documentRefused(_ error: ConfigError) { report { $0.refused(nil, error, now: $1) } }
+    /// Records that a response was rejected because it is not a valid configuration.
+    func documentRejected(_ error: ConfigError) { report { $0.rejected(nil, error, now: $1) } }
 
     func refreshCancelled() { report { status, _ in status.refreshCancelled() } }
 

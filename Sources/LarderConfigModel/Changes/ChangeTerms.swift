@@ -2,7 +2,7 @@ package import LarderJSON
 
 /// The condition of a requested change, and the reason for it.
 package struct ChangeTerms: Sendable {
-    /// The condition that must hold for the change to be made. Otherwise the change is refused with `conflict`. Nil to
+    /// The condition that must hold for the change to be made. Otherwise the change is rejected with `conflict`. Nil to
     /// make the change in any state.
     package var condition: ChangeCondition?
     /// The reason for the history and the log; nil if the client gave none.

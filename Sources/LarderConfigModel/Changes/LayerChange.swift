@@ -24,7 +24,7 @@ package indirect enum LayerChange: Sendable {
     case increment(path: [String], CounterStep, by: Peer?)
     /// Makes all of these changes, each a `set` or an `unset`, or none of them.
     case several([LayerChange], by: Peer?)
-    /// Changes no layer. The store then applies a new schema and tries the changes again that the schema has refused.
+    /// Changes no layer. The store then applies a new schema and tries the changes again that the schema has rejected.
     case recheck
     /// Another change with a condition or a reason.
     case requested(LayerChange, ChangeTerms)
@@ -175,7 +175,7 @@ package indirect enum LayerChange: Sendable {
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer,
                 reason: reason)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
-            case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
+            case .rejected(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
             case .set(let old):
                 return ChangeEffect(
                     operation: context.recordsOperations ? .set(entry) : nil,
@@ -303,7 +303,7 @@ package struct CounterStep: Sendable, Equatable {
 
     /// The number to add, one of ``exactIntegers``.
     package var by: Int
-    /// The bounds of the sum; nil for no bound. An increment whose sum is outside them is refused with `conflict`.
+    /// The bounds of the sum; nil for no bound. An increment whose sum is outside them is rejected with `conflict`.
     package var minimum: Int?
     package var maximum: Int?
 

@@ -89,15 +89,15 @@ struct RemoteReplacement: Sendable {
     ///   the hold
     private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
         guard hold.rule == .untilNewer, let remote else { return false }
-        guard let refused = hold.refused else { return !isSame }
-        if let old = refused.version, old.isOrdered(with: old) {
-            guard let new = remote.version, Self.isComparable(remote.source, refused.source) else { return false }
+        guard let rejected = hold.rejected else { return !isSame }
+        if let old = rejected.version, old.isOrdered(with: old) {
+            guard let new = remote.version, Self.isComparable(remote.source, rejected.source) else { return false }
             return old.isOlder(than: new)
         }
-        if let old = refused.version, let new = remote.version, Self.isComparable(remote.source, refused.source) {
+        if let old = rejected.version, let new = remote.version, Self.isComparable(remote.source, rejected.source) {
             return new != old
         }
-        return !isSame && RollbackHold.Refused(remote).digest != refused.digest
+        return !isSame && RollbackHold.Rejected(remote).digest != rejected.digest
     }
 }
 

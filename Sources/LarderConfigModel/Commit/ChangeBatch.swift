@@ -14,10 +14,10 @@ package struct ChangeBatch: Sendable {
     package private(set) var comesFromClient = false
     /// Whether the changes leave all layers below the overrides as they are.
     package private(set) var concernsOnlyOverrides = true
-    /// Whether a change failed or was refused.
+    /// Whether a change failed or was rejected.
     package private(set) var hasFailures = false
-    /// The number of changes that the schema has refused.
-    package private(set) var refusals = 0
+    /// The number of changes that the schema has rejected.
+    package private(set) var rejections = 0
     /// The overrides with an expiry that the batch has set. Restored overrides are not included, although they may
     /// expire; see ``restoresOverrides``.
     package private(set) var newExpiries: [ExpiringOverride] = []
@@ -73,11 +73,11 @@ package struct ChangeBatch: Sendable {
         }
     }
 
-    /// Records that a change is not part of the batch, because the schema refuses it.
+    /// Records that a change is not part of the batch, because the schema rejects it.
     /// - Parameter problems: at least one
-    package mutating func refuse(_ problems: [SchemaProblem]) {
+    package mutating func reject(_ problems: [SchemaProblem]) {
         fail(ConfigError(problems))
-        refusals += 1
+        rejections += 1
     }
 
     private mutating func fail(_ error: ConfigError) {
@@ -115,7 +115,7 @@ package struct ChangeBatch: Sendable {
             result.number = sum
             return result
         case .several(let changes, _):
-            // The changes are applied to a copy, so that this batch stays as it is if one of them is refused.
+            // The changes are applied to a copy, so that this batch stays as it is if one of them is rejected.
             var next = self
             var hasChanged = false
             for change in changes {

@@ -212,9 +212,9 @@ extension Layers {
         if var hold {
             let before = hasChanged
             hasChanged = false
-            if var refused = hold.refused {
-                adopt(&refused.source)
-                hold.refused = refused
+            if var rejected = hold.rejected {
+                adopt(&rejected.source)
+                hold.rejected = rejected
             }
             if var content = hold.remote?.content {
                 adopt(&content)

@@ -2,8 +2,8 @@ import LarderJSON
 
 /// Which document ends the hold of a rollback. A release, a forced refresh and a forced push always end it.
 package enum HoldRule: String, Sendable, CaseIterable {
-    /// A document of the source or a push that is newer than the refused one, which was live when the rollback began.
-    /// If the version of the refused document cannot be ordered, any other document counts as newer.
+    /// A document of the source or a push that is newer than the rejected one, which was live when the rollback began.
+    /// If the version of the rejected document cannot be ordered, any other document counts as newer.
     case untilNewer
     /// No document.
     case untilReleased
@@ -34,17 +34,17 @@ package struct RollbackHold: Sendable {
     package var peer: Peer?
     /// The remote document that was live when the rollback began; nil for none. ``HoldRule/untilNewer`` compares later
     /// documents with it.
-    package var refused: Refused?
+    package var rejected: Rejected?
     /// Why an earlier version of this program rolled back a rollout, as text; nil if the hold is not the result of one.
-    package var refusal: String?
+    package var rejection: String?
     /// The held file layers. Other file layers are shown live.
     package var files: [FileLayer: Layer<FileDocument>] = [:]
     /// The held remote layer; nil if the live one is shown.
     package var remote: Layer<RemoteDocument>?
 
-    /// Identifies the refused remote document. It is stored separately, because the live document may be another one
+    /// Identifies the rejected remote document. It is stored separately, because the live document may be another one
     /// after a crash.
-    package struct Refused: Sendable, Equatable {
+    package struct Rejected: Sendable, Equatable {
         package var version: UpstreamVersion?
         /// The digest of all content of the document, in the form of ``ConfigSnapshot/digest``. Removals, the document
         /// without its experiments, and the list of experiments are combined in arrays; absent parts are left out.
@@ -59,28 +59,28 @@ package struct RollbackHold: Sendable {
         }
     }
 
-    package init(revision: Int, since: Int, peer: Peer? = nil, refused: Refused? = nil) {
+    package init(revision: Int, since: Int, peer: Peer? = nil, rejected: Rejected? = nil) {
         self.revision = revision
         self.since = since
         self.peer = peer
-        self.refused = refused
+        self.rejected = rejected
     }
 
     /// Whether no layer is held.
     package var isEmpty: Bool { files.isEmpty && remote == nil }
 
-    /// The rule of a rollback that specifies none. A later document is known to be newer than the refused one only if
+    /// The rule of a rollback that specifies none. A later document is known to be newer than the rejected one only if
     /// the source's versions can be ordered.
     package var defaultRule: HoldRule { unorderedReason == nil ? .untilNewer : .untilReleased }
 
-    /// Why it cannot be determined whether a later document is newer than the refused one; nil if the versions of the
+    /// Why it cannot be determined whether a later document is newer than the rejected one; nil if the versions of the
     /// source can be ordered.
     private var unorderedReason: String? {
         if !files.isEmpty { return "files have no versions, so later content is not known to be newer" }
-        guard let version = refused?.version else {
+        guard let version = rejected?.version else {
             return "the rejected document has no version, so a later document is not known to be newer"
         }
-        // If the rollback shows no held remote document, the refused version is compared with itself, to find out
+        // If the rollback shows no held remote document, the rejected version is compared with itself, to find out
         // whether it can be ordered at all.
         let shown = remote?.content.map(\.version) ?? version
         if let shown, version.isOrdered(with: shown) { return nil }
@@ -89,7 +89,7 @@ package struct RollbackHold: Sendable {
 
     /// Why the hold has its rule, as text for people.
     package var reason: String {
-        if let refusal { return "the rollout was rolled back: \(refusal)" }
+        if let rejection { return "the rollout was rolled back: \(rejection)" }
         if rule != defaultRule { return "the rollback requested it" }
         return unorderedReason ?? "the versions of the source can be ordered"
     }
@@ -109,7 +109,7 @@ package struct RollbackHold: Sendable {
     }
 }
 
-extension RollbackHold.Refused {
+extension RollbackHold.Rejected {
     package init(_ remote: RemoteDocument) {
         var all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
         if let removals = remote.removals { all = [removals, all] }
@@ -144,7 +144,7 @@ extension Layers {
     {
         let old = old.shown
         var hold = RollbackHold(
-            revision: revision, since: now, peer: peer, refused: remote.map(RollbackHold.Refused.init))
+            revision: revision, since: now, peer: peer, rejected: remote.map(RollbackHold.Rejected.init))
         for layer in FileLayer.allCases
         where (old[layer]?.content ?? .empty) != (self[layer]?.content ?? .empty) {
             hold.files[layer] = RollbackHold.Layer(content: old[layer])

@@ -70,7 +70,7 @@ package struct OverrideLayer: Sendable {
         /// - Parameter replacing: the previous node at the path, with everything below it; nil for none
         case set(replacing: OverrideNode?)
         /// The entry was not set, because all entries together would have this many bytes, more than the maximum.
-        case refused(bytes: Int)
+        case rejected(bytes: Int)
     }
 
     /// Sets an entry. If there is an entry at the same path and none below it, the new entry takes the old one's place
@@ -79,7 +79,7 @@ package struct OverrideLayer: Sendable {
     mutating func set(_ entry: OverrideEntry, maximumBytes: Int) -> Placement {
         var replaced: OverrideNode?
         let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
-        if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
+        if new.totals.bytes > maximumBytes { return .rejected(bytes: new.totals.bytes) }
         root = new
         lastSetAt = max(lastSetAt, entry.setAt)
         return .set(replacing: replaced)

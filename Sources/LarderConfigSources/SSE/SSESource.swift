@@ -179,7 +179,7 @@ final class SSESource: ConfigSource {
                 // A new connection may deliver the rejected event again, so a rejection counts as a failure even after
                 // documents were delivered.
                 let isWorking = hasDelivered || isEstablished && duration >= Self.minWorkingDuration
-                let end: ReconnectPlan.End = isWorking && !error.isRefusal ? .delivered : .failed
+                let end: ReconnectPlan.End = isWorking && !error.isRejection ? .delivered : .failed
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
                 await pause(plan.delay(after: end, notBefore: floor, using: &generator), consumer)
             }

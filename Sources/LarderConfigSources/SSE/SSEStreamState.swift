@@ -201,7 +201,7 @@ struct SSEStreamState: Sendable {
         guard consumer == self.consumer else { return Effects() }
         failure = error
         // Events after an invalid one cannot be applied, so the next connection does not resume.
-        if error.isRefusal { lastEventID = "" }
+        if error.isRejection { lastEventID = "" }
         let waiters = takeWaiters()
         // The callers that wait for a document get the error. If the consumer got a signal as well, the same failure
         // would be counted twice.

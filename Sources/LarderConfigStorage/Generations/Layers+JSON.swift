@@ -260,12 +260,12 @@ extension RollbackHold: JSONWritable {
     package init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(revision: revision, since: since)
-        if let refused = value["refused"] {
-            guard let digest = refused["digest"]?.string, let source = refused["origin"]?.string else { return nil }
-            let version = refused["version"]?.string.map {
-                UpstreamVersion($0, series: refused["versionSeries"]?.string)
+        if let rejected = value["refused"] {
+            guard let digest = rejected["digest"]?.string, let source = rejected["origin"]?.string else { return nil }
+            let version = rejected["version"]?.string.map {
+                UpstreamVersion($0, series: rejected["versionSeries"]?.string)
             }
-            self.refused = Refused(version: version, digest: digest, source: source)
+            self.rejected = Rejected(version: version, digest: digest, source: source)
         }
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
@@ -278,7 +278,7 @@ extension RollbackHold: JSONWritable {
             if !held.isNull, remote?.content == nil { return nil }
         }
         peer = value["by"].flatMap(Peer.init)
-        refusal = value["refusal"]?.string
+        rejection = value["refusal"]?.string
         // Earlier versions of this program recorded no rule. Their holds get the default rule.
         rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
     }
@@ -289,14 +289,14 @@ extension RollbackHold: JSONWritable {
         writer.member("since", since)
         writer.member("rule", rule.rawValue)
         writer.member("by", peer)
-        writer.member("refusal", refusal)
-        if let refused {
+        writer.member("refusal", rejection)
+        if let rejected {
             writer.name("refused")
             writer.beginObject()
-            writer.member("version", refused.version?.text)
-            writer.member("versionSeries", refused.version?.series)
-            writer.member("digest", refused.digest)
-            writer.member("origin", refused.source)
+            writer.member("version", rejected.version?.text)
+            writer.member("versionSeries", rejected.version?.series)
+            writer.member("digest", rejected.digest)
+            writer.member("origin", rejected.source)
             writer.endObject()
         }
         // A held layer without content is written as null.

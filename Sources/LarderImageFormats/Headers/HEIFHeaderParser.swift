@@ -62,7 +62,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
 
     /// `ftyp`: the major brand, a version, and the compatible brands.
     private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
-        guard size >= 16, size <= Self.maxBrandBytes else { return .refused(.notAnImage("a damaged video (MP4)")) }
+        guard size >= 16, size <= Self.maxBrandBytes else { return .rejected(.notAnImage("a damaged video (MP4)")) }
         guard window.count >= size else { return .need(size) }
         isMinimized = window.has("mif3", at: 8)
         // The major brand is listed first and so takes precedence. After `mif3`, the codec follows instead of a version.
@@ -77,7 +77,7 @@ struct HEIFHeaderParser: TypedHeaderParser {
         guard let first = types.first else {
             let isHEIF =
                 isMinimized || places.contains { window.has("mif1", at: $0) || window.has("msf1", at: $0) }
-            return .refused(isHEIF ? .unsupported("a HEIF image with another codec") : .notAnImage("a video (MP4)"))
+            return .rejected(isHEIF ? .unsupported("a HEIF image with another codec") : .notAnImage("a video (MP4)"))
         }
         type = first
         place = .top

@@ -85,7 +85,7 @@ struct SVGHeaderParser: TypedHeaderParser {
             if byte == UInt8(ascii: "<") {
                 state = .opened
             } else if !Self.isSpace(byte), !(count < 3 && [0xEF, 0xBB, 0xBF].contains(byte)) {
-                return .refused(.notAnImage("text"))
+                return .rejected(.notAnImage("text"))
             }
         case .opened:
             tail = 0
@@ -107,7 +107,7 @@ struct SVGHeaderParser: TypedHeaderParser {
                 return take(byte)
             } else if text.count == 7 {
                 guard String(decoding: text, as: UTF8.self).uppercased() == "DOCTYPE" else {
-                    return .refused(.notAnImage("text in angle brackets"))
+                    return .rejected(.notAnImage("text in angle brackets"))
                 }
                 (state, text, isNameWhole) = (.documentType, [], false)
             }
@@ -154,7 +154,7 @@ struct SVGHeaderParser: TypedHeaderParser {
     private mutating func endOfTypeName() -> HeaderStep? {
         if isNameWhole { return nil }
         isNameWhole = true
-        return String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
+        return String(decoding: text, as: UTF8.self).lowercased() == "html" ? .rejected(.notAnImage("HTML")) : nil
     }
 
     // MARK: - The root element
@@ -164,12 +164,12 @@ struct SVGHeaderParser: TypedHeaderParser {
         let isClosing = byte == UInt8(ascii: ">")
         switch state {
         case .rootName:
-            if byte == UInt8(ascii: "<") { return .refused(.notAnImage("text in angle brackets")) }
+            if byte == UInt8(ascii: "<") { return .rejected(.notAnImage("text in angle brackets")) }
             guard isSpace || isClosing || byte == UInt8(ascii: "/") else {
                 append(byte)
                 return nil
             }
-            if let refusal = refusalOfRoot() { return refusal }
+            if let rejection = rejectionOfRoot() { return rejection }
             state = .tag
             return take(byte)
         case .tag:
@@ -213,15 +213,15 @@ struct SVGHeaderParser: TypedHeaderParser {
         return nil
     }
 
-    private func refusalOfRoot() -> HeaderStep? {
+    private func rejectionOfRoot() -> HeaderStep? {
         let name = String(decoding: text, as: UTF8.self)
         let local = name.split(separator: ":").last.map(String.init) ?? ""
         if local == "svg" { return nil }
         if ["html", "head", "body", "script", "title", "meta", "div", "p"].contains(local.lowercased()) {
-            return .refused(.notAnImage("HTML"))
+            return .rejected(.notAnImage("HTML"))
         }
         let isPlain = text.count <= 32 && text.allSatisfy { (0x21...0x7E).contains($0) }
-        return .refused(.notAnImage(isPlain && !local.isEmpty ? "XML with the root element \(name)" : "text"))
+        return .rejected(.notAnImage(isPlain && !local.isEmpty ? "XML with the root element \(name)" : "text"))
     }
 
     private func size() -> HeaderStep {

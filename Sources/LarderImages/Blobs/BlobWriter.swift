@@ -122,7 +122,7 @@ final class BlobWriter: Sendable {
                 case .needMore: break
                 // A PNG may have fewer frames than its header declares, so only one is checked before they are counted.
                 case .found(let header): try check(header.type == .png ? header.limited(toFrames: 1) : header)
-                case .refused(let error): throw ImageError(error)
+                case .rejected(let error): throw ImageError(error)
                 }
                 try reserve(total, &state)
                 state.reader = reader
@@ -189,7 +189,7 @@ final class BlobWriter: Sendable {
         case .found(let found):
             // Only the check of PNG counts frames. Decoders show the frames that the file has, up to the declared number.
             header = state.end.frameCount.map(found.limited(toFrames:)) ?? found
-        case .refused(let error): throw ImageError(error)
+        case .rejected(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store the whole image")
         }
         try check(header)

@@ -12,7 +12,7 @@ struct DownloadAttempt: Sendable {
         /// The whole body is on disk.
         case complete
         /// The body was rejected, because it is not an acceptable image or there is no room for it.
-        case refused(ImageError)
+        case rejected(ImageError)
         /// The response does not match the cached image or the partial download. The download must start again without
         /// a condition.
         case restart(UpstreamError)
@@ -121,7 +121,7 @@ struct DownloadAttempt: Sendable {
                 try writers.begin(declaredLength: length)
             }
         } catch {
-            return .refused(error)
+            return .rejected(error)
         }
         let part = PartialDownload.Part(
             writer: writer, response: response, url: head.metadata.url, isResumable: !codings.mayBeDecoded,
@@ -196,7 +196,7 @@ struct DownloadAttempt: Sendable {
                         .unsupportedEncoding, head,
                         "sent the unrequested content encoding \"\(unknown)\"; serve the image unencoded")
                 }
-                return .refused(error)
+                return .rejected(error)
             }
             next = nil
             if let decoder { next = try Self.decoded(decoder, head) }
@@ -288,7 +288,7 @@ struct ContentCodings: Sendable {
             return Inflater(.zlib)
         }
         var reader = ImageHeaderReader()
-        if case .refused = reader.feed(start) { return Inflater(.raw) }
+        if case .rejected = reader.feed(start) { return Inflater(.raw) }
         return nil
     }
 }

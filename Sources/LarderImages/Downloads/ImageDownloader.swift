@@ -58,7 +58,7 @@ struct ImageDownloader: ImageOriginClient {
             switch step {
             case .notModified(let response): return .notModified(response)
             case .complete: return try await publish(partial, order.expectedDigest)
-            case .refused(let error): throw error
+            case .rejected(let error): throw error
             case .restart(let error):
                 guard retries.mayRestart() else { throw ImageError(error) }
                 await discard(partial, progress)

@@ -43,7 +43,7 @@ extension ConfigGet: Method {
     ) -> WireError {
         let (path, namespace) = (parameters.path.description.excerpt, parameters.namespace)
         let status = publication.status
-        let problems = status.schema.refusal?.problems ?? status.schema.problems
+        let problems = status.schema.rejection?.problems ?? status.schema.problems
         if current.snapshot.revision == 0, let first = problems.first {
             return WireError(
                 problems.map(SchemaError.init),
@@ -76,7 +76,7 @@ extension ConfigNamespace {
         do throws(ConfigError) {
             _ = try await refresher.refresh(begunWithin: .seconds(seconds))
         } catch {
-            guard error.code == .upstreamFailed || error.isRefusal else { throw WireError(error) }
+            guard error.code == .upstreamFailed || error.isRejection else { throw WireError(error) }
             let age = publication.status.age(at: WallClock.system.now)
             if let age, let allowed, age <= allowed { return }
             if error.code == .schemaViolation { throw WireError(error) }

@@ -25,7 +25,7 @@ extension ConfigStatus.Namespace {
             publishedAt: isPublished ? Timestamp(milliseconds: snapshot.publishedAt) : nil,
             ageMilliseconds: source?.lastSuccessAt.map { max(0, WallClock.system.now - $0) },
             durability: configuration.durability.rawValue, lastError: status.lastError.map(ConfigStatus.Problem.init),
-            rejected: status.refused.map {
+            rejected: status.rejected.map {
                 ConfigStatus.Rejection(
                     version: $0.version, reason: $0.reason, canForce: $0.canForce, at: Timestamp(milliseconds: $0.at))
             },
@@ -50,7 +50,7 @@ extension ConfigStatus.Namespace {
                 digest: status.schema.digest.map { "sha256:" + $0.text }, problem: status.schemaFileProblem,
                 errors: status.schema.problems.map(SchemaError.init))
         }
-        schemaRejection = status.schema.refusal.map {
+        schemaRejection = status.schema.rejection.map {
             ConfigStatus.SchemaRejection(
                 layer: $0.layer?.rawValue, version: $0.version, at: Timestamp(milliseconds: $0.at),
                 errors: $0.problems.map(SchemaError.init))

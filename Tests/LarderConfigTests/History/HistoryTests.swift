@@ -260,8 +260,8 @@ struct HistoryTests {
         let remote = RemoteDocument(
             document: ["r": 1], version: UpstreamVersion("7"), validator: nil, origin: "o", updatedAt: 6)
         layers.remote = remote
-        let refused = RollbackHold.Refused(version: UpstreamVersion("8"), digest: "d8", source: "o")
-        layers.hold = RollbackHold(revision: 3, since: 9, refused: refused)
+        let refused = RollbackHold.Rejected(version: UpstreamVersion("8"), digest: "d8", source: "o")
+        layers.hold = RollbackHold(revision: 3, since: 9, rejected: refused)
         layers.hold?.files[.host] = RollbackHold.Layer(content: nil)
         layers.hold?.remote = RollbackHold.Layer(content: remote)
         let causes = [
@@ -276,7 +276,7 @@ struct HistoryTests {
         #expect(read.causes == causes)
         #expect(read.bytes == 7)
         #expect(read.layers.hold?.revision == 3)
-        #expect(read.layers.hold?.refused == refused)
+        #expect(read.layers.hold?.rejected == refused)
         #expect(read.layers.hold?.files[.host] != nil && read.layers.hold?.files[.host]?.content == nil)
         #expect(read.layers.hold?.remote?.content?.document == ["r": 1])
     }

@@ -35,17 +35,17 @@ struct RollbackTests {
         return try await outcome
     }
 
-    @Test("a rollback publishes old content as a new revision, held until a document newer than the refused one")
+    @Test("a rollback publishes old content as a new revision, held until a document newer than the rejected one")
     func held() async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             let commit = try await store.rollBack(toRevision: 1, by: nil)
             #expect(commit.revision == 3 && commit.changed && commit.isHeld)
             #expect(store.value == ["v": 1])
             let hold = store.publication.status.hold
-            #expect(hold?.revision == 1 && hold?.refused?.version?.text == "2")
+            #expect(hold?.revision == 1 && hold?.rejected?.version?.text == "2")
             #expect(store.publication.status.upstreamVersion == "2", "the live document is still recorded")
 
-            // The source sends the refused version again, then the same version with other content, and then an older
+            // The source sends the rejected version again, then the same version with other content, and then an older
             // version.
             _ = try await answer(refresher, source, ["v": 2], version: "2")
             _ = try await answer(refresher, source, ["v": 22], version: "2")
@@ -74,7 +74,7 @@ struct RollbackTests {
                 _ = try await answer(refresher, source, ["v": .int(number)], version: versions[number - 1])
             }
             _ = try await store.rollBack(toRevision: 1, by: nil)
-            // This document may be a correction of the refused one, but its version does not show that.
+            // This document may be a correction of the rejected one, but its version does not show that.
             _ = try await answer(refresher, source, ["v": 2, "w": 1], version: versions[2])
             #expect(store.value == ["v": 1])
             #expect(store.publication.status.hold?.layers == [.remote])
@@ -114,7 +114,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("if documents have no versions, an `untilNewer` hold ends with any document except the refused one")
+    @Test("if documents have no versions, an `untilNewer` hold ends with any document except the rejected one")
     func withoutVersions() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for number in 1...2 { _ = try await answer(refresher, source, ["v": .int(number)], version: nil) }
@@ -140,7 +140,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a forced refresh or push ends the hold even with the refused version", arguments: [true, false])
+    @Test("a forced refresh or push ends the hold even with the rejected version", arguments: [true, false])
     func forced(push: Bool) async throws {
         try await withTwoVersions { (store, refresher, source) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
@@ -185,7 +185,7 @@ struct RollbackTests {
         }
     }
 
-    @Test("a second rollback can restore the refused content, and a third the previously held content")
+    @Test("a second rollback can restore the rejected content, and a third the previously held content")
     func again() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             #expect(try await store.rollBack(toRevision: 1, by: nil).isHeld)
@@ -213,7 +213,7 @@ struct RollbackTests {
         await store.stop()
     }
 
-    @Test("a rollback to an unknown revision is refused, and the error lists the known ones", arguments: [0, 77])
+    @Test("a rollback to an unknown revision is rejected, and the error lists the known ones", arguments: [0, 77])
     func unknown(revision: Int) async throws {
         try await withTwoVersions { (store, _, _) async throws in
             let error = await #expect(throws: ConfigError.self) {
@@ -240,9 +240,9 @@ struct RollbackTests {
         if !isCrash { await first.stop() }
         let second = try await fixture.open()
         #expect(second.value == ["v": 1] && second.revision == 3)
-        #expect(second.publication.status.hold?.refused?.version?.text == "2")
-        let refused = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
-        _ = try await second.replaceRemote(refused, origin: SourceOrigin.push, force: false, isPush: true)
+        #expect(second.publication.status.hold?.rejected?.version?.text == "2")
+        let rejected = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
+        _ = try await second.replaceRemote(rejected, origin: SourceOrigin.push, force: false, isPush: true)
         #expect(second.value == ["v": 1])
         _ = try await second.release(by: nil)
         #expect(second.value == ["v": 2] && second.revision == 4)
@@ -255,9 +255,9 @@ struct RollbackTests {
     }
 
     @Test(
-        "a hold still recognizes the refused document after a crash that lost this document",
+        "a hold still recognizes the rejected document after a crash that lost this document",
         arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
-    func refusedIsRemembered(version: String?, again: String?) async throws {
+    func rejectedIsRemembered(version: String?, again: String?) async throws {
         var fixture = StoreFixture()
         // The test never advances this clock, so no generation is written in the background.
         fixture.clock = ManualClock()

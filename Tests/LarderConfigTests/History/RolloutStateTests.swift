@@ -166,7 +166,7 @@ struct RolloutStateTests {
             try await fixture.withStore { store async throws in
                 #expect(store.value == ["v": 1] && store.revision == 4)
                 let hold = try #require(store.publication.status.hold)
-                #expect(hold.rule == .untilNewer && hold.peer == peer && hold.refused?.version?.text == "2")
+                #expect(hold.rule == .untilNewer && hold.peer == peer && hold.rejected?.version?.text == "2")
                 #expect(hold.reason == "the rollout was rolled back: too large")
                 let causes = await store.pastSnapshots().first?.causes
                 #expect(causes == [ChangeCause(.rollback, peer: peer, reason: "too large")])

@@ -131,7 +131,7 @@ struct LayersTests {
         #expect(error?.message.hasPrefix("invalid experiments: experiments[0] must have \"percentage\"") == true)
         #expect(error?.message.contains("hunter2") == false)
         #expect(store.value == ["a": 1])
-        #expect(store.publication.status.refused?.reason == error?.message)
+        #expect(store.publication.status.rejected?.reason == error?.message)
         await store.stop()
     }
 

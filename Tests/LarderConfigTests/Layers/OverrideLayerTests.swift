@@ -51,7 +51,7 @@ struct OverrideLayerTests {
         // The clock was set back.
         layer.set(OverrideEntry(path: ["c"], value: 1, setAt: 5))
         #expect(layer.updatedAt == 20)
-        guard case .refused = layer.set(OverrideEntry(path: ["d"], value: 1, setAt: 30), maximumBytes: 1) else {
+        guard case .rejected = layer.set(OverrideEntry(path: ["d"], value: 1, setAt: 30), maximumBytes: 1) else {
             return #expect(Bool(false))
         }
         let removesB = layer.unset(["b"])
@@ -114,7 +114,7 @@ struct OverrideLayerTests {
                     path: path,
                     value: .string(String(repeating: "v", count: Int.random(in: 0..<40, using: &generator))),
                     setAt: round, expiresAt: Bool.random(using: &generator) ? round + 20 : nil)
-                if case .refused(let bytes) = layer.set(entry, maximumBytes: 200) {
+                if case .rejected(let bytes) = layer.set(entry, maximumBytes: 200) {
                     #expect(bytes > 200)
                     #expect(layer.entries == before)
                 }

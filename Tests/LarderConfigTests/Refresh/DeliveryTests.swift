@@ -50,7 +50,7 @@ struct DeliveryTests {
             await #expect(throws: error) { try await refresher.apply(SourceDelivery(.failure(error))) }
             #expect(store.publication.current.freshness == .stale)
             #expect(store.publication.status.lastError?.error == error)
-            #expect(store.publication.status.refused?.reason == "the event is not JSON")
+            #expect(store.publication.status.rejected?.reason == "the event is not JSON")
             _ = try await refresher.apply(SourceDelivery(.success(.notModified)))
             #expect(store.publication.current.freshness == .fresh)
             #expect(store.publication.status.lastError == nil)
@@ -106,7 +106,7 @@ struct DeliveryTests {
             #expect(store.value == ["v": race.values.last ?? .null])
             #expect(store.revision == race.values.count)
             #expect(max(fetched.commit.revision, delivered.commit.revision) == store.revision)
-            #expect(store.publication.status.refused == nil, "a dropped delivery is not refused")
+            #expect(store.publication.status.rejected == nil, "a dropped delivery is not refused")
             #expect(store.publication.current.freshness == .fresh)
             for (index, value) in race.values.enumerated() {
                 #expect(store.publication.recent(revision: index + 1)?.value == ["v": value])

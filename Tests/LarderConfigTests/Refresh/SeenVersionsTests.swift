@@ -43,12 +43,12 @@ struct SeenVersionsTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             _ = try await accepted([(1, "15"), (2, nil)], .onceSeen, refresher, source)
             #expect(
-                store.publication.status.refused?.reason
+                store.publication.status.rejected?.reason
                     == "the document has no version, but an earlier one of this source had version 15; correct the "
                     + "source, set versionRequired to false, or use force if that is intended")
             _ = try await accepted([(3, "1")], .onceSeen, refresher, source)
             #expect(
-                store.publication.status.refused?.reason
+                store.publication.status.rejected?.reason
                     == "version 1 is older than version 15, which was accepted before; use force if that is intended")
         }
         let document = SourceDocument(

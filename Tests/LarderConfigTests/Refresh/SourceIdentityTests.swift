@@ -40,14 +40,14 @@ struct SourceIdentityTests {
         }
     }
 
-    @Test("a refused document of another source at the same location is forgotten")
+    @Test("a rejected document of another source at the same location is forgotten")
     func status() {
         var status = NamespaceStatus(source: .init("http", at: "http://h/a", identity: "sha256:1"))
-        status.refused(nil, ConfigError(.rejected, "x"), now: 1)
+        status.rejected(nil, ConfigError(.rejected, "x"), now: 1)
         let same = NamespaceStatus(source: .init("http", at: "http://h/b", identity: "sha256:1"))
-        #expect(same.continuing(status, layers: Layers(), now: 2).refused != nil)
+        #expect(same.continuing(status, layers: Layers(), now: 2).rejected != nil)
         let other = NamespaceStatus(source: .init("http", at: "http://h/a", identity: "sha256:2"))
-        #expect(other.continuing(status, layers: Layers(), now: 2).refused == nil)
+        #expect(other.continuing(status, layers: Layers(), now: 2).rejected == nil)
     }
 
     @Test("state of an earlier version adopts the identity of the source at its location, once")

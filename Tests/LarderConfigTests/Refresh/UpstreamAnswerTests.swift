@@ -23,8 +23,8 @@ struct UpstreamAnswerTests {
             #expect(store.value == ["v": 7])
             let status = store.publication.status
             #expect(status.freshness == .stale)
-            #expect(status.refused?.version == "6")
-            #expect(status.refused?.reason.contains("older") ?? false)
+            #expect(status.rejected?.version == "6")
+            #expect(status.rejected?.reason.contains("older") ?? false)
             #expect(status.lastError != nil)
             // The validator of a rejected response is not stored. Otherwise later responses could be "not modified".
             let third = Task.immediate { try await refresher.refreshIfNeeded() }
@@ -32,7 +32,7 @@ struct UpstreamAnswerTests {
             #expect(next.validator == Validator(etag: "\"7\""))
             next.answer(["v": 8], version: "8")
             _ = try await third.value
-            #expect(store.publication.status.refused == nil)
+            #expect(store.publication.status.rejected == nil)
             #expect(store.publication.status.lastError == nil)
             #expect(store.publication.status.freshness == .fresh)
         }

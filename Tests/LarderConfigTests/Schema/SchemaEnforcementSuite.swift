@@ -25,7 +25,7 @@ extension SchemaEnforcementSuite {
     }
 
     /// The error of a change; nil if the store makes the change.
-    func refusal(_ body: () async throws(ConfigError) -> CommitOutcome) async -> ConfigError? {
+    func rejection(_ body: () async throws(ConfigError) -> CommitOutcome) async -> ConfigError? {
         do throws(ConfigError) {
             _ = try await body()
             return nil
@@ -35,7 +35,7 @@ extension SchemaEnforcementSuite {
     }
 
     func set(_ path: String, _ value: JSONValue, in store: ConfigStore) async -> ConfigError? {
-        await refusal { () async throws(ConfigError) in
+        await rejection { () async throws(ConfigError) in
             try await store.set(JSONPath(path.split(separator: ".").map(String.init)), to: value, timeToLive: nil)
         }
     }

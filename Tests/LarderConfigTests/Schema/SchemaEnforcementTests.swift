@@ -7,8 +7,8 @@ import Testing
 
 @Suite("Enforcement of schemas", .timeLimit(.minutes(15)))
 struct SchemaEnforcementTests: SchemaEnforcementSuite {
-    @Test("a set that would violate the schema is refused with path, keyword and layer, and changes nothing")
-    func refusedSet() async throws {
+    @Test("a set that would violate the schema is rejected with path, keyword and layer, and changes nothing")
+    func rejectedSet() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { store in
@@ -20,24 +20,24 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
             #expect(problem.message.contains("integer") && problem.message.contains("twenty"))
             #expect(store.revision == before && store.value == ["limit": 10])
             #expect(await set("limit", 20, in: store) == nil)
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("removing an override is refused if a lower layer then violates the schema")
-    func refusedUnset() async throws {
+    @Test("removing an override is rejected if a lower layer then violates the schema")
+    func rejectedUnset() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { store in
             #expect(await set("limit", 20, in: store) == nil)
             try await hide(["limit": 1000], in: store, fixture)
-            let error = await refusal { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
+            let error = await rejection { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
             #expect(error?.schemaProblems.first?.layer == .host)
             #expect(store.value == ["limit": 20])
         }
     }
 
-    @Test("of changes that wait together, only those that violate the schema are refused")
+    @Test("of changes that wait together, only those that violate the schema are rejected")
     func batch() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -69,7 +69,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("a refused rollback leaves the snapshot as it is, and is not tried again")
+    @Test("a rejected rollback leaves the snapshot as it is, and is not tried again")
     func rollback() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -77,7 +77,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
             let old = store.revision
             #expect(await set("limit", 20, in: store) == nil)
             await store.use(try fixture.compiled(#"{"properties": {"limit": {"minimum": 15}}}"#))
-            let error = await refusal { () async throws(ConfigError) in
+            let error = await rejection { () async throws(ConfigError) in
                 try await store.rollBack(toRevision: old, by: nil)
             }
             #expect(error?.code == .schemaViolation)
@@ -87,7 +87,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("a refused push does not replace the remote document, and is not tried again")
+    @Test("a rejected push does not replace the remote document, and is not tried again")
     func push() async throws {
         let fixture = Self.fixture(hasRemote: true)
         try await fixture.withFlow { (store, refresher, _) async throws in
@@ -99,11 +99,11 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
             #expect(await set("limit", 7, in: store) == nil)
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 7, "name": "a"])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("an invalid change is refused even if a later change of the same batch would have replaced it")
+    @Test("an invalid change is rejected even if a later change of the same batch would have replaced it")
     func overwrittenChange() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -142,7 +142,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
     func valuesInMessages() async throws {
         let fixture = Self.fixture(hasRemote: true)
         try await fixture.withFlow { (store, refresher, source) async throws in
-            let files = await refusal { () async throws(ConfigError) in
+            let files = await rejection { () async throws(ConfigError) in
                 try await store.replaceFiles(.host, with: ["limit": "hunter1"])
             }
             let outcome = Task { try await refresher.refreshIfNeeded() }
@@ -154,7 +154,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
             }
             let status = store.publication.status
             #expect(status.lastError?.error.message.contains("hunter") == false)
-            #expect(status.schema.refusal?.problems.contains { "\($0)".contains("hunter") } == false)
+            #expect(status.schema.rejection?.problems.contains { "\($0)".contains("hunter") } == false)
 
             let push = await #expect(throws: ConfigError.self) {
                 try await refresher.applyPushedConfig(SourceDocument(value: ["limit": "hunter3"]), force: false)
@@ -165,7 +165,7 @@ struct SchemaEnforcementTests: SchemaEnforcementSuite {
             // The reply to `unset` does not show the value that it exposes.
             #expect(await set("limit", 12, in: store) == nil)
             await store.use(try fixture.compiled(#"{"properties": {"limit": {"type": "integer", "minimum": 11}}}"#))
-            let unset = await refusal { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
+            let unset = await rejection { () async throws(ConfigError) in try await store.unset(JSONPath(["limit"])) }
             #expect(unset?.message.contains("found a number") == true)
         }
     }

@@ -60,8 +60,8 @@ struct SchemaExaminationTests {
         #expect(text()?.contains("named in") == false, "the error has the line in the schema")
     }
 
-    @Test("a value that the schema refuses is reported with its file and line, and without a secret")
-    func refusedValue() throws {
+    @Test("a value that the schema rejects is reported with its file and line, and without a secret")
+    func rejectedValue() throws {
         let schema = #"{"properties": {"limit": {"type": "integer"}}}"#
         try scratch.write("{}", to: "config.d/10.json")
         try scratch.write("{\n  limit: 'many',\n}", to: "config.d/20.json5")

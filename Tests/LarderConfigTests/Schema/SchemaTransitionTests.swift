@@ -20,17 +20,17 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
             _ = try await store.set(JSONPath(["limit"]), to: 20, timeToLive: .seconds(3600))
             try await hide(["limit": 1000], in: store, fixture)
             let end = try #require(await store.layers.override.expiringEntries.first)
-            let error = await refusal { () async throws(ConfigError) in
+            let error = await rejection { () async throws(ConfigError) in
                 try await store.commit(
                     .expireOverrides([ExpiringOverride(path: ["limit"], expiresAt: end.expiresAt ?? 0)]))
             }
             #expect(error?.code == .schemaViolation)
             #expect(store.value == ["limit": 20])
-            #expect(store.publication.status.schema.refusal?.layer == .override)
+            #expect(store.publication.status.schema.rejection?.layer == .override)
             _ = try await store.replaceFiles(.host, with: ["limit": 30])
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 30])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
@@ -47,9 +47,9 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
             }
             try await hide(["limit": 1000], in: store, fixture)
             clock.advance(by: .seconds(2))
-            while store.publication.status.schema.refusal == nil || store.value["other"] != nil { await Task.yield() }
+            while store.publication.status.schema.rejection == nil || store.value["other"] != nil { await Task.yield() }
             #expect(store.value == ["limit": 20])
-            #expect(store.publication.status.schema.refusal?.layer == .override)
+            #expect(store.publication.status.schema.rejection?.layer == .override)
         }
     }
 
@@ -68,14 +68,14 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
         fixture.host = nil
         try await fixture.withStore { store in
             #expect(store.value == ["limit": 20])
-            #expect(store.publication.status.schema.refusal?.layer == .override)
+            #expect(store.publication.status.schema.rejection?.layer == .override)
             _ = try await store.replaceFiles(.host, with: ["limit": 30])
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 30])
         }
     }
 
-    @Test("at a start, new locks that would make the configuration invalid are refused")
+    @Test("at a start, new locks that would make the configuration invalid are rejected")
     func rulesAtStart() async throws {
         var fixture = Self.fixture()
         defer { fixture.remove() }
@@ -87,16 +87,16 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
         fixture.rules.locks = LockedPaths([JSONPath(["limit"])])
         try await fixture.withStore { store in
             #expect(store.value == ["limit": 20])
-            let refusal = try #require(store.publication.status.schema.refusal)
-            #expect(refusal.layer == nil)
+            let rejection = try #require(store.publication.status.schema.rejection)
+            #expect(rejection.layer == nil)
             _ = try await store.replaceFiles(.host, with: ["limit": 30])
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 30])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("new locks that would make the configuration invalid are refused, and applied once it is valid with them")
+    @Test("new locks that would make the configuration invalid are rejected, and applied once it is valid with them")
     func rules() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -111,15 +111,17 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("before the first publication, a change without an effect is not refused, and the refusal of the files stays")
+    @Test(
+        "before the first publication, a change without an effect is not rejected, and the rejection of the files stays"
+    )
     func noChangeBeforeFirstPublication() async throws {
         let fixture = Self.fixture(host: ["limit": 1000])
         defer { fixture.remove() }
         try await fixture.withStore { store in
             _ = try await store.replaceFiles(.defaults, with: .empty)
             #expect(store.revision == 0)
-            let refusal = try #require(store.publication.status.schema.refusal)
-            #expect(refusal.layer == .host && refusal.problems.first?.keyword == "maximum")
+            let rejection = try #require(store.publication.status.schema.rejection)
+            #expect(rejection.layer == .host && rejection.problems.first?.keyword == "maximum")
         }
     }
 
@@ -135,15 +137,15 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("at a start, changed files that violate the schema are refused, and the last content is served")
-    func startWithRefusedFiles() async throws {
+    @Test("at a start, changed files that violate the schema are rejected, and the last content is served")
+    func startWithRejectedFiles() async throws {
         var fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { _ in }
         fixture.host = ["limit": 1000]
         try await fixture.withStore { store in
             #expect(store.value == ["limit": 10])
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
         }
     }
 
@@ -156,8 +158,8 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
             #expect(await set("limit", 20, in: store) == nil)
             await store.changes.waitUntilIdle()
             #expect(store.revision > 0 && store.value == ["limit": 20])
-            // The files stay refused, because the override would only hide the violation.
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            // The files stay rejected, because the override would only hide the violation.
+            #expect(store.publication.status.schema.rejection?.layer == .host)
         }
     }
 }

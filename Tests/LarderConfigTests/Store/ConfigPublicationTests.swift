@@ -55,7 +55,7 @@ struct ConfigPublicationTests {
         let reported = Mutex<[String]>([])
         publication.observeStatus { status in
             let text = [
-                status.freshness.rawValue, status.isUnwritable ? "unwritable" : nil, status.refusal,
+                status.freshness.rawValue, status.isUnwritable ? "unwritable" : nil, status.rejection,
             ]
             reported.withLock { $0.append(text.compactMap { $0 }.joined(separator: " ")) }
         }
@@ -73,7 +73,7 @@ struct ConfigPublicationTests {
         publication.update(record())
         status.storageFailed(.generations, ConfigError(.storageFailed, "no space"), now: 3)
         publication.update(record())
-        status.refused(nil, ConfigError(.rejected, "too old"), now: 4)
+        status.rejected(nil, ConfigError(.rejected, "too old"), now: 4)
         publication.update(record())
         publication.end()
         status.storageWorked(.commit)

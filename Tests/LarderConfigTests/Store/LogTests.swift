@@ -226,8 +226,8 @@ struct LogTests {
         let problem = SchemaProblem(
             path: JSONPath(["limit"]), schemaLocation: "#", keyword: "type", message: "expected an integer",
             layer: .host)
-        let change = RefusedChange(subject: .files(.host), change: .recheck, problems: [problem], at: 0)
-        log.refusedBySchema(change)
+        let change = RejectedChange(subject: .files(.host), change: .recheck, problems: [problem], at: 0)
+        log.rejectedBySchema(change)
         log.violatesSchema([problem])
         log.schemaUnusable("schema.json: line 3", previous: nil)
         log.schemaUnusable("schema.json: line 3", previous: "/etc/old.json")

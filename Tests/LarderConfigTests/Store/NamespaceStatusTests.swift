@@ -186,22 +186,22 @@ struct NamespaceStatusTests {
         }
     }
 
-    @Test("the status has the reason of refused content, of the schema first, in at most 200 characters")
-    func refusal() {
-        func refusal(_ status: NamespaceStatus) -> String? { PublishedStatus(status, holding: Layers()).refusal }
+    @Test("the status has the reason of rejected content, of the schema first, in at most 200 characters")
+    func rejection() {
+        func rejection(_ status: NamespaceStatus) -> String? { PublishedStatus(status, holding: Layers()).rejection }
         var status = NamespaceStatus(source: nil)
-        #expect(refusal(status) == nil)
-        status.refused(nil, ConfigError(.rejected, "version 16 is older than 17"), now: 1)
-        #expect(refusal(status) == "version 16 is older than 17")
+        #expect(rejection(status) == nil)
+        status.rejected(nil, ConfigError(.rejected, "version 16 is older than 17"), now: 1)
+        #expect(rejection(status) == "version 16 is older than 17")
         let problem = SchemaProblem(
             path: JSONPath(["limit"]), schemaLocation: "#", keyword: "type", message: "expected an integer",
             layer: .host)
-        status.schema.refusal = RefusedChange(
+        status.schema.rejection = RejectedChange(
             subject: .files(.host), change: .recheck, problems: [problem], at: 1)
-        #expect(refusal(status) == "layer host: \(problem.text)")
-        status.schema.refusal = nil
-        status.refused(nil, ConfigError(.rejected, String(repeating: "x", count: 999)), now: 1)
-        #expect(refusal(status)?.count == 201)
+        #expect(rejection(status) == "layer host: \(problem.text)")
+        status.schema.rejection = nil
+        status.rejected(nil, ConfigError(.rejected, String(repeating: "x", count: 999)), now: 1)
+        #expect(rejection(status)?.count == 201)
     }
 
     @Test(

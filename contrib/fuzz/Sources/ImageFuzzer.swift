@@ -27,7 +27,7 @@ func fuzzImages(_ input: UnsafeRawBufferPointer) {
         require(header.orientation.map { (2...8).contains($0) } ?? true, "an invalid orientation")
         require(header.pixelCount.map { $0 > 0 } ?? true, "an image without pixels")
         try? ImageLimits().check(header)
-    case .refused(let error): require(!error.description.isEmpty, "a rejection without a reason")
+    case .rejected(let error): require(!error.description.isEmpty, "a rejection without a reason")
     default: require(input.isEmpty, "no result after the end of an image")
     }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderConfig
 
 @Suite("Refused changes", .timeLimit(.minutes(15)))
-struct RefusedChangeTests {
+struct RejectedChangeTests {
     /// `a` must agree with `b`: 1 with "x", and 2 with "y". `c` requires `d`, and `d` requires `c`.
     private static let schema = """
         {"dependentRequired": {"c": ["d"], "d": ["c"]}, "allOf": [
@@ -31,7 +31,7 @@ struct RefusedChangeTests {
         .set(path: [name], value: value, timeToLive: nil, by: nil)
     }
 
-    @Test("a client's change that is valid only with refused files is refused, and undoes no acknowledged change")
+    @Test("a client's change that is valid only with rejected files is rejected, and undoes no acknowledged change")
     func order() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -50,7 +50,7 @@ struct RefusedChangeTests {
             await store.changes.waitUntilIdle()
             #expect(accepted == [1: false, 2: true])
             #expect(store.value == ["b": "y", "a": 2])
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
         }
     }
 
@@ -91,7 +91,7 @@ struct RefusedChangeTests {
             _ = try await store.unset(JSONPath(["a"]))
             await store.changes.waitUntilIdle()
             #expect(store.value == ["d": 1])
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
         }
     }
 
@@ -107,7 +107,7 @@ struct RefusedChangeTests {
             #expect(try await store.preview(set("e", 1)).schemaProblems.first?.keyword == "required")
             _ = try await store.commit(push)
             #expect(store.revision > 0 && store.value == ["c": 1, "d": 2])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
@@ -126,7 +126,7 @@ struct RefusedChangeTests {
         #expect(gate.open(&layers, lastGood: lastGood, now: 10).isEmpty)
         #expect(layers.resolved() == ["b": 1, "h": 1])
         #expect(gate.inLayerOrder.map(\.layer) == [.defaults, .override])
-        #expect(gate.refused.contains { $0.subject == .expiry(["b"]) } && gate.isCurrentValid)
+        #expect(gate.rejected.contains { $0.subject == .expiry(["b"]) } && gate.isCurrentValid)
     }
 
     @Test("a dry run and the commit agree, and no acknowledged change is undone", arguments: 0..<40)

@@ -5,10 +5,10 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-@Suite("Content of lower layers that a schema refuses", .timeLimit(.minutes(15)))
-struct RefusedContentTests: SchemaEnforcementSuite {
+@Suite("Content of lower layers that a schema rejects", .timeLimit(.minutes(15)))
+struct RejectedContentTests: SchemaEnforcementSuite {
     @Test(
-        "invalid content of a lower layer is refused, also if an override hides the violation",
+        "invalid content of a lower layer is rejected, also if an override hides the violation",
         arguments: [false, true])
     func hiddenViolation(force: Bool) async throws {
         let fixture = Self.fixture(hasRemote: true)
@@ -27,8 +27,8 @@ struct RefusedContentTests: SchemaEnforcementSuite {
             #expect(store.value == ["limit": 20])
             _ = try? await store.replaceFiles(.defaults, with: ["name": 5])
             _ = try? await store.replaceFiles(.host, with: ["limit": 1000])
-            #expect(store.publication.status.schema.refusal?.layer == .host)
-            #expect(await refusal { () async throws(ConfigError) in try await store.unset(JSONPath([])) } == nil)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
+            #expect(await rejection { () async throws(ConfigError) in try await store.unset(JSONPath([])) } == nil)
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 10])
         }
@@ -48,11 +48,11 @@ struct RefusedContentTests: SchemaEnforcementSuite {
         fixture.host = nil
         try await fixture.withStore { store in
             #expect(store.value == ["limit": 20, "name": "b"])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("invalid content is refused also while a rollback holds the layer")
+    @Test("invalid content is rejected also while a rollback holds the layer")
     func violationBehindHold() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
@@ -60,7 +60,7 @@ struct RefusedContentTests: SchemaEnforcementSuite {
             let old = store.revision
             _ = try await store.replaceFiles(.host, with: ["limit": 11])
             _ = try await store.rollBack(toRevision: old, hold: .untilReleased, by: nil)
-            let error = await refusal { () async throws(ConfigError) in
+            let error = await rejection { () async throws(ConfigError) in
                 try await store.replaceFiles(.host, with: ["limit": 1000])
             }
             #expect(error?.code == .schemaViolation)
@@ -70,48 +70,48 @@ struct RefusedContentTests: SchemaEnforcementSuite {
     }
 
     @Test("refused files leave the layer as it was, also if an override hides what is invalid in them")
-    func refusedFiles() async throws {
+    func rejectedFiles() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { store in
-            let error = await refusal { () async throws(ConfigError) in
+            let error = await rejection { () async throws(ConfigError) in
                 try await store.replaceFiles(.host, with: ["limit": 5, "name": 1])
             }
             #expect(error?.code == .schemaViolation)
             #expect(store.value == ["limit": 10])
-            let refusal = try #require(store.publication.status.schema.refusal)
-            #expect(refusal.layer == .host && refusal.problems.first?.path == JSONPath(["name"]))
+            let rejection = try #require(store.publication.status.schema.rejection)
+            #expect(rejection.layer == .host && rejection.problems.first?.path == JSONPath(["name"]))
             #expect(store.publication.status.freshness == .fresh)
             #expect(await set("name", "a", in: store) == nil)
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 10, "name": "a"])
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
         }
     }
 
-    @Test("valid files replace refused ones, which are then never applied")
-    func replacedRefusal() async throws {
+    @Test("valid files replace rejected ones, which are then never applied")
+    func replacedRejection() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { store in
             _ = try? await store.replaceFiles(.host, with: ["limit": 1000])
             _ = try await store.replaceFiles(.host, with: ["limit": 50])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
             #expect(await set("name", "a", in: store) == nil)
             #expect(store.value == ["limit": 50, "name": "a"])
         }
     }
 
-    @Test("a refused document of the source makes the refresh fail, and its version is reported")
-    func refusedDocument() async throws {
+    @Test("a rejected document of the source makes the refresh fail, and its version is reported")
+    func rejectedDocument() async throws {
         let fixture = Self.fixture(hasRemote: true)
         try await fixture.withFlow { (store, refresher, source) async throws in
             let outcome = Task { try await refresher.refreshIfNeeded() }
             await source.nextRequest().answer(["limit": 0], version: "7", etag: "x")
             let error = await #expect(throws: ConfigError.self) { try await outcome.value }
             #expect(error?.code == .schemaViolation)
-            let refusal = try #require(store.publication.status.schema.refusal)
-            #expect(refusal.layer == .remote && refusal.version == "7")
+            let rejection = try #require(store.publication.status.schema.rejection)
+            #expect(rejection.layer == .remote && rejection.version == "7")
             #expect(store.value == ["limit": 10])
         }
     }
@@ -130,8 +130,8 @@ struct RefusedContentTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("a new schema is applied to refused content again")
-    func newSchemaAcceptsRefused() async throws {
+    @Test("a new schema is applied to rejected content again")
+    func newSchemaAcceptsRejected() async throws {
         let fixture = Self.fixture()
         defer { fixture.remove() }
         try await fixture.withStore { store in
@@ -139,41 +139,41 @@ struct RefusedContentTests: SchemaEnforcementSuite {
             await store.use(try fixture.compiled(#"{"properties": {"limit": {"maximum": 5000}}}"#))
             await store.changes.waitUntilIdle()
             #expect(store.value == ["limit": 1000])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("after the first publication, files that are valid only together with refused ones are refused, too")
+    @Test("after the first publication, files that are valid only together with rejected ones are rejected, too")
     func validTogether() async throws {
         var fixture = Self.fixture(host: [:])
         fixture.schema = #"{"dependentRequired": {"a": ["b"], "b": ["a"]}}"#
         defer { fixture.remove() }
         try await fixture.withStore { store in
             _ = try? await store.replaceFiles(.defaults, with: ["a": 1])
-            #expect(store.publication.status.schema.refusal?.layer == .defaults)
+            #expect(store.publication.status.schema.rejection?.layer == .defaults)
             _ = try? await store.replaceFiles(.host, with: ["b": 2])
             #expect(store.value == .emptyObject)
-            #expect(store.publication.status.schema.refusal?.layer == .host)
+            #expect(store.publication.status.schema.rejection?.layer == .host)
             #expect(await set("b", 3, in: store)?.code == .schemaViolation)
             await store.use(nil)
             await store.changes.waitUntilIdle()
             #expect(store.value == ["a": 1, "b": 2])
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 
-    @Test("a refused document is forgotten when the source confirms the current one")
+    @Test("a rejected document is forgotten when the source confirms the current one")
     func confirmation() async throws {
         let fixture = Self.fixture(hasRemote: true)
         try await fixture.withFlow { (store, refresher, source) async throws in
-            let refused = Task { try await refresher.refreshIfNeeded() }
+            let rejected = Task { try await refresher.refreshIfNeeded() }
             await source.nextRequest().answer(["limit": 0], version: "7", etag: "x")
-            _ = try? await refused.value
-            #expect(store.publication.status.schema.refusal?.version == "7")
+            _ = try? await rejected.value
+            #expect(store.publication.status.schema.rejection?.version == "7")
             let confirmed = Task { try await refresher.refreshIfNeeded() }
             await source.nextRequest().answerNotModified()
             _ = try await confirmed.value
-            #expect(store.publication.status.schema.refusal == nil)
+            #expect(store.publication.status.schema.rejection == nil)
         }
     }
 }

@@ -1,8 +1,8 @@
 package import LarderConfigModel
 
-/// A change that the schema has refused and that no caller can repeat, such as a document of the remote source.
-package struct RefusedChange: Sendable {
-    /// The part of the configuration that a change replaces. A later change of the same part makes a refused one
+/// A change that the schema has rejected and that no caller can repeat, such as a document of the remote source.
+package struct RejectedChange: Sendable {
+    /// The part of the configuration that a change replaces. A later change of the same part makes a rejected one
     /// obsolete.
     enum Subject: Sendable, Hashable {
         case files(FileLayer), remote, rules
@@ -30,7 +30,7 @@ package struct RefusedChange: Sendable {
             }
         }
 
-        /// The position in the order in which refused changes are tried again.
+        /// The position in the order in which rejected changes are tried again.
         var position: Int {
             switch self {
             case .files(.defaults): 0
@@ -48,10 +48,10 @@ package struct RefusedChange: Sendable {
     /// In milliseconds since 1970.
     package let at: Int
 
-    /// The layer whose new content was refused; nil for the locks and experiments of the settings.
+    /// The layer whose new content was rejected; nil for the locks and experiments of the settings.
     package var layer: ConfigLayer? { subject.layer }
 
-    /// The upstream version of a refused document; nil if it has none, and for other changes.
+    /// The upstream version of a rejected document; nil if it has none, and for other changes.
     package var version: String? { Self.version(of: change) }
 
     static func version(of change: LayerChange) -> String? {

@@ -19,13 +19,13 @@ struct InitialStoreState: Sendable {
     /// The generations that are only in the journal. The journal starts over once they are written to files.
     private(set) var onlyInJournal: [Generation]
 
-    /// The schema, and the changes since the last known good state that it has refused.
+    /// The schema, and the changes since the last known good state that it has rejected.
     private(set) var gate: SchemaGate
     /// The violations of the schema by the first snapshot.
     private(set) var schemaProblems: [SchemaProblem] = []
 
     /// Creates the first snapshot from the last known good state, the current files and the current settings. Changes
-    /// that would violate the schema are refused: new content of files, other rules, the removal of the remote
+    /// that would violate the schema are rejected: new content of files, other rules, the removal of the remote
     /// document, and the expiry of overrides. If the last known good state violates the schema, it is published
     /// nevertheless. Without such a state, nothing is published.
     ///
@@ -54,10 +54,10 @@ struct InitialStoreState: Sendable {
             schemaProblems = gate.open(&layers, lastGood: lastGood ?? recovered.layers, now: now)
         }
         let hasExpired = layers.override.expiringEntries.count != recovered.layers.override.expiringEntries.count
-        let isRefused = numbers.revision == 0 && !schemaProblems.isEmpty && gate.schema?.refuses == true
+        let isRejected = numbers.revision == 0 && !schemaProblems.isEmpty && gate.schema?.rejects == true
         let value = layers.resolved()
         let digest = SnapshotDigest(of: value)
-        let isPlaceholder = isRefused || (numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty)
+        let isPlaceholder = isRejected || (numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty)
         let first = isPlaceholder ? 0 : numbers.firstRevision(isCertain: digest.text == recovered.digest)
         isNew = first != numbers.revision
         snapshot = ConfigSnapshot(
@@ -164,7 +164,7 @@ enum StartChange: Equatable {
         return expired.map { .overrides([$0]) }
     }
 
-    /// The change to retain if the schema refuses this one.
+    /// The change to retain if the schema rejects this one.
     func change(in new: Layers) -> LayerChange {
         switch self {
         case .files(let layer): .files(layer, new[layer]?.content ?? .empty)
