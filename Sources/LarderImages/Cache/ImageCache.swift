@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderPlatform
 package import LarderUpstream
 internal import Logging
 

@@ -1,6 +1,6 @@
 internal import LarderHTTPSemantics
 internal import LarderPlatform
-internal import LarderUpstream
+package import LarderUpstream
 internal import Synchronization
 
 /// The image cache as event loops see it. It can look up images, and add and release leases, on any thread.
