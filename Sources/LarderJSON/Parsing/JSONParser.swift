@@ -109,7 +109,7 @@ extension JSONValue {
         document.setText(bytes)
         let failure: ParseFailure? =
             if let isCancelled {
-                document.index(maximumDepth: maximumDepth, unless: isCancelled)
+                document.index(unless: isCancelled) { TapeParser.index($0, maximumDepth: maximumDepth) }
             } else {
                 TapeParser.index(document, maximumDepth: maximumDepth)
             }

@@ -3,20 +3,7 @@
 /// The methods are inlined into ``index(_:maximumDepth:)``, so that the compiler can keep their state in registers. A
 /// method that fails sets ``failure`` and returns false or `.failed`.
 struct TapeParser {
-    /// An open container.
-    struct Frame {
-        /// The node of the container.
-        var node: UInt32
-        /// The number of elements, or of members including duplicates, that were parsed so far.
-        var count: UInt32
-        /// Objects only: a Bloom filter of the names that were parsed so far. If a name's bit is clear, the name is not
-        /// a duplicate.
-        var bloom: UInt64
-    }
-
-    /// Objects with more members than this, including duplicates, get a ``NameTable``. Smaller ones are searched
-    /// linearly.
-    static let smallObject: UInt32 = 32
+    typealias Frame = Document.Frame
 
     /// The document. The caller of ``index(_:maximumDepth:)`` keeps it alive.
     unowned(unsafe) let document: Document
@@ -193,7 +180,7 @@ extension TapeParser {
         let node = Int(container.node)
         let start = Int(nodes[node].offset)
         nodes[node].length = UInt32(truncatingIfNeeded: offset(cursor) &- start)
-        if isInObject, container.count > TapeParser.smallObject || nodes[node].has(Node.Flag.duplicates) {
+        if isInObject, container.count > NameTable.smallObject || nodes[node].has(Node.Flag.duplicates) {
             document.storage.pointee.nodeCount = used
             let members = Names.close(document, object: node, members: container.count)
             if members != container.count { lastUnclean = offset(cursor) - 1 }
@@ -269,7 +256,7 @@ extension TapeParser {
         nodes[used] = Node(
             offset: UInt32(truncatingIfNeeded: offset(start)), length: UInt32(truncatingIfNeeded: cursor - start),
             span: hash, info: Node.Kind.name | (escaped ? Node.Flag.escaped : 0))
-        if container.count < TapeParser.smallObject {
+        if container.count < NameTable.smallObject {
             let bit: UInt64 = 1 &<< UInt64(hash &>> 26)
             if container.bloom & bit != 0,
                 Names.resolveDuplicate(nodes, text: text, object: Int(container.node), name: used)

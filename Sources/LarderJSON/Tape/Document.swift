@@ -29,8 +29,19 @@ final class Document: @unchecked Sendable {
         var slotCount: Int
         var slotCapacity: Int
         /// The open containers during parsing.
-        var frames: UnsafeMutablePointer<TapeParser.Frame>?
+        var frames: UnsafeMutablePointer<Frame>?
         var frameCapacity: Int
+    }
+
+    /// An open container.
+    struct Frame {
+        /// The node of the container.
+        var node: UInt32
+        /// The number of elements, or of members including duplicates, that were parsed so far.
+        var count: UInt32
+        /// Objects only: a Bloom filter of the names that were parsed so far. If a name's bit is clear, the name is not
+        /// a duplicate.
+        var bloom: UInt64
     }
 
     /// The number of zero bytes after the text. Scanners read whole words and stop at a zero byte, so they need no
@@ -118,15 +129,15 @@ final class Document: @unchecked Sendable {
 
     // MARK: Cancellation
 
-    /// Parses the text; the parse ends early once `isCancelled` has returned true.
-    func index(maximumDepth: Int, unless isCancelled: @escaping () -> Bool) -> ParseFailure? {
+    /// Calls `parse`, which parses the text; the parse ends early once `isCancelled` has returned true.
+    func index(unless isCancelled: @escaping () -> Bool, _ parse: (Document) -> ParseFailure?) -> ParseFailure? {
         cancellation = isCancelled
         setNextCheck(Document.nodesPerCheck)
         defer {
             cancellation = nil
             setNextCheck(.max)
         }
-        let failure = TapeParser.index(self, maximumDepth: maximumDepth)
+        let failure = parse(self)
         guard storage.pointee.isCancelled else { return failure }
         return ParseFailure(kind: .cancelled, offset: failure?.offset ?? storage.pointee.textCount)
     }
@@ -169,7 +180,7 @@ final class Document: @unchecked Sendable {
 
     /// Doubles the capacity of the stack of open containers.
     @inline(never)
-    func growFrames() -> UnsafeMutablePointer<TapeParser.Frame> {
+    func growFrames() -> UnsafeMutablePointer<Frame> {
         let capacity = max(8, storage.pointee.frameCapacity * 2)
         let frames = Memory.reallocate(storage.pointee.frames, capacity)
         storage.pointee.frames = frames

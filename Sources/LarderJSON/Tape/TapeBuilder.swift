@@ -41,7 +41,7 @@ struct TapeBuilder {
     mutating func endObject() {
         guard let last = open.popLast() else { return }
         byte(UInt8(ascii: "}"))
-        if last.count > TapeParser.smallObject {
+        if last.count > NameTable.smallObject {
             _ = NameTable.build(document, object: last.node, members: Int(last.count))
         }
         let nodes = document.storage.pointee.nodes
