@@ -75,11 +75,11 @@ struct ChangeBatchTests {
         batch.add(set(["a"], 1))
         #expect(!batch.hasFailures)
         batch.add(set(["b"], .string(String(repeating: "x", count: 2000))))
-        batch.refuse([
+        batch.reject([
             SchemaProblem(path: JSONPath(["c"]), schemaLocation: "#", keyword: "type", message: "", layer: nil)
         ])
         batch.add(set(["a"], 1))
-        #expect(batch.hasFailures && batch.refusals == 1 && batch.comesFromClient && batch.concernsOnlyOverrides)
+        #expect(batch.hasFailures && batch.rejections == 1 && batch.comesFromClient && batch.concernsOnlyOverrides)
         let codes = batch.results.map { result -> ConfigError.Code? in
             guard case .failure(let error) = result else { return nil }
             return error.code

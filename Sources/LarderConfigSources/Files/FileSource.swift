@@ -3,6 +3,7 @@ import LarderHTTPSemantics
 package import LarderJSON
 package import LarderPlatform
 import LarderUpstream
+import Synchronization
 
 /// A source on this host, such as a file of another program or a ConfigMap. It is a file, or a directory whose `*.json`
 /// and `*.json5` files are merged in the order of their names. Each read checks which of the two exists.
