@@ -74,19 +74,19 @@ struct ServiceStatusTests {
             return line.note(PublishedStatus(status, holding: Self.layers), of: namespace)
         }
         let noSpace = ConfigError(.storageFailed, "no space")
-        #expect(change("c") { $0.refused(nil, ConfigError(.rejected, "too old"), now: 1) })
+        #expect(change("c") { $0.rejected(nil, ConfigError(.rejected, "too old"), now: 1) })
         #expect(change("a") { $0.storageFailed(.commit, noSpace, now: 1) })
         #expect(
             change("b") {
                 $0.storageFailed(.commit, noSpace, now: 1)
-                $0.refused(nil, ConfigError(.rejected, "no object"), now: 1)
+                $0.rejected(nil, ConfigError(.rejected, "no object"), now: 1)
             })
         #expect(
             line.text(clients: 1)
                 == "3 namespaces, fresh; 1 client; cannot write to disk: a, b; rejected new content: b (no object), "
                 + "c (too old)")
-        #expect(change("c") { $0.refused(nil, ConfigError(.rejected, "too large"), now: 1) })
-        #expect(!change("c") { $0.refused(nil, ConfigError(.rejected, "too large"), now: 2) })
+        #expect(change("c") { $0.rejected(nil, ConfigError(.rejected, "too large"), now: 1) })
+        #expect(!change("c") { $0.rejected(nil, ConfigError(.rejected, "too large"), now: 2) })
         line.remove("b")
         #expect(
             line.text(clients: 1)
@@ -166,7 +166,7 @@ struct ServiceStatusTests {
             await clock.waitForSleepers(2)
             clock.advance(by: StatusService.pause)
             var problems = Self.status(.fresh)
-            problems.refused(nil, ConfigError(.rejected, "too old"), now: 1)
+            problems.rejected(nil, ConfigError(.rejected, "too old"), now: 1)
             shop.update(PublishedStatus(problems, holding: Self.layers))
             let rejected = "1 namespace, fresh; 0 clients; rejected new content: shop (too old)"
             #expect(await manager.next() == .status(rejected))

@@ -57,7 +57,7 @@ extension ConfigStatus.Namespace {
         }
         hold = status.hold.map {
             ConfigStatus.Hold(
-                revision: $0.revision, rejectedVersion: $0.refused?.version?.text,
+                revision: $0.revision, rejectedVersion: $0.rejected?.version?.text,
                 since: Timestamp(milliseconds: $0.since), layers: $0.layers.map(\.rawValue), rule: $0.rule.rawValue,
                 reason: $0.reason, peer: $0.peer.map(WirePeer.init))
         }
