@@ -4,8 +4,6 @@ import LarderEncoding
 import LarderJSON
 import LarderPlatform
 import LarderSchema
-import LarderUpstream
-import Logging
 import NIOPosix
 
 @testable import LarderConfigModel

@@ -1,4 +1,3 @@
-import LarderImageFormats
 import TestSupport
 import Testing
 

@@ -1,5 +1,4 @@
 import LarderJSON
-import LarderSchema
 import Testing
 
 /// The official suite runs only for draft 2020-12, so these cases cover the keywords of draft-07, above all the

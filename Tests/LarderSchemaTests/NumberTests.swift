@@ -1,4 +1,3 @@
-import LarderJSON
 import LarderSchema
 import Testing
 

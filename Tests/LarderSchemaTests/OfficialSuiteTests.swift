@@ -1,5 +1,3 @@
-import LarderJSON
-import LarderSchema
 import Testing
 
 @Suite("Official test suite", .enabled(if: OfficialSuite.folder != nil, "needs LARDER_SUITES with json-schema"))

@@ -1,4 +1,3 @@
-import LarderConfigSources
 import LarderImageFormats
 import LarderImages
 import LarderSettings

@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 import Logging
-import TestSupport
 import Testing
 
 @testable import LarderSystemd

@@ -1,6 +1,5 @@
 import Glibc
 import LarderSystemd
-import TestSupport
 import Testing
 
 /// Each test runs in a separate process, because it sets environment variables, which apply to a whole process.

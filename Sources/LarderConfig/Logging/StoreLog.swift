@@ -1,5 +1,4 @@
 import LarderConfigModel
-import LarderConfigStorage
 import LarderJSON
 import LarderPlatform
 import LarderUpstream

@@ -1,7 +1,6 @@
 package import LarderConfigModel
 import LarderConfigSources
 import LarderEncoding
-import LarderHTTPSemantics
 import LarderPlatform
 
 /// Runs the refreshes, forced refreshes and pushes of one namespace, and applies what its source delivers, one at a time

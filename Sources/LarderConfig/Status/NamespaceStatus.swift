@@ -1,7 +1,6 @@
 package import LarderConfigModel
 import LarderConfigSources
 import LarderEncoding
-import LarderHTTPSemantics
 import LarderJSON
 
 /// How current a namespace's configuration is.

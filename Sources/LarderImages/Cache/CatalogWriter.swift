@@ -1,5 +1,4 @@
 internal import LarderHTTPSemantics
-internal import LarderImageFormats
 internal import LarderUpstream
 internal import Logging
 

@@ -1,5 +1,4 @@
 internal import LarderPlatform
-internal import LarderUpstream
 
 /// The images on disk: the names of their files, and the index of their rows. The actor runs on the threads of
 /// ``BlockingThreadPool``.

@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderClient
-import TestSupport
 import Testing
 
 @testable import LarderCommand

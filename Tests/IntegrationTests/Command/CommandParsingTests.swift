@@ -3,7 +3,6 @@ import Foundation
 import LarderJSON
 import LarderClient
 import LarderProtocol
-import TestSupport
 import Testing
 
 @testable import LarderCommand

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import Glibc
 import LarderJSON
 import LarderClient
 import TestSupport

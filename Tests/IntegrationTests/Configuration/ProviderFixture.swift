@@ -1,7 +1,6 @@
 import Configuration
 import ConfigurationLarder
 import LarderClient
-import LarderJSON
 
 /// The parts of a test of ``LarderProvider`` against an agent process.
 enum ProviderFixture {

@@ -1,5 +1,4 @@
 import LarderClient
-import TestSupport
 
 @testable import LarderCommand
 

@@ -1,5 +1,4 @@
 import LarderClient
-import TestSupport
 import Testing
 
 @testable import LarderCommand

@@ -1,5 +1,4 @@
 import LarderJSON
-import TestSupport
 import Testing
 
 @testable import LarderCommand

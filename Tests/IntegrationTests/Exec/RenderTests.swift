@@ -1,5 +1,4 @@
 import Foundation
-import LarderJSON
 import TestSupport
 import Testing
 

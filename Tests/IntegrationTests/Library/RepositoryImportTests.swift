@@ -1,6 +1,5 @@
 import LarderClient
 import LarderJSON
-import TestSupport
 import Testing
 
 extension Integration {

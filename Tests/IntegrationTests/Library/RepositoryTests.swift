@@ -1,6 +1,5 @@
 import LarderClient
 import LarderJSON
-import TestSupport
 import Testing
 
 /// A model of the tests of repositories.

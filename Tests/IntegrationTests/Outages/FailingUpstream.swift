@@ -1,5 +1,4 @@
 import Foundation
-import LarderJSON
 import TestSupport
 
 /// A way in which an upstream fails.

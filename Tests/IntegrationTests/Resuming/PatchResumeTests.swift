@@ -1,4 +1,3 @@
-import LarderJSON
 import TestSupport
 import Testing
 

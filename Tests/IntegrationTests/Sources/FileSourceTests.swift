@@ -1,6 +1,5 @@
 import Foundation
 import LarderJSON
-import TestSupport
 import Testing
 
 extension Integration {

@@ -1,7 +1,6 @@
 import ConfigTestSupport
 import Foundation
 import LarderPlatform
-import LarderUpstream
 import Synchronization
 import Testing
 

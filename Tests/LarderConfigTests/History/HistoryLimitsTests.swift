@@ -2,12 +2,10 @@ import Foundation
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 import TestSupport
 import Testing
 
 @testable import LarderConfigModel
-@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("History limits")

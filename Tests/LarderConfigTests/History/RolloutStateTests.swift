@@ -1,4 +1,3 @@
-import ConfigTestSupport
 import Foundation
 import LarderDigest
 import LarderEncoding

@@ -3,7 +3,6 @@ import Foundation
 import LarderHTTPSemantics
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 import Synchronization
 import Testing
 

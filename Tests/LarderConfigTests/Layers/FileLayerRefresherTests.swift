@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 import Synchronization
 import Testing
 

@@ -1,7 +1,6 @@
 import ConfigTestSupport
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 import TestSupport
 import Testing
 

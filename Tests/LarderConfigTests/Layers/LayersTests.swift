@@ -1,7 +1,6 @@
 import LarderConfigStorage
 import LarderHTTPSemantics
 import LarderJSON
-import LarderUpstream
 import Testing
 
 @testable import LarderConfigModel

@@ -1,5 +1,4 @@
 import LarderJSON
-import LarderUpstream
 import Testing
 
 @testable import LarderConfigModel

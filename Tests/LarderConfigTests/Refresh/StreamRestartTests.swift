@@ -1,7 +1,6 @@
 import ConfigTestSupport
 import Foundation
 @testable import LarderConfigSources
-import LarderEncoding
 import LarderPlatform
 import LarderUpstream
 import TestSupport

@@ -1,6 +1,5 @@
 import LarderHTTPSemantics
 import LarderJSON
-import LarderUpstream
 import Testing
 
 @testable import LarderConfigModel

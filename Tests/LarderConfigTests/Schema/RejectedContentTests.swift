@@ -1,4 +1,3 @@
-import ConfigTestSupport
 import LarderJSON
 import Testing
 

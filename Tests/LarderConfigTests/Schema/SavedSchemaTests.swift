@@ -1,9 +1,7 @@
 import ConfigTestSupport
 import LarderConfigModel
-import LarderConfigStorage
 import LarderJSON
 import LarderPlatform
-import TestSupport
 import Testing
 
 @testable import LarderConfig

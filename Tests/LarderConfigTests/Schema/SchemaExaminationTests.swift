@@ -1,6 +1,5 @@
 import ConfigTestSupport
 import LarderConfigModel
-import LarderJSON
 import Testing
 
 @testable import LarderConfigSources

@@ -1,7 +1,6 @@
 import ConfigTestSupport
 import LarderConfigModel
 import LarderJSON
-import TestSupport
 import Testing
 
 @testable import LarderConfig

@@ -1,6 +1,5 @@
 import LarderJSON
 import LarderUpstream
-import TestSupport
 
 @testable import LarderConfigModel
 @testable import LarderConfig

@@ -1,7 +1,5 @@
 import LarderHTTPSemantics
 import LarderJSON
-import LarderUpstream
-import TestSupport
 
 @testable import LarderConfigModel
 @testable import LarderConfigSources

@@ -1,7 +1,6 @@
 import LarderConfigSources
 import LarderJSON
 import Logging
-import Synchronization
 import TestSupport
 import Testing
 

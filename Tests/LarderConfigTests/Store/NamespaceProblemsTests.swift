@@ -2,7 +2,6 @@ import ConfigTestSupport
 import Glibc
 import LarderConfigModel
 import LarderJSON
-import LarderPlatform
 import LarderUpstream
 import TestSupport
 import Testing

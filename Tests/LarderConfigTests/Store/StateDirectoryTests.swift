@@ -2,7 +2,6 @@ import ConfigTestSupport
 import Foundation
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 import Testing
 
 @testable import LarderConfigModel

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import LarderImageFormats
 import TestSupport
 import Testing

@@ -5,7 +5,6 @@ import LarderPlatform
 import LarderUpstream
 import Logging
 import NIOPosix
-import Synchronization
 import TestSupport
 import Testing
 

@@ -3,7 +3,6 @@ import LarderHTTPSemantics
 import LarderPlatform
 import Logging
 import NIOPosix
-import Synchronization
 import TestSupport
 import Testing
 

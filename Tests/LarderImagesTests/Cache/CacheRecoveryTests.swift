@@ -1,6 +1,5 @@
 import Foundation
 import LarderHTTPSemantics
-import LarderUpstream
 import Synchronization
 import Testing
 

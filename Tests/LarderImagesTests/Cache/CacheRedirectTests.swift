@@ -1,5 +1,4 @@
 import LarderHTTPSemantics
-import LarderUpstream
 import Synchronization
 import TestSupport
 import Testing

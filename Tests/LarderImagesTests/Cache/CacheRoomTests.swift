@@ -1,6 +1,5 @@
 import Foundation
 import LarderHTTPSemantics
-import Synchronization
 import Testing
 
 @testable import LarderImages

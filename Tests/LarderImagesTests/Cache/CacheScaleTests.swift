@@ -1,5 +1,4 @@
 import Foundation
-import LarderHTTPSemantics
 import LarderImageFormats
 import Testing
 

@@ -1,5 +1,4 @@
 import LarderHTTPSemantics
-import LarderUpstream
 import Testing
 
 @testable import LarderImages

@@ -1,6 +1,5 @@
 import Foundation
 import LarderHTTPSemantics
-import LarderImageFormats
 import Testing
 
 @testable import LarderImages

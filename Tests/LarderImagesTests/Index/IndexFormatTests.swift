@@ -1,7 +1,6 @@
 import Foundation
 import LarderHTTPSemantics
 import LarderImageFormats
-import TestSupport
 import Testing
 
 @testable import LarderImages

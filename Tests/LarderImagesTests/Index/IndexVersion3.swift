@@ -1,7 +1,6 @@
 import Foundation
 import LarderHTTPSemantics
 import LarderImageFormats
-import TestSupport
 
 @testable import LarderImages
 

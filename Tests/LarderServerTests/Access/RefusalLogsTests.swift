@@ -1,6 +1,5 @@
 import LarderProtocol
 import Logging
-import Synchronization
 import TestSupport
 import Testing
 

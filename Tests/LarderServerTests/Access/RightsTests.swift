@@ -2,8 +2,6 @@ import Foundation
 import LarderConfig
 import LarderJSON
 import LarderProtocol
-import NIOCore
-import NIOEmbedded
 import TestSupport
 import Testing
 

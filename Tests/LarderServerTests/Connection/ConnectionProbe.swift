@@ -1,5 +1,4 @@
 import LarderEventLoop
-import NIOCore
 
 @testable import LarderServer
 

@@ -1,8 +1,6 @@
 import LarderEventLoop
 import Foundation
 import LarderConfig
-import LarderJSON
-import LarderProtocol
 import NIOCore
 import Testing
 

@@ -1,6 +1,4 @@
 import LarderJSON
-import LarderProtocol
-import NIOCore
 import Synchronization
 import Testing
 

@@ -1,4 +1,3 @@
-import LarderImages
 import LarderProtocol
 import LarderUpstream
 import Testing

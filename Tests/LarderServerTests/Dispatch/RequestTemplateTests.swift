@@ -1,7 +1,5 @@
 import LarderConfigModel
 import LarderJSON
-import NIOCore
-import NIOEmbedded
 import Testing
 
 @testable import LarderConfig

@@ -2,7 +2,6 @@ import LarderJSON
 import LarderUpstream
 import Testing
 
-@testable import LarderImages
 @testable import LarderServer
 
 @Suite("Downloads in progress")

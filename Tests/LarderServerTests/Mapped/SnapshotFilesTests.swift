@@ -1,6 +1,5 @@
 import LarderConfigModel
 import LarderJSON
-import LarderProtocol
 import LarderSnapshotFile
 import Testing
 

@@ -1,5 +1,3 @@
-import TestSupport
-
 @testable import LarderUpstream
 
 /// A situation of a fleet of hosts, such as an outage of their source, with limits on the requests in its busiest

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import LarderUpstream
-
 /// Runs the scenarios of the table in `contrib/benchmarks/README.md` with fewer hosts, and checks their limits.
 @Suite("Fleet of 4,000 hosts")
 struct FleetScenarioTests {

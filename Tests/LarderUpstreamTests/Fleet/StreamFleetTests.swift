@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import LarderUpstream
-
 @Suite("Fleet of 10,000 hosts that keep a connection")
 struct StreamFleetTests {
     struct Case: Sendable, CustomTestStringConvertible {

@@ -1,7 +1,6 @@
 import LarderJSON
 import LarderClient
 import LarderProtocol
-import TestSupport
 import Testing
 
 @testable import LarderCommand
