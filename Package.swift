@@ -137,9 +137,9 @@ let package = Package(
             "LarderServer",
             [
                 "LarderEventLoop", "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderConfig",
-                "LarderConfigModel", "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics",
-                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, deque, system,
+                "LarderConfigModel", "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
+                "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription", logging, nioCore, deque,
+                system,
             ]),
         larder(
             "LarderSettings",
@@ -168,10 +168,9 @@ let package = Package(
             "larderd",
             [
                 "LarderEncoding", "LarderJSON", "LarderClientCore", "LarderCommand", "LarderEventLoop", "LarderServer",
-                "LarderSettings", "LarderConfig", "LarderConfigStorage", "LarderConfigSources", "LarderImages",
-                "LarderPlatform",
-                "LarderUpstream",
-                "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore, nioPosix, lifecycle,
+                "LarderSettings", "LarderConfig", "LarderConfigSources", "LarderImages", "LarderPlatform",
+                "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore,
+                nioPosix, lifecycle,
                 signals,
             ], executable: true),
         larder(
