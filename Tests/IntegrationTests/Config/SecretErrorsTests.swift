@@ -196,7 +196,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
             let settings = """
-                { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'write', 'images'] } },
+                { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'write', 'push', 'images'] } },
                   limits: { requestsInFlightPerConnection: 1 },
                   images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 },
                   namespaces: { default: { secrets: ['db.password'] } } }
