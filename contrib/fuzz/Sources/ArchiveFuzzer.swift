@@ -4,6 +4,7 @@ import LarderEncoding
 import LarderJSON
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
+@testable import LarderPlatform
 import Logging
 
 /// The input is the content of an archive: the body of a generation, a zero byte, and journal records, one per line.

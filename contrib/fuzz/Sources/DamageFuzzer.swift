@@ -1,6 +1,7 @@
 import LarderJSON
 @testable import LarderConfigModel
 @testable import LarderConfigStorage
+@testable import LarderPlatform
 
 /// Damages a valid archive. Every six bytes of the input choose a file, a position in the file, and a change at the
 /// position.

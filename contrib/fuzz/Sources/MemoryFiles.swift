@@ -1,4 +1,5 @@
 @testable import LarderConfigStorage
+@testable import LarderPlatform
 import Synchronization
 
 /// A file system in memory. Paths are not checked, and directories exist implicitly.
