@@ -1,4 +1,5 @@
 internal import LarderEncoding
+package import LarderImageFormats
 
 /// The SHA-256 of an image's bytes. It is also the name of the image's file.
 package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
@@ -71,4 +72,13 @@ package struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The first eight bytes of a SHA-256 are uniformly distributed, so they need no further hashing.
     package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}
+
+/// A published image.
+package struct PublishedBlob: Sendable, Hashable {
+    package let digest: BlobDigest
+    /// The size in bytes.
+    package let size: Int
+    /// The type and the size in pixels.
+    package let header: ImageHeader
 }

@@ -22,16 +22,6 @@ internal import LarderPlatform
 /// ``accounts`` has the references of the files in memory. The methods of the store block the calling thread. The store is
 /// not `Sendable`, because one owner, ``ImageDiskCache``, adds and removes names.
 package final class BlobStore {
-    /// The space in use.
-    package struct Usage: Sendable, Hashable {
-        /// Disk space of images and their directories, in bytes.
-        package let bytes: Int
-        /// The number of images.
-        package let count: Int
-        /// Disk space reserved for images that are being written, including the directories that they may add.
-        package let reservedBytes: Int
-    }
-
     /// The path of the cache directory, as passed to the initializer.
     package let path: String
     /// Whether the last stop was not orderly. All files are then verified in the background.

@@ -144,8 +144,8 @@ struct BlobTable: Sendable {
     func space(of size: Int) -> Int { (size + blockBytes - 1) / blockBytes * blockBytes }
 
     /// The space in use.
-    var usage: BlobStore.Usage {
-        BlobStore.Usage(
+    var usage: SpaceUsage {
+        SpaceUsage(
             bytes: ledger.bytes + ledger.directoryBytes, count: ledger.count, reservedBytes: ledger.promisedBytes)
     }
 
@@ -244,27 +244,29 @@ struct BlobTable: Sendable {
     }
 }
 
-extension BlobAccounts {
-    var usage: BlobStore.Usage { withTable { $0.usage } }
+/// The disk space of `blobs` and of its 256 shard directories, and the number of leased or pinned blobs in each shard.
+struct BlobDirectories: Sendable {
+    /// The disk space of the directory `blobs` itself, in bytes.
+    var rootBytes = 0
+    private var shards = [UInt32](repeating: 0, count: 256)
+    private var retainedBlobs = [UInt32](repeating: 0, count: 256)
+    private var shardBytes = 0
 
-    /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
-    /// `leftoverBytes` is the part of it that belongs to blobs without a row.
-    var leases: (bytes: Int, leftoverBytes: Int) { withTable { ($0.leasedBytes, $0.leftoverBytes) } }
+    var bytes: Int { rootBytes + shardBytes }
 
-    /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
-    /// including that of their directories.
-    var retained: (bytes: Int, count: Int) { withTable { ($0.retainedBytes, $0.retained.count) } }
+    mutating func setBytes(_ bytes: Int, of shard: UInt8) {
+        shardBytes -= Int(shards[Int(shard)])
+        shards[Int(shard)] = UInt32(clamping: bytes)
+        shardBytes += Int(shards[Int(shard)])
+    }
 
-    var limits: SpaceLimits { withTable { $0.ledger.limits } }
+    /// Adds `change`, which is 1 or -1, to the number of leased or pinned blobs in a shard.
+    mutating func countRetained(_ change: Int, in shard: UInt8) {
+        retainedBlobs[Int(shard)] = UInt32(clamping: Int(retainedBlobs[Int(shard)]) + change)
+    }
 
-    /// Adds a reference (a lease). Returns false if there is no such blob.
-    func retain(_ digest: BlobDigest) -> Bool { withTable { $0.retain(digest, ifVerified: false) } }
-
-    /// Whether a blob can be served without opening its file first, because this process has verified the file.
-    func isVerified(_ digest: BlobDigest) -> Bool { withTable { $0.isVerified(digest) } }
-
-    /// The number of rows that refer to a blob.
-    func rowCount(of digest: BlobDigest) -> Int { withTable { $0.rowCount(of: digest) } }
+    /// The disk space of `blobs` and of the shard directories that contain leased or pinned blobs, in bytes.
+    var retainedBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (retainedBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
 }
 
 // MARK: Invariants, which tests check

@@ -1,16 +1,7 @@
 internal import LarderDigest
-package import LarderImageFormats
+internal import LarderImageFormats
 internal import LarderPlatform
 internal import Synchronization
-
-/// A published image.
-package struct PublishedBlob: Sendable, Hashable {
-    package let digest: BlobDigest
-    /// The size in bytes.
-    package let size: Int
-    /// The type and the size in pixels.
-    package let header: ImageHeader
-}
 
 /// An image whose bytes are complete and durable, under a temporary name. ``BlobFiles/publish(_:)`` completes it.
 struct SealedBlob: Sendable {

@@ -19,6 +19,16 @@ package struct SpaceLimits: Sendable, Hashable {
     }
 }
 
+/// The disk space in use.
+struct SpaceUsage: Sendable, Hashable {
+    /// Disk space of images and their directories, in bytes.
+    let bytes: Int
+    /// The number of images.
+    let count: Int
+    /// Disk space reserved for images that are being written, including the directories that they may add.
+    let reservedBytes: Int
+}
+
 /// The minimum that must be evicted before a reservation fits.
 package struct SpaceShortage: Sendable, Hashable {
     /// Disk space of images in bytes.

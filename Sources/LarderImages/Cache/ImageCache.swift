@@ -195,7 +195,7 @@ package actor ImageCache {
                 uptime: clock.uptime)
             {
             case .cached(let isRevalidated):
-                guard let entry else { throw Self.notCached }
+                guard let entry else { throw ImageError.notCached }
                 if let image = view.take(entry, now: now) {
                     if isRevalidated, downloads.revalidate(location, for: request) { startDownloads() }
                     if !request.takesReference { view.release(image.digest) }
@@ -407,11 +407,7 @@ package actor ImageCache {
         return try await rows.list(after: key, limit: limit, prefix: prefix)
     }
 
-    static let notCached = ImageError(
-        .notCached, "the image is not cached, and the policy of the request forbids the network; use another policy")
-    static let missing = ImageError(
+    private static let missing = ImageError(
         .storageFailed,
         "another program removes the files of the cache as soon as they are written; stop it, then retry")
-    static let cancelled = ImageError(.cancelled, "the request was cancelled")
-    static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; retry after it has restarted")
 }

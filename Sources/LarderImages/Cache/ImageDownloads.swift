@@ -38,15 +38,15 @@ struct ImageDownloads {
     mutating func stop() -> [Task<Void, Never>] {
         isStopping = true
         let ended = table.removeAll()
-        for waiter in ended.waiters { waiter.resume(returning: .failed(ImageCache.shuttingDown)) }
+        for waiter in ended.waiters { waiter.resume(returning: .failed(ImageError.shuttingDown)) }
         for task in ended.running { task.cancel() }
         return ended.running
     }
 
     /// Throws if the cache is stopping or the task is cancelled.
     func checkRunning() throws(ImageError) {
-        if isStopping { throw ImageCache.shuttingDown }
-        if Task.isCancelled { throw ImageCache.cancelled }
+        if isStopping { throw ImageError.shuttingDown }
+        if Task.isCancelled { throw ImageError.cancelled }
     }
 
     /// Returns an ID for a put (a client stores an image), which competes with downloads for space.
@@ -97,7 +97,7 @@ struct ImageDownloads {
     /// - Returns: whether other downloads may start
     mutating func leave(_ waiter: WaiterID) -> Bool {
         guard let departure = table.leave(waiter) else { return false }
-        departure.continuation.resume(returning: .failed(ImageCache.cancelled))
+        departure.continuation.resume(returning: .failed(ImageError.cancelled))
         departure.cancelled?.cancel()
         return departure.mayStartOthers
     }
@@ -234,7 +234,7 @@ extension ImageCache {
             await withCheckedContinuation { continuation in
                 // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
                 // the wait ends here.
-                guard !Task.isCancelled else { return continuation.resume(returning: .failed(Self.cancelled)) }
+                guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageError.cancelled)) }
                 let isNew = downloads.join(waiter, request, location, unconditionally, continuation)
                 startDownloads()
                 guard let report, let progress = downloads.table.download(awaitedBy: waiter)?.progress else { return }
@@ -326,7 +326,7 @@ extension ImageCache {
                 throw ImageError(.upstreamFailed, error.message)
             }
         }
-        if Task.isCancelled { throw Self.cancelled }
+        if Task.isCancelled { throw ImageError.cancelled }
         let order = DownloadOrder(
             id: id, url: download.url, headers: headers, cached: cached?.response,
             expectedDigest: download.expectedDigest, limits: downloads.table.limits)
@@ -360,7 +360,7 @@ extension ImageCache {
             if !isKept { view.release(blob.digest) }
         case .success(.notModified(let response)):
             // Only a conditional request can have the result `notModified`, so `cached` is not nil.
-            guard let cached else { return downloads.fail(removed, Self.notCached) }
+            guard let cached else { return downloads.fail(removed, ImageError.notCached) }
             downloads.originResponded(download)
             catalog.count { $0.revalidations += 1 }
             var row = cached
@@ -414,7 +414,7 @@ enum RequestAnswer {
         switch decision {
         case .fresh: self = .cached(isRevalidated: false)
         case .stale(let isRevalidated): self = .cached(isRevalidated: isRevalidated)
-        case .notCached: self = .error(ImageCache.notCached)
+        case .notCached: self = .error(ImageError.notCached)
         case .revalidate, .fetch:
             var failure = failure
             if failure == nil, request.cache.policy != .networkOnly, let recent {

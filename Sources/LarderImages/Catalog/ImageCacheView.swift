@@ -146,6 +146,12 @@ package final class ImageCacheView: Sendable {
     }
 }
 
+/// A request with its computed key, for repeated use. The key is valid until the settings change.
+package struct PreparedImageRequest: Sendable {
+    package let request: ImageRequest
+    let key: ImageKey
+}
+
 extension CachedImage {
     init(
         _ entry: ImageEntry, _ details: ImageDetails, source: Source, now: Int, freshness: Freshness? = nil

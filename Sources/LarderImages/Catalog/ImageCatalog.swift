@@ -92,24 +92,6 @@ enum IndexOpening: Sendable {
     case failed(ImageError)
 }
 
-/// Uses of images. They reach the eviction order, which ``ImageCache`` owns, in batches.
-private struct UseBatch: Sendable {
-    /// The actor is woken when this number of uses waits for it.
-    private static let wakingCount = 1024
-    /// Further uses are dropped, because they only determine the order of eviction.
-    private static let maxCount = 8 * wakingCount
-
-    /// The slots of the images, with the times of the uses in seconds since 1970.
-    var uses: [(slot: UInt32, time: UInt32)] = []
-
-    /// - Returns: whether to wake the actor
-    mutating func add(_ slot: UInt32, _ now: Int) -> Bool {
-        guard uses.count < Self.maxCount else { return false }
-        uses.append((slot, UInt32(clamping: now)))
-        return uses.count == Self.wakingCount
-    }
-}
-
 extension CacheTables.State {
     /// The slot of a key's image. Nil if the key has no image, if the image is older than the settings allow, or if
     /// `expected` is not nil and differs from the digest of the image.
@@ -173,6 +155,29 @@ struct BlobAccounts: Sendable {
     func setOpening(_ opening: IndexOpening) { tables.state.withLock { $0.opening = opening } }
 
     func setWriteProblem(_ problem: ImageError?) { tables.state.withLock { $0.writeProblem = problem } }
+
+    // MARK: Blobs
+
+    var usage: SpaceUsage { withTable { $0.usage } }
+
+    /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
+    /// `leftoverBytes` is the part of it that belongs to blobs without a row.
+    var leases: (bytes: Int, leftoverBytes: Int) { withTable { ($0.leasedBytes, $0.leftoverBytes) } }
+
+    /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
+    /// including that of their directories.
+    var retained: (bytes: Int, count: Int) { withTable { ($0.retainedBytes, $0.retained.count) } }
+
+    var limits: SpaceLimits { withTable { $0.ledger.limits } }
+
+    /// Adds a reference (a lease). Returns false if there is no such blob.
+    func retain(_ digest: BlobDigest) -> Bool { withTable { $0.retain(digest, ifVerified: false) } }
+
+    /// Whether a blob can be served without opening its file first, because this process has verified the file.
+    func isVerified(_ digest: BlobDigest) -> Bool { withTable { $0.isVerified(digest) } }
+
+    /// The number of rows that refer to a blob.
+    func rowCount(of digest: BlobDigest) -> Int { withTable { $0.rowCount(of: digest) } }
 }
 
 /// The cached images and the order of their eviction. ``ImageCache`` holds the only instance.

@@ -52,6 +52,25 @@ package struct ImageRow: Sendable, Hashable {
         return name.isEmpty ? nil : String(name)
     }
 
+    /// When the origin sent the image or last confirmed it, in seconds since 1970.
+    package var storedAt: Int { response.responseTime }
+
+    package var details: ImageDetails { ImageDetails(header: header, response: response) }
+
+    /// The time until which the image is fresh, in seconds since 1970.
+    package var expiresAt: Int {
+        let freshness = ResponseFreshness(response)
+        return freshness.responseTime - freshness.initialAge + freshness.lifetime
+    }
+
+    /// The lookup key in readable form: a URL without the query members that the settings ignore, or a URL without its
+    /// query and a ``ImageRequest/cacheKey``.
+    package var lookup: (url: String, cacheKey: String?) {
+        let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
+        guard lines.count > 1 else { return (keyText, nil) }
+        return (String(lines[1]), lines.count > 2 ? String(lines[2]) : nil)
+    }
+
     /// The part of the row that is kept in memory.
     package var entry: ImageEntry {
         ImageEntry(

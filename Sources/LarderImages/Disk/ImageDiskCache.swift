@@ -62,7 +62,7 @@ actor ImageDiskCache {
     }
 
     private func use<Value>(_ body: (ImageIndex) throws(ImageError) -> Value) throws(ImageError) -> Value {
-        guard let index else { throw openingFailure ?? ImageCache.shuttingDown }
+        guard let index else { throw openingFailure ?? ImageError.shuttingDown }
         return try body(index)
     }
 
@@ -144,11 +144,11 @@ actor ImageDiskCache {
     nonisolated func copyIndex() async throws(ImageError) {
         guard let (copy, changes) = try await beginCopy() else { return }
         do throws(ImageError) {
-            while try await !continueCopy() { if accounts.isInterrupted { throw ImageCache.shuttingDown } }
+            while try await !continueCopy() { if accounts.isInterrupted { throw ImageError.shuttingDown } }
             try await blocking.run { () throws(ImageError) in try copy.publish() }
         } catch {
             await abandonCopy(changes)
-            throw accounts.isInterrupted ? ImageCache.shuttingDown : error
+            throw accounts.isInterrupted ? ImageError.shuttingDown : error
         }
     }
 

@@ -253,3 +253,21 @@ struct GhostQueue: Sendable {
         return kept.reduce(0) { $0 + Int(ghosts[$1].size) } == bytes ? nil : "the ghosts have other bytes"
     }
 }
+
+/// Uses of images. They reach the eviction order, which ``ImageCache`` owns, in batches.
+struct UseBatch: Sendable {
+    /// The actor is woken when this number of uses waits for it.
+    private static let wakingCount = 1024
+    /// Further uses are dropped, because they only determine the order of eviction.
+    private static let maxCount = 8 * wakingCount
+
+    /// The slots of the images, with the times of the uses in seconds since 1970.
+    var uses: [(slot: UInt32, time: UInt32)] = []
+
+    /// - Returns: whether to wake the actor
+    mutating func add(_ slot: UInt32, _ now: Int) -> Bool {
+        guard uses.count < Self.maxCount else { return false }
+        uses.append((slot, UInt32(clamping: now)))
+        return uses.count == Self.wakingCount
+    }
+}

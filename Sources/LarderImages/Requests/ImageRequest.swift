@@ -32,12 +32,6 @@ package struct ImageRequest: Sendable, Hashable {
     }
 }
 
-/// A request with its computed key, for repeated use. The key is valid until the settings change.
-package struct PreparedImageRequest: Sendable {
-    package let request: ImageRequest
-    let key: ImageKey
-}
-
 /// The progress of a request that waits for a download.
 package struct RequestProgress: Sendable, Hashable {
     /// The number of bytes of the image received so far. Decreases if the download starts again.

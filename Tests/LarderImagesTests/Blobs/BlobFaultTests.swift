@@ -127,7 +127,7 @@ struct BlobFaultTests {
                 }
             }
         }
-        #expect(disk.accounts.usage == BlobStore.Usage.nothing)
+        #expect(disk.accounts.usage == SpaceUsage.nothing)
         #expect(filesBelow(path + "/blobs").isEmpty)
         #expect(filesBelow(path + "/tmp").isEmpty)
     }

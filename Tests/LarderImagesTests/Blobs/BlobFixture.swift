@@ -22,7 +22,7 @@ func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     return start + MadeImages.chunk("IDAT", data) + end
 }
 
-extension BlobStore.Usage {
+extension SpaceUsage {
     static let nothing = Self(bytes: 0, count: 0, reservedBytes: 0)
     /// One image of 1,000 bytes.
     static let one = Self(bytes: 1000, count: 1, reservedBytes: 0)
@@ -76,7 +76,7 @@ extension BlobStore {
         return try complete(opening, of: digest)
     }
 
-    var usage: Usage { accounts.usage }
+    var usage: SpaceUsage { accounts.usage }
 
     func path(of digest: BlobDigest) -> String { path + "/" + BlobFiles.name(digest) }
 

@@ -25,7 +25,7 @@ struct BlobStoreTests {
             for directory in ["", "/blobs", "/tmp", "/blobs/" + digits.prefix(2)] {
                 #expect(try mode(path + directory) == 0o750, "\(directory)")
             }
-            #expect(store.usage == BlobStore.Usage.one)
+            #expect(store.usage == SpaceUsage.one)
             #expect(filesBelow(path + "/tmp").isEmpty)
         }
     }
@@ -71,7 +71,7 @@ struct BlobStoreTests {
             #expect(filesBelow(path + "/blobs").count == 1)
             try store.drop(digest)
             #expect(filesBelow(path + "/blobs").isEmpty)
-            #expect(store.usage == BlobStore.Usage.nothing)
+            #expect(store.usage == SpaceUsage.nothing)
             #expect(!store.retain(digest))
             #expect(!store.release(digest))
             // An open file can be read after its removal.
@@ -119,7 +119,7 @@ struct BlobStoreTests {
             #expect(code(picture(1), declared: 2001) == .tooLarge)
             #expect(code(picture(1, size: 2001)) == .tooLarge)
             #expect(code(picture(1), expected: BlobDigest(hex: String(repeating: "a", count: 64))) == .digestMismatch)
-            #expect(store.usage == BlobStore.Usage.nothing)
+            #expect(store.usage == SpaceUsage.nothing)
             #expect(filesBelow(path).keys.sorted() == ["lock"])
             #expect(code(picture(1), declared: 1000) == nil)
             #expect(code(picture(2, size: 2000)) == nil)
@@ -326,7 +326,7 @@ struct BlobStoreTests {
                 #expect(store.isUnclean)
                 #expect(try store.put(picture(1)).digest == digest)
                 #expect(try store.contents(digest) == picture(1))
-                #expect(store.usage == BlobStore.Usage.one)
+                #expect(store.usage == SpaceUsage.one)
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(try store.sweepAll() == 0)
             }

@@ -22,7 +22,7 @@ struct CacheDownloadTests {
             var sources: [CachedImage.Source: Int] = [:]
             for (number, task) in tasks.enumerated() {
                 if number % 2 == 0 {
-                    await #expect(throws: ImageCache.cancelled) { try await task.value }
+                    await #expect(throws: ImageError.cancelled) { try await task.value }
                 } else {
                     let image = try await task.value
                     #expect(image.bytes == 1000)
@@ -48,7 +48,7 @@ struct CacheDownloadTests {
             await fixture.waitForWaiters(20, for: url(1))
             await fixture.until { fixture.origin.requests.count == 1 }
             for task in tasks { task.cancel() }
-            for task in tasks { await #expect(throws: ImageCache.cancelled) { try await task.value } }
+            for task in tasks { await #expect(throws: ImageError.cancelled) { try await task.value } }
             await fixture.until { fixture.origin.cancelled == 1 }
             fixture.origin.resume()
             let again = try await fixture.get(url(1))

@@ -109,7 +109,7 @@ final class FakeOrigin: ImageOriginClient {
         await passGate()
         if Task.isCancelled {
             state.withLock { $0.cancelled += 1 }
-            throw ImageCache.cancelled
+            throw ImageError.cancelled
         }
         return state.withLock { $0.script }(order)
     }

@@ -87,7 +87,7 @@ final class DownloadFixture: Sendable {
 
     /// Whether downloads have left no file and no reservation.
     var isEmpty: Bool {
-        disk.accounts.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
+        disk.accounts.usage == SpaceUsage(bytes: 0, count: 0, reservedBytes: 0)
             && filesBelow(path).keys.sorted() == ["lock"]
     }
 
