@@ -1,7 +1,7 @@
 internal import LarderHTTPSemantics
-internal import LarderPlatform
+package import LarderPlatform
 package import LarderUpstream
-internal import Logging
+package import Logging
 
 /// The image cache of this machine. It has one verified copy of each image, which all clients share.
 ///
@@ -35,16 +35,58 @@ package actor ImageCache {
         (self.view, self.disk, self.opening, self.origin, self.clock, self.log) = (
             view, disk, opening, origin, clock, log
         )
-        catalog = ImageCatalog(view, settings)
+        catalog = ImageCatalog(view.tables, settings, fingerprint: view.fingerprint, signal: view.signal)
         reclaimer = SpaceReclaimer(catalog: catalog, accounts: disk.accounts)
         rows = CatalogWriter(catalog: catalog, disk: disk, reclaimer: reclaimer, log: log)
-        downloads = ImageDownloads(settings, catalog: catalog, accounts: disk.accounts, clock: clock, log: log)
-        maintenance = ImageMaintenance(catalog: catalog, disk: disk, rows: rows, clock: clock, log: log)
+        downloads = ImageDownloads(
+            settings, catalog: catalog, accounts: disk.accounts, received: view.receivedBytes, clock: clock, log: log)
+        maintenance = ImageMaintenance(view: view, catalog: catalog, disk: disk, rows: rows, clock: clock, log: log)
     }
 
     deinit { view.signal.finish() }
 
     nonisolated var accounts: BlobAccounts { disk.accounts }
+
+    // MARK: Start
+
+    /// Locks the directory of the cache, and reads the index in the background. Until the index has been read, the
+    /// ``view`` finds no image, and all other requests wait. If it cannot be read, they throw ``ImageCacheView/problem``.
+    /// ``run()`` does all other work.
+    ///
+    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
+    ///   ``ImageError/Code/cacheFull``; not for a damaged or unreadable index
+    package static func start(
+        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingThreadPool,
+        clock: ImageClock = .system, logger: Logger
+    ) async throws(ImageError) -> ImageCache {
+        let disk = try await blocking.run { () throws(ImageError) -> ImageDiskCache in
+            try IndexFormat.refuseNewer(in: settings.directory)
+            return ImageDiskCache(
+                try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images), blocking)
+        }
+        let downloader = ImageDownloader(fetcher: fetcher, disk: disk, clock: clock)
+        downloader.update(allowedNetworks: settings.allowedNetworks)
+        return start(settings, disk: disk, origin: downloader, clock: clock, logger: logger)
+    }
+
+    /// Reads the index of a given store in the background, and downloads images with a given client.
+    static func start(
+        _ settings: ImageCacheSettings, disk: ImageDiskCache, origin: any ImageOriginClient, clock: ImageClock,
+        logger: Logger
+    ) -> ImageCache {
+        let log = ImageCacheLog(logger)
+        let (signal, wakeUps) = Signal.makeStream()
+        let view = ImageCacheView(disk, fingerprint: Variant.fingerprint(of: origin.requestFields), signal: signal)
+        // Runs until it calls the disk, so that the index is opened before any other work on it.
+        let opening = Task.immediate { () -> ImageError? in
+            do throws(ImageError) { try await disk.open(clock: clock, log: log) } catch { return error }
+            return nil
+        }
+        let cache = ImageCache(
+            settings, view: view, disk: disk, opening: opening, origin: origin, clock: clock, log: log)
+        Task { [weak cache] in for await _ in wakeUps { await cache?.handleEvents() } }
+        return cache
+    }
 
     // MARK: Methods for any thread
 
@@ -89,6 +131,7 @@ package actor ImageCache {
     /// images. The directory cannot be changed; open a new cache instead.
     package func update(_ settings: ImageCacheSettings) async {
         catalog.update(settings)
+        view.settingsChanged()
         downloads.update(settings)
         origin.update(allowedNetworks: settings.allowedNetworks)
         startDownloads()

@@ -17,11 +17,11 @@ struct ImageDownloads {
     fileprivate(set) var isStopping = false
 
     init(
-        _ settings: ImageCacheSettings, catalog: ImageCatalog, accounts: BlobAccounts, clock: ImageClock,
-        log: ImageCacheLog
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, accounts: BlobAccounts, received: ByteCounter,
+        clock: ImageClock, log: ImageCacheLog
     ) {
         (self.catalog, self.accounts, self.clock, self.log) = (catalog, accounts, clock, log)
-        table = Table(limits: settings.downloadLimits, received: catalog.view.receivedBytes)
+        table = Table(limits: settings.downloadLimits, received: received)
         failures = NegativeCache(lifetimes: settings.failures)
     }
 

@@ -7,6 +7,7 @@ final class ImageMaintenance {
     /// One hour. Sweeps find files that other programs added or removed.
     private static let periodsBetweenSweeps = 360
 
+    private let view: ImageCacheView
     private let catalog: ImageCatalog
     private let disk: ImageDiskCache
     private let rows: CatalogWriter
@@ -20,8 +21,11 @@ final class ImageMaintenance {
     private var needsSweep = true
     private var periods = 0
 
-    init(catalog: ImageCatalog, disk: ImageDiskCache, rows: CatalogWriter, clock: ImageClock, log: ImageCacheLog) {
-        (self.catalog, self.disk, self.rows, self.clock, self.log) = (catalog, disk, rows, clock, log)
+    init(
+        view: ImageCacheView, catalog: ImageCatalog, disk: ImageDiskCache, rows: CatalogWriter, clock: ImageClock,
+        log: ImageCacheLog
+    ) {
+        (self.view, self.catalog, self.disk, self.rows, self.clock, self.log) = (view, catalog, disk, rows, clock, log)
         copies = IndexCopySchedule(last: disk.copyTime)
     }
 
@@ -78,12 +82,12 @@ final class ImageMaintenance {
     /// Removes images that were fetched with credentials that are no longer in the settings. No request can find them.
     func removeUnreachable() async {
         needsCredentialCheck = false
-        let (version, resolver) = (catalog.view.settingsVersion, catalog.keys)
+        let (version, resolver) = (view.settingsVersion, catalog.keys)
         do throws(ImageError) {
             let keys = try await disk.keys { resolver.origin(ofCredential: $0) == nil }
             for start in stride(from: 0, to: keys.count, by: CatalogWriter.removalSlice) {
                 // New settings may contain the credential again.
-                if Task.isCancelled || catalog.view.settingsVersion != version { return needsCredentialCheck = true }
+                if Task.isCancelled || view.settingsVersion != version { return needsCredentialCheck = true }
                 let slice = keys[start..<min(start + CatalogWriter.removalSlice, keys.count)]
                 let entries = slice.compactMap { catalog.entry($0) }
                 try await rows.drop(entries.filter { catalog.remove($0) })

@@ -1,13 +1,12 @@
-/// Frees disk space for downloads and puts by evicting images, in the order that ``SpaceReclaimQueue`` determines.
+/// The downloads and puts that wait for disk space. Resumes them in the order that ``SpaceReclaimQueue`` determines.
 ///
-/// Part of an ``ImageCache``, whose actor calls it and waits for its decisions: an image is removed from the catalog and
-/// the disk is called in one step.
+/// Part of an ``ImageCache``, whose actor calls it; see ``ImageCache/reclaim(_:for:)``.
 final class SpaceReclaimer {
     typealias Queue = SpaceReclaimQueue<CheckedContinuation<Bool, Never>>
 
     private let catalog: ImageCatalog
     private let accounts: BlobAccounts
-    fileprivate(set) var queue = Queue() {
+    private(set) var queue = Queue() {
         didSet { catalog.setSpaceAwaited(!queue.isEmpty) }
     }
 
@@ -31,156 +30,61 @@ final class SpaceReclaimer {
         queue.remove(oldest.waiter, isResumed: true)?.resume(returning: true)
     }
 
+    // MARK: Eviction
+
+    /// Marks the start of an eviction. Call it only if ``SpaceReclaimQueue/isReclaiming`` is false.
+    func beginReclaiming() { queue.beginReclaiming() }
+
+    /// Marks the end of an eviction, and resumes the callers that waited for it.
+    func endReclaiming() { for waiter in queue.endReclaiming() { waiter.resume(returning: true) } }
+
+    /// Decides what a transfer does for which no image could be evicted; see
+    /// ``SpaceReclaimQueue/decide(_:for:_:changesBefore:running:)``.
+    func decide(
+        _ shortage: SpaceShortage, for id: TransferID, changesBefore changes: Int, running: Set<TransferID>
+    ) -> Queue.Decision {
+        queue.decide(shortage, for: id, usage, changesBefore: changes, running: running)
+    }
+
     /// The space in use, for a decision.
-    fileprivate var usage: Queue.Usage {
+    private var usage: Queue.Usage {
         let usage = accounts.usage
         return .init(
             bytes: usage.bytes, retainedBytes: accounts.retained.bytes, reservedBytes: usage.reservedBytes,
             leftoverBytes: accounts.leases.leftoverBytes)
     }
 
-    // MARK: Eviction
-
-    /// Evicts images to resolve a shortage. The caller must have checked in the same step that no other caller is
-    /// evicting.
-    ///
-    /// - Returns: whether files were removed
-    fileprivate func removeVictims(_ shortage: SpaceShortage, from rows: CatalogWriter) async throws(ImageError) -> Bool
-    {
-        queue.beginReclaiming()
-        defer { for waiter in queue.endReclaiming() { waiter.resume(returning: true) } }
-        guard suffice(for: shortage) else { return false }
-        var removed = RemovedFiles()
-        while removed.count < shortage.count || removed.bytes < shortage.bytes {
-            let missing = shortage.bytes - removed.bytes
-            let slice =
-                missing > 0
-                ? catalog.takeVictims(limit: CatalogWriter.removalSlice, bytes: missing)
-                : catalog.takeVictims(
-                    limit: min(CatalogWriter.removalSlice, shortage.count - removed.count), bytes: .max)
-            let evicted = try await rows.evict(slice.entries)
-            // If files cannot be removed, deleting more rows would not free space.
-            if evicted.count == 0, let failure = evicted.failure { throw failure }
-            removed.count += evicted.count
-            removed.bytes += evicted.bytes
-            if slice.isExhausted && slice.entries.isEmpty || Task.isCancelled { break }
-        }
-        return removed.count > 0
-    }
-
     /// Whether evicting all images that are neither leased nor pinned would resolve a shortage.
-    private func suffice(for shortage: SpaceShortage) -> Bool {
+    func suffice(for shortage: SpaceShortage) -> Bool {
         let (usage, retained) = (accounts.usage, accounts.retained)
         return shortage.bytes <= usage.bytes - retained.bytes && shortage.count <= usage.count - retained.count
     }
-}
 
-extension ImageCache: DownloadOwner {
-    /// The maximum time that a transfer waits for another transfer to end.
-    private static let maxSpaceWait = Duration.seconds(30)
+    // MARK: Waiting
 
-    /// Makes room for a transfer: evicts images in slices, or waits for another transfer to end. Evicts nothing if
-    /// evicting every evictable image would not be enough, for example because other programs have filled the disk.
-    ///
-    /// - Returns: whether there may be room now
-    /// - Throws: ``ImageError/Code/cacheFull`` or ``ImageError/Code/storageFailed`` if the index cannot be written, so
-    ///   that nothing can be evicted
-    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
-        if reclaimer.queue.isReclaiming { return await waitForSpace(.eviction, for: id) }
-        let (changes, retainedBytes) = (reclaimer.queue.changes, disk.accounts.retained.bytes)
-        if try await reclaimer.removeVictims(shortage, from: rows) { return true }
-        let decision = reclaimer.queue.decide(
-            shortage, for: id, reclaimer.usage, changesBefore: changes, running: downloads.table.runningIDs)
-        switch decision {
-        case .retry: return true
-        case .fail: return false
-        case .wait(let reason, let yielding):
-            yielding?.resume(returning: false)
-            return await waitForSpace(reason, for: id, shortage, retainedBytes: retainedBytes)
+    func makeWaiterID() -> SpaceWaiterID { queue.makeWaiterID() }
+
+    /// Adds a waiter; see ``ImageCache/waitForSpace(_:for:_:retainedBytes:)`` for the parameters.
+    func add(
+        _ waiter: SpaceWaiterID, _ reason: Queue.Reason, for id: TransferID?, _ shortage: SpaceShortage?,
+        retainedBytes: Int, _ continuation: CheckedContinuation<Bool, Never>
+    ) {
+        queue.add(waiter, reason, for: id, shortage, continuation)
+        // Images may have been released before this waiter was in the queue. No release resumes the waiter then, so it
+        // is resumed here.
+        if accounts.retained.bytes < retainedBytes {
+            queue.remove(waiter, isResumed: true)?.resume(returning: true)
         }
     }
 
-    /// Waits until a download that gave up its space to an older one may start again. Returns false if the download did
-    /// not give up its space, or if its wait was cancelled or timed out.
-    func restart(_ id: TransferID) async -> Bool {
-        guard reclaimer.queue.restart(id) else { return false }
-        reclaimer.queue.resumeNext()?.resume(returning: true)
-        // If all other downloads wait or have ended, none of them would resume this one, so it starts again at once.
-        guard reclaimer.queue.hasWorking(downloads.table.runningIDs, excluding: id) else { return !Task.isCancelled }
-        guard await waitForSpace(.restart, for: id) else { return false }
-        // This download has no bytes yet, so the free space may also suffice for the next waiter.
-        reclaimer.spaceFound(by: id)
+    /// Ends a wait that was cancelled or timed out.
+    func cancel(_ waiter: SpaceWaiterID) { queue.remove(waiter, isResumed: false)?.resume(returning: false) }
+
+    /// Whether a download that failed for lack of space discarded its bytes for an older one, and must start again. If
+    /// so, resumes the oldest waiter.
+    func restart(_ id: TransferID) -> Bool {
+        guard queue.restart(id) else { return false }
+        queue.resumeNext()?.resume(returning: true)
         return true
-    }
-
-    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
-
-    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
-
-    /// Evicts images over the limits, except for leased and pinned ones.
-    ///
-    /// - Throws: ``ImageError`` if the index cannot be written
-    func evictExcess() async throws(ImageError) {
-        while !Task.isCancelled {
-            if reclaimer.queue.isReclaiming {
-                _ = await waitForSpace(.eviction, for: nil)
-                continue
-            }
-            let shortage = try await disk.excess()
-            // Another caller may have begun to evict in the meantime.
-            if reclaimer.queue.isReclaiming { continue }
-            guard let shortage, try await reclaimer.removeVictims(shortage, from: rows) else { break }
-        }
-        let limit = disk.accounts.limits.count
-        while !Task.isCancelled, catalog.count > limit {
-            let slice = catalog.takeVictims(
-                limit: min(CatalogWriter.removalSlice, catalog.count - limit), bytes: .max)
-            try await rows.evict(slice.entries)
-            if slice.isExhausted && slice.entries.isEmpty { break }
-        }
-    }
-
-    /// Waits until the queue resumes the caller.
-    ///
-    /// - Parameters:
-    ///   - reason: the event to wait for
-    ///   - id: the transfer; nil if limits are being enforced
-    ///   - shortage: the space that the transfer needs; nil if it is unknown
-    ///   - retainedBytes: the disk space of leased and pinned images when the caller failed to evict enough. If it has
-    ///     decreased since, the caller is resumed at once
-    /// - Returns: false if the task was cancelled, if a wait for a transfer took 30 s, or if the download must discard
-    ///   its bytes for an older one
-    private func waitForSpace(
-        _ reason: SpaceReclaimer.Queue.Reason, for id: TransferID?, _ shortage: SpaceShortage? = nil,
-        retainedBytes: Int = 0
-    ) async -> Bool {
-        let waiter = reclaimer.queue.makeWaiterID()
-        // An eviction ends soon, so only a wait for a transfer needs a timeout.
-        let timeout = reason == .eviction ? nil : Task { await self.timeOut(waiter) }
-        defer { timeout?.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                // If the task was cancelled before this point, its cancellation handler found no waiter to resume, so
-                // the wait ends here.
-                guard !Task.isCancelled else { return continuation.resume(returning: false) }
-                reclaimer.queue.add(waiter, reason, for: id, shortage, continuation)
-                // Images may have been released before this waiter was in the queue. No release resumes the waiter
-                // then, so it is resumed here.
-                if disk.accounts.retained.bytes < retainedBytes {
-                    reclaimer.queue.remove(waiter, isResumed: true)?.resume(returning: true)
-                }
-            }
-        } onCancel: {
-            Task { await self.cancelWait(waiter) }
-        }
-    }
-
-    private func timeOut(_ waiter: SpaceWaiterID) async {
-        do { try await clock.sleep(for: Self.maxSpaceWait) } catch { return }
-        cancelWait(waiter)
-    }
-
-    private func cancelWait(_ waiter: SpaceWaiterID) {
-        reclaimer.queue.remove(waiter, isResumed: false)?.resume(returning: false)
     }
 }

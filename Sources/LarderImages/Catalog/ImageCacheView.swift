@@ -22,7 +22,7 @@ package final class ImageCacheView: Sendable {
         (self.fingerprint, self.signal) = (fingerprint, signal)
     }
 
-    /// Invalidates the prepared requests. The ``ImageCatalog`` calls it after it has applied new settings.
+    /// Invalidates the prepared requests. ``ImageCache`` calls it after the ``ImageCatalog`` has applied new settings.
     func settingsChanged() { versions.add(1, ordering: .releasing) }
 
     /// Increases with every change of the settings, which invalidates each earlier ``PreparedImageRequest``.

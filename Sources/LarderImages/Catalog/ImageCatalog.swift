@@ -184,24 +184,25 @@ struct BlobAccounts: Sendable {
 ///
 /// The type is not `Sendable`, so the compiler refuses a change from outside the actor.
 final class ImageCatalog {
-    let view: ImageCacheView
+    private let tables: CacheTables
+    /// Raised when uses or releases have to be fetched.
+    private let signal: Signal
+    /// As in ``ImageCacheView/fingerprint``.
+    let fingerprint: UInt64
     private var order = S3FIFO()
     /// The slots of images that were used after their rows were last written, with the time of the last use.
     private var touched: [UInt32: UInt32] = [:]
     /// The fetched uses. The array is kept because its memory is exchanged with that of the next batch.
     private var batch = UseBatch()
 
-    init(_ view: ImageCacheView, _ settings: ImageCacheSettings) {
-        self.view = view
+    init(_ tables: CacheTables, _ settings: ImageCacheSettings, fingerprint: UInt64, signal: Signal) {
+        (self.tables, self.fingerprint, self.signal) = (tables, fingerprint, signal)
         update(settings)
     }
 
-    private var tables: CacheTables { view.tables }
+    var keys: ImageKeyResolver { tables.read { $0.keys } }
 
-    var fingerprint: UInt64 { view.fingerprint }
-
-    var keys: ImageKeyResolver { view.keys }
-
+    /// Applies new settings. Call ``ImageCacheView/settingsChanged()`` then.
     func update(_ settings: ImageCacheSettings) {
         tables.state.withLock { state in
             state.keys = ImageKeyResolver(settings.origins)
@@ -209,7 +210,6 @@ final class ImageCatalog {
             state.blobs.ledger.limits = settings.space
             state.blobs.imageLimits = settings.images
         }
-        view.settingsChanged()
     }
 
     var hasMaximumAge: Bool { tables.state.withLock { $0.maximumAge != nil } }
@@ -231,7 +231,7 @@ final class ImageCatalog {
 
     /// Applies the uses of images to the order, and returns the releases since the last call.
     func takeReleases() -> Releases {
-        view.signal.take()
+        signal.take()
         applyUses()
         return tables.state.withLock { state in
             defer { state.releases = Releases() }

@@ -25,9 +25,10 @@ extension ImageExplanation {
     ///   - downloads: the current downloads
     ///   - key: the key of the request
     ///   - clock: the clock of the cache
-    init(
+    init<Continuation, Handle>(
         _ request: ImageRequest, row: ImageRow?, isUsable: Bool, matchesVariant: Bool,
-        failure: NegativeCache.Failure?, downloads: ImageDownloads.Table, key: ImageKey, clock: ImageClock
+        failure: NegativeCache.Failure?, downloads: DownloadTable<Continuation, Handle>, key: ImageKey,
+        clock: ImageClock
     ) {
         let (now, uptime) = (clock.now, clock.uptime)
         let (decision, trace) = request.cache.explain(

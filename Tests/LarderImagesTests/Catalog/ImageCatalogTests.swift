@@ -19,7 +19,8 @@ struct ImageCatalogTests {
             let wakeUps = Atomic(0)
             let signal = Signal(wake: { _ in wakeUps.add(1, ordering: .relaxed) })
             let view = ImageCacheView(disk, fingerprint: 0, signal: signal)
-            let catalog = ImageCatalog(view, ImageCacheSettings(directory: path))
+            let catalog = ImageCatalog(
+                view.tables, ImageCacheSettings(directory: path), fingerprint: 0, signal: signal)
             func row(_ number: Int) async throws -> ImageRow {
                 ImageRow(
                     keyText: "\n" + url(number), url: url(number), blob: try await disk.put(picture(number)),
@@ -47,7 +48,8 @@ struct ImageCatalogTests {
             let wakeUps = Atomic(0)
             let signal = Signal(wake: { _ in wakeUps.add(1, ordering: .relaxed) })
             let view = ImageCacheView(disk, fingerprint: 0, signal: signal)
-            let catalog = ImageCatalog(view, ImageCacheSettings(directory: path))
+            let catalog = ImageCatalog(
+                view.tables, ImageCacheSettings(directory: path), fingerprint: 0, signal: signal)
             let row = ImageRow(
                 keyText: "\n" + url(1), url: url(1), blob: try await disk.put(picture(1)),
                 response: response([("Cache-Control", "max-age=3600")]), lastUse: now)
