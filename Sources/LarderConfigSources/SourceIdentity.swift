@@ -4,7 +4,7 @@ import LarderEncoding
 package import LarderJSON
 import LarderUpstream
 
-/// Identifies what a source of the settings sends: validators, seen versions, holds and refusals are only valid for the
+/// Identifies what a source of the settings sends: validators, seen versions, holds and rejections are only valid for the
 /// source with the same identity. It is a digest of everything that selects the document, without credentials, so that
 /// a new token or another endpoint of a cluster does not make it another source.
 struct SourceIdentity {

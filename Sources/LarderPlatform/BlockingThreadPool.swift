@@ -10,7 +10,7 @@ package struct BlockingThreadPool: Sendable {
 
     /// Runs a body on the pool and returns its result.
     ///
-    /// The body runs on the pool even if the task is canceled, because it may clean up or finish a write. A caller
+    /// The body runs on the pool even if the task is cancelled, because it may clean up or finish a write. A caller
     /// whose body need not run after a cancellation checks for it before calling this method.
     package func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value

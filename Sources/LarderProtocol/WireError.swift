@@ -18,7 +18,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The current state, for ``WireErrorCode/conflict``; nil for other errors.
     public let conflict: Conflict?
     /// The violations for ``WireErrorCode/schemaViolation``, the most specific first; empty if the peer may not see
-    /// them. Also for ``WireErrorCode/unavailable``, if the schema refuses everything that could be published. Nil for
+    /// them. Also for ``WireErrorCode/unavailable``, if the schema rejects everything that could be published. Nil for
     /// other errors.
     public let schemaErrors: [SchemaError]?
 

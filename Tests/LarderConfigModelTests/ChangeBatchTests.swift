@@ -69,7 +69,7 @@ struct ChangeBatchTests {
         #expect(history.current?.layers.override.expiring == 1)
     }
 
-    @Test("a batch has the result of each change in its order; a refused or failed change alters nothing else")
+    @Test("a batch has the result of each change in its order; a rejected or failed change alters nothing else")
     func results() throws {
         var batch = ChangeBatch(on: emptyState(), context())
         batch.add(set(["a"], 1))
@@ -127,8 +127,8 @@ struct ChangeBatchTests {
         #expect(settled.snapshot.revision == 1 && settled.numbering.journalSequence == 1)
     }
 
-    @Test("a refused change does not alter the batch")
-    func refused() throws {
+    @Test("a rejected change does not alter the batch")
+    func rejected() throws {
         var batch = ChangeBatch(on: emptyState(), context())
         _ = try batch.apply(set(["a"], 1))
         #expect(throws: ConfigError.self) {

@@ -39,8 +39,8 @@ struct ChangeConditionTests {
                 comparisons: comparisons.map { .init(path: $0.path, expected: $0.expected) }))
     }
 
-    /// Applies a change, and returns the error code if the change is refused; nil if it is made.
-    private func refusal(_ change: LayerChange, _ batch: inout ChangeBatch) -> ConfigError.Code? {
+    /// Applies a change, and returns the error code if the change is rejected; nil if it is made.
+    private func rejection(_ change: LayerChange, _ batch: inout ChangeBatch) -> ConfigError.Code? {
         do throws(ConfigError) {
             _ = try batch.apply(change)
             return nil
@@ -54,10 +54,10 @@ struct ChangeConditionTests {
     @Test("a condition on the revision holds if revision and epoch are current, and is a conflict otherwise")
     func revision() throws {
         var batch = batch(try state())
-        #expect(refusal(set(["b"], 1).on(condition(revision: 2)), &batch) == .conflict)
-        #expect(refusal(set(["b"], 1).on(condition(revision: 1, epoch: "0000000000000000")), &batch) == .conflict)
+        #expect(rejection(set(["b"], 1).on(condition(revision: 2)), &batch) == .conflict)
+        #expect(rejection(set(["b"], 1).on(condition(revision: 1, epoch: "0000000000000000")), &batch) == .conflict)
         #expect(!batch.hasChanged)
-        #expect(refusal(set(["b"], 1).on(condition(revision: 1, epoch: Self.epoch)), &batch) == nil)
+        #expect(rejection(set(["b"], 1).on(condition(revision: 1, epoch: Self.epoch)), &batch) == nil)
         #expect(batch.hasChanged)
     }
 
@@ -65,8 +65,8 @@ struct ChangeConditionTests {
     func revisionInBatch() throws {
         var batch = batch(try state())
         _ = try batch.apply(set(["b"], 1))
-        #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == .conflict)
-        #expect(refusal(.unset(path: ["b"], by: nil).on(condition(revision: 1)), &batch) == .conflict)
+        #expect(rejection(set(["c"], 1).on(condition(revision: 1)), &batch) == .conflict)
+        #expect(rejection(.unset(path: ["b"], by: nil).on(condition(revision: 1)), &batch) == .conflict)
     }
 
     @Test("a condition on the revision holds after earlier changes of the batch that leave the document as it is")
@@ -75,19 +75,19 @@ struct ChangeConditionTests {
         _ = try batch.apply(set(["n"], 5))
         _ = try batch.apply(set(["b"], 1))
         _ = try batch.apply(.unset(path: ["b"], by: nil))
-        #expect(refusal(set(["c"], 1).on(condition(revision: 1)), &batch) == nil)
+        #expect(rejection(set(["c"], 1).on(condition(revision: 1)), &batch) == nil)
     }
 
     @Test("a condition on a value compares the resolved value, regardless of the order of members")
     func values() throws {
         var batch = batch(try state(["a": ["x": 1, "y": 2], "n": 5]))
         let reordered = try JSONValue(parsing: #"{"y":2,"x":1}"#)
-        #expect(refusal(set(["b"], 1).on(condition((["a"], reordered))), &batch) == nil)
-        #expect(refusal(set(["b"], 2).on(condition((["n"], 6))), &batch) == .conflict)
-        #expect(refusal(set(["b"], 2).on(condition((["n"], nil))), &batch) == .conflict)
-        #expect(refusal(set(["b"], 2).on(condition((["none"], 1))), &batch) == .conflict)
-        #expect(refusal(set(["b"], 2).on(condition((["none"], nil))), &batch) == nil)
-        #expect(refusal(set(["b"], 3).on(condition((["n"], try JSONValue(parsing: "5.0")))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 1).on(condition((["a"], reordered))), &batch) == nil)
+        #expect(rejection(set(["b"], 2).on(condition((["n"], 6))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 2).on(condition((["n"], nil))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 2).on(condition((["none"], 1))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 2).on(condition((["none"], nil))), &batch) == nil)
+        #expect(rejection(set(["b"], 3).on(condition((["n"], try JSONValue(parsing: "5.0")))), &batch) == .conflict)
     }
 
     @Test("a condition on a value sees the earlier changes of the batch")
@@ -96,18 +96,18 @@ struct ChangeConditionTests {
         let take = { (expected: Int) in
             self.set(["owner"], .int(expected + 1)).on(self.condition((["owner"], .int(expected))))
         }
-        #expect(refusal(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == nil)
-        #expect(refusal(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == .conflict)
-        #expect(refusal(take(0), &batch) == nil)
-        #expect(refusal(take(0), &batch) == .conflict)
-        #expect(refusal(take(1), &batch) == nil)
+        #expect(rejection(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == nil)
+        #expect(rejection(set(["owner"], 0).on(condition((["owner"], nil))), &batch) == .conflict)
+        #expect(rejection(take(0), &batch) == nil)
+        #expect(rejection(take(0), &batch) == .conflict)
+        #expect(rejection(take(1), &batch) == nil)
         // A change at a path also changes the resolved values above and below that path.
         _ = try batch.apply(set(["a", "y"], 2))
-        #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1]))), &batch) == .conflict)
-        #expect(refusal(set(["b"], 1).on(condition((["a"], ["x": 1, "y": 2]))), &batch) == nil)
+        #expect(rejection(set(["b"], 1).on(condition((["a"], ["x": 1]))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 1).on(condition((["a"], ["x": 1, "y": 2]))), &batch) == nil)
         _ = try batch.apply(set(["a"], ["x": JSONValue.null]))
-        #expect(refusal(set(["b"], 2).on(condition((["a", "x"], 1))), &batch) == .conflict)
-        #expect(refusal(set(["b"], 2).on(condition((["a", "x"], nil))), &batch) == nil)
+        #expect(rejection(set(["b"], 2).on(condition((["a", "x"], 1))), &batch) == .conflict)
+        #expect(rejection(set(["b"], 2).on(condition((["a", "x"], nil))), &batch) == nil)
     }
 
     @Test("a condition at a locked path compares the resolved value, not the override that the lock hides")
@@ -116,8 +116,8 @@ struct ChangeConditionTests {
         var first = batch(state)
         _ = try first.apply(set(["n"], 7))
         _ = try first.apply(.rules(LayerRules(locks: LockedPaths([JSONPath(["n"])]))))
-        #expect(refusal(set(["b"], 1).on(condition((["n"], 7))), &first) == .conflict)
-        #expect(refusal(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
+        #expect(rejection(set(["b"], 1).on(condition((["n"], 7))), &first) == .conflict)
+        #expect(rejection(set(["b"], 1).on(condition((["n"], 5))), &first) == nil)
     }
 
     @Test("after random changes in a batch, a condition gives the same result as on the fully resolved document")
@@ -140,12 +140,12 @@ struct ChangeConditionTests {
                 let resolved = batch.layers.resolved()
                 let expected = resolved.value(at: JSONPath(compared))
                 var probe = batch
-                #expect(refusal(set(["probe"], 1).on(condition((compared, expected))), &probe) != .conflict)
+                #expect(rejection(set(["probe"], 1).on(condition((compared, expected))), &probe) != .conflict)
                 probe = batch
-                #expect(refusal(set(["probe"], 1).on(condition((compared, "other"))), &probe) == .conflict)
+                #expect(rejection(set(["probe"], 1).on(condition((compared, "other"))), &probe) == .conflict)
                 probe = batch
                 let isCurrent = resolved == state.snapshot.value
-                let byRevision = refusal(set(["probe"], 1).on(condition(revision: 1)), &probe)
+                let byRevision = rejection(set(["probe"], 1).on(condition(revision: 1)), &probe)
                 #expect((byRevision == .conflict) == !isCurrent)
             }
         }
@@ -172,14 +172,14 @@ struct ChangeConditionTests {
         var batch = batch(
             try state(["n": 0, "big": .int(largest), "half": 1.5, "text": "1", "beyond": .int(largest + 1)]))
         let add = { (name: String, step: CounterStep) in LayerChange.increment(path: [name], step, by: nil) }
-        #expect(refusal(add("n", CounterStep(by: -1, minimum: 0)), &batch) == .conflict)
-        #expect(refusal(add("n", CounterStep(by: 4, maximum: 3)), &batch) == .conflict)
+        #expect(rejection(add("n", CounterStep(by: -1, minimum: 0)), &batch) == .conflict)
+        #expect(rejection(add("n", CounterStep(by: 4, maximum: 3)), &batch) == .conflict)
         for name in ["big", "half", "text", "beyond"] {
-            #expect(refusal(add(name, CounterStep(by: 1)), &batch) == .invalidChange, "\(name)")
+            #expect(rejection(add(name, CounterStep(by: 1)), &batch) == .invalidChange, "\(name)")
         }
         #expect(!batch.hasChanged)
-        #expect(refusal(add("n", CounterStep(by: 3, minimum: 3, maximum: 3)), &batch) == nil)
-        #expect(refusal(add("big", CounterStep(by: -largest)), &batch) == nil)
+        #expect(rejection(add("n", CounterStep(by: 3, minimum: 3, maximum: 3)), &batch) == nil)
+        #expect(rejection(add("big", CounterStep(by: -largest)), &batch) == nil)
     }
 
     @Test("an increment keeps the expiry of the override")
@@ -206,13 +206,13 @@ struct ChangeConditionTests {
         #expect(batch.layers.override.entry(at: ["a", "x"])?.reason == "test")
     }
 
-    @Test("if one of several changes made as one is refused, none of them is made")
-    func severalRefused() throws {
+    @Test("if one of several changes made as one is rejected, none of them is made")
+    func severalRejected() throws {
         var batch = batch(try state(["list": [1], "n": 5]))
         _ = try batch.apply(set(["before"], 1))
         let changes = [set(["a"], 1), set(["list", "0"], 2)]
-        #expect(refusal(.several(changes, by: nil), &batch) == .invalidChange)
-        #expect(refusal(.several([set(["list"], 1), set(["list", "x"], 2)], by: nil), &batch) == nil)
+        #expect(rejection(.several(changes, by: nil), &batch) == .invalidChange)
+        #expect(rejection(.several([set(["list"], 1), set(["list", "x"], 2)], by: nil), &batch) == nil)
         #expect(batch.layers.resolved() == ["list": ["x": 2], "n": 5, "before": 1])
         #expect(batch.operations.count == 3 && batch.causes.count == 2)
     }
@@ -221,8 +221,8 @@ struct ChangeConditionTests {
     func severalCompared() throws {
         var batch = batch(try state())
         let changes = LayerChange.several([set(["n"], 6), set(["m"], 5)], by: nil)
-        #expect(refusal(changes.on(condition((["n"], 5), (["m"], nil))), &batch) == nil)
-        #expect(refusal(changes.on(condition((["n"], 6), (["m"], 6))), &batch) == .conflict)
+        #expect(rejection(changes.on(condition((["n"], 5), (["m"], nil))), &batch) == nil)
+        #expect(rejection(changes.on(condition((["n"], 6), (["m"], 6))), &batch) == .conflict)
     }
 
     // MARK: Dry runs

@@ -15,8 +15,8 @@ struct BlockingThreadPoolTests {
         return threads
     }
 
-    @Test("a body runs on a thread of the pool even if its task is canceled")
-    func canceled() async throws {
+    @Test("a body runs on a thread of the pool even if its task is cancelled")
+    func cancelled() async throws {
         let threads = start(1)
         let work = BlockingThreadPool(threads)
         let thread = await work.run { UInt(pthread_self()) }

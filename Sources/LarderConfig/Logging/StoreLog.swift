@@ -21,7 +21,7 @@ final class StoreLog {
         sources = SourceLog(namespace: namespace, logger: logger)
         storageProblems = RateLimitedLog(every: .seconds(60), clock: clock) { _, error, count in
             logger.error(
-                "namespace \(namespace): cannot write a change to disk; it was refused: \(error)",
+                "namespace \(namespace): cannot write a change to disk; it was rejected: \(error)",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)", "before": "\(count - 1)"])
         }
     }
@@ -54,13 +54,14 @@ final class StoreLog {
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
-    /// Logs a change that the schema has refused, and that no client requested.
-    func rejectedBySchema(_ refused: RejectedChange) {
+    /// Logs a change that the schema has rejected, and that no client requested.
+    func rejectedBySchema(_ rejected: RejectedChange) {
         let what =
-            refused.subject.layer.map { "new content of the layer \($0)" } ?? "the new settings of locks or experiments"
+            rejected.subject.layer.map { "new content of the layer \($0)" }
+            ?? "the new settings of locks or experiments"
         logger.warning(
-            "namespace \(namespace): the schema rejects \(what); the previous content stays in use: \(Self.list(refused.problems))",
-            metadata: ["namespace": "\(namespace)", "version": "\(refused.version ?? "none")"])
+            "namespace \(namespace): the schema rejects \(what); the previous content stays in use: \(Self.list(rejected.problems))",
+            metadata: ["namespace": "\(namespace)", "version": "\(rejected.version ?? "none")"])
     }
 
     func violatesSchema(_ problems: [SchemaProblem]) {

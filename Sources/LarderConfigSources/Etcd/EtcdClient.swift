@@ -155,7 +155,7 @@ final class EtcdClient: Sendable {
         let hasResponse = Atomic(false)
         do {
             return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
-                guard head.status == 200 else { return try await self.gateway.complaint(head, &body, from: endpoint) }
+                guard head.status == 200 else { return try await self.gateway.error(head, &body, from: endpoint) }
                 var framer = EtcdFramer(maximumBytes: self.configuration.maximumAnswerBytes)
                 // etcd confirms a watch at once. A proxy that buffers the response would hide that no change arrives.
                 body.allow(self.configuration.timeout)
@@ -194,7 +194,7 @@ final class EtcdClient: Sendable {
             guard let text = try framer.next() else { return nil }
             let value = try JSONValue(parsing: text) { Task.isCancelled }
             if let message = EtcdWatchMessage(value) { return message }
-            if let complaint = EtcdErrorResponse(value) { throw complaint.error(from: endpoint) }
+            if let response = EtcdErrorResponse(value) { throw response.error(from: endpoint) }
         } catch let error as EtcdError {
             throw error
         } catch is CancellationError {

@@ -44,7 +44,7 @@ final class EtcdGateway: Sendable {
         let answer: Result<JSONValue, EtcdError>
         do {
             answer = try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
-                guard head.status == 200 else { return .failure(try await self.complaint(head, &body, from: endpoint)) }
+                guard head.status == 200 else { return .failure(try await self.error(head, &body, from: endpoint)) }
                 guard let bytes = try await body.collect(atMost: self.configuration.maximumAnswerBytes) else {
                     return .failure(self.tooLarge)
                 }
@@ -72,12 +72,12 @@ final class EtcdGateway: Sendable {
     }
 
     /// Converts a response with an error status to an error.
-    func complaint(
+    func error(
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {
         let text = try await body.collect(atMost: 1 << 16) ?? []
-        if let value = try? JSONValue(parsing: text), let complaint = EtcdErrorResponse(value) {
-            return complaint.error(from: endpoint, status: head.status)
+        if let value = try? JSONValue(parsing: text), let response = EtcdErrorResponse(value) {
+            return response.error(from: endpoint, status: head.status)
         }
         if head.status == 404 {
             return EtcdError(

@@ -32,7 +32,7 @@ struct PathFollower: Sendable {
         var retry: Task<Void, Never>?
         defer { retry?.cancel() }
         signal.take()
-        retry = survey(subscriber, signal)
+        retry = scan(subscriber, signal)
         output.yield()
         for await _ in wakeUps {
             // The events that caused this wake-up may belong to the previous burst, which has been handled already.
@@ -40,7 +40,7 @@ struct PathFollower: Sendable {
             retry?.cancel()
             await settle(signal)
             if Task.isCancelled { return }
-            retry = survey(subscriber, signal)
+            retry = scan(subscriber, signal)
             output.yield()
         }
     }
@@ -58,14 +58,14 @@ struct PathFollower: Sendable {
 
     /// Sets the watches along the current path. New watches are set before old ones are removed.
     /// - Returns: a task that raises the signal when refused watches should be requested again; nil if all were granted
-    private func survey(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
+    private func scan(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
         let unavailability = inotify.unavailability()
-        var survey = PathScan(inotify, subscriber: subscriber)
-        survey.run(path)
-        inotify.keepOnly(survey.interests, for: subscriber)
-        report(unavailability.map(queueProblem) ?? survey.refusal.map(watchProblem))
+        var scan = PathScan(inotify, subscriber: subscriber)
+        scan.run(path)
+        inotify.keepOnly(scan.interests, for: subscriber)
+        report(unavailability.map(queueProblem) ?? scan.refusal.map(watchProblem))
         guard problem.message != nil else {
-            if survey.isBlind {
+            if scan.isBlind {
                 logger?.debug(
                     "a part of the path cannot be watched and is polled instead", metadata: ["path": "\(path)"])
             }
@@ -113,10 +113,10 @@ struct PathFollower: Sendable {
 /// Resolves a path as the kernel does (path_resolution(7)), and watches everything that can change the result. In each
 /// directory along the path, including those behind symbolic links, it watches only the entry that is on the path.
 ///
-/// Each watch is set before the watched object is read. A change during the survey is therefore part of the result or
+/// Each watch is set before the watched object is read. A change during the scan is therefore part of the result or
 /// raises a signal.
 struct PathScan {
-    /// The watches that the survey has set, and the events for which each of them signals.
+    /// The watches that the scan has set, and the events for which each of them signals.
     private(set) var interests: [Int32: Inotify.Interest] = [:]
     /// Whether a part of the path could not be watched. Its changes are only detected by polling.
     private(set) var isBlind = false

@@ -96,10 +96,10 @@ struct ImageDownloads {
     ///
     /// - Returns: whether other downloads may start
     mutating func leave(_ waiter: WaiterID) -> Bool {
-        guard let departure = table.leave(waiter) else { return false }
-        departure.continuation.resume(returning: .failed(ImageError.cancelled))
-        departure.cancelled?.cancel()
-        return departure.mayStartOthers
+        guard let removal = table.leave(waiter) else { return false }
+        removal.continuation.resume(returning: .failed(ImageError.cancelled))
+        removal.cancelled?.cancel()
+        return removal.mayStartOthers
     }
 
     /// The downloads, queued and running, oldest first.

@@ -144,15 +144,15 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
         guard let left = waiters.removeValue(forKey: waiter) else { return nil }
         let id = left.download
         downloads[id]?.waiters.remove(waiter)
-        var departure = WaiterRemoval(continuation: left.continuation)
-        guard let download = downloads[id] else { return departure }
+        var removal = WaiterRemoval(continuation: left.continuation)
+        guard let download = downloads[id] else { return removal }
         if download.waiters.isEmpty, !download.isBackground {
             // Remove the download, so that no new request waits for a download that is being cancelled.
             let handle = handles[id]
             remove(id)
-            if !queue.cancel(id) { departure.cancelled = handle }
-            departure.mayStartOthers = true
-            return departure
+            if !queue.cancel(id) { removal.cancelled = handle }
+            removal.mayStartOthers = true
+            return removal
         }
         let requests = download.waiters.compactMap { waiters[$0]?.request }
         if left.request.priority == download.priority {
@@ -166,9 +166,9 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
             !requests.contains(where: { $0.user == download.user }), let other = requests.first
         {
             assign(id, to: other.user)
-            departure.mayStartOthers = true
+            removal.mayStartOthers = true
         }
-        return departure
+        return removal
     }
 
     /// Records that an attempt of a download failed and will be retried.

@@ -86,9 +86,9 @@ struct EtcdMessagesTests {
             (#"{"error":"TEXT","message":"TEXT","code":3}"#, .refused),
             (#"{"error":"TEXT"}"#, .unavailable),
         ])
-    func complaints(text: String, kind: EtcdError.Kind) throws {
-        let complaint = try #require(EtcdErrorResponse(try JSONValue(parsing: text)))
-        let error = complaint.error(from: "http://a:1")
+    func errorResponses(text: String, kind: EtcdError.Kind) throws {
+        let response = try #require(EtcdErrorResponse(try JSONValue(parsing: text)))
+        let error = response.error(from: "http://a:1")
         #expect(error.kind == kind)
         #expect(error.message.hasPrefix("etcd at http://a:1 reported: TEXT"))
     }
@@ -100,8 +100,8 @@ struct EtcdMessagesTests {
             "etcdserver: invalid auth token",
         ])
     func tokens(text: String) throws {
-        let complaint = try #require(EtcdErrorResponse(["code": 3, "message": .string(text)]))
-        #expect(complaint.error(from: "a").kind == .unauthenticated)
+        let response = try #require(EtcdErrorResponse(["code": 3, "message": .string(text)]))
+        #expect(response.error(from: "a").kind == .unauthenticated)
     }
 
     @Test("the reason of a cancelled watch is decoded like other errors")
@@ -118,9 +118,9 @@ struct EtcdMessagesTests {
 
     @Test("error text from a server is shown on one line and truncated")
     func oneLine() throws {
-        let complaint = try #require(
+        let response = try #require(
             EtcdErrorResponse(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
-        let message = complaint.error(from: "e").message
+        let message = response.error(from: "e").message
         #expect(!message.contains("\n") && !message.contains("\u{1b}"))
         #expect(message.count < 400)
     }

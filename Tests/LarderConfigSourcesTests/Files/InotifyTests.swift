@@ -23,9 +23,9 @@ struct InotifyTests {
             continuation.yield()
         }
         let subscriber = inotify.subscribe(signal)
-        var survey = PathScan(inotify, subscriber: subscriber)
-        survey.run(scratch.at("wanted"))
-        inotify.keepOnly(survey.interests, for: subscriber)
+        var scan = PathScan(inotify, subscriber: subscriber)
+        scan.run(scratch.at("wanted"))
+        inotify.keepOnly(scan.interests, for: subscriber)
         for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
         #expect(mkdir(scratch.at("wanted"), 0o700) == 0)
         // Events arrive in order. When the event for `wanted` wakes the test, all earlier events have been handled.
@@ -39,18 +39,18 @@ struct InotifyTests {
         try scratch.makeDirectory("a/b")
         let (one, two) = (inotify.subscribe(Signal { _ in }), inotify.subscribe(Signal { _ in }))
         for (subscriber, path) in [(one, "a/b/c"), (two, "a/x")] {
-            var survey = PathScan(inotify, subscriber: subscriber)
-            survey.run(scratch.at(path))
-            inotify.keepOnly(survey.interests, for: subscriber)
+            var scan = PathScan(inotify, subscriber: subscriber)
+            scan.run(scratch.at(path))
+            inotify.keepOnly(scan.interests, for: subscriber)
         }
         let depth = scratch.path.split(separator: "/").count
         // One watch on "/" and one on each directory down to a/b.
         #expect(inotify.watchCount == depth + 3)
         inotify.unsubscribe(one)
         #expect(inotify.watchCount == depth + 2)
-        var survey = PathScan(inotify, subscriber: two)
-        survey.run("/nowhere/at/all")
-        inotify.keepOnly(survey.interests, for: two)
+        var scan = PathScan(inotify, subscriber: two)
+        scan.run("/nowhere/at/all")
+        inotify.keepOnly(scan.interests, for: two)
         #expect(inotify.watchCount == 1)
         inotify.unsubscribe(two)
         #expect(inotify.watchCount == 0)

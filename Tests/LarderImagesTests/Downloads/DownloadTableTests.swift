@@ -89,8 +89,8 @@ struct DownloadTableTests {
         let second = try join(&table, request(1), 2).waiter
         let ids = start(&table)
         let left = table.leave(first)
-        let departure = try #require(left)
-        #expect(departure.continuation == 1 && departure.cancelled == nil && !departure.mayStartOthers)
+        let removal = try #require(left)
+        #expect(removal.continuation == 1 && removal.cancelled == nil && !removal.mayStartOthers)
         let leftLast = table.leave(second)
         let last = try #require(leftLast)
         #expect(last.continuation == 2 && last.cancelled == ids[0].number && last.mayStartOthers)
@@ -118,8 +118,8 @@ struct DownloadTableTests {
         start(&table)
         let waiter = try join(&table, request(2), 2).waiter
         let left = table.leave(waiter)
-        let departure = try #require(left)
-        #expect(departure.cancelled == nil && departure.mayStartOthers)
+        let removal = try #require(left)
+        #expect(removal.cancelled == nil && removal.mayStartOthers)
         #expect(table.counts == (running: 1, queued: 0))
     }
 
@@ -195,10 +195,10 @@ struct DownloadTableTests {
                 else { continue }
                 let continuation = waiting.removeValue(forKey: waiter)
                 let left = table.leave(waiter)
-                let departure = try #require(left)
-                #expect(departure.continuation == continuation)
-                resumed.append(departure.continuation)
-                if let task = departure.cancelled { cancelled.append(task) }
+                let removal = try #require(left)
+                #expect(removal.continuation == continuation)
+                resumed.append(removal.continuation)
+                if let task = removal.cancelled { cancelled.append(task) }
             case 3:
                 if let task = table.preempt(at: step) { #expect(running.contains { $0.number == task }) }
             case 4:

@@ -17,47 +17,47 @@ struct AcknowledgementRegistryTests {
 
     @Test("the last acknowledgement of each client in each namespace counts until the client disconnects")
     func lastAcknowledgement() {
-        let book = AcknowledgementRegistry()
-        for client in 1...3 { book.note(entry(5, true, of: "a"), by: client, peer) }
-        book.note(entry(6, true, of: "a"), by: 1, peer)
-        book.note(entry(6, false, of: "a"), by: 2, peer)
-        book.note(entry(9, true, of: "b"), by: 2, peer)
-        #expect(book.summary(of: "a").accepted == [5: 1, 6: 1])
-        #expect(book.summary(of: "a").rejected.map(\.client) == [2])
-        #expect(book.latest(by: 2).map(\.namespace) == ["a", "b"])
-        book.forget(2)
-        #expect(book.summary(of: "a").rejected.isEmpty)
-        #expect(book.summary(of: "b") == ConfigStatus.Acknowledgements())
-        #expect(book.latest(by: 2).isEmpty)
+        let registry = AcknowledgementRegistry()
+        for client in 1...3 { registry.note(entry(5, true, of: "a"), by: client, peer) }
+        registry.note(entry(6, true, of: "a"), by: 1, peer)
+        registry.note(entry(6, false, of: "a"), by: 2, peer)
+        registry.note(entry(9, true, of: "b"), by: 2, peer)
+        #expect(registry.summary(of: "a").accepted == [5: 1, 6: 1])
+        #expect(registry.summary(of: "a").rejected.map(\.client) == [2])
+        #expect(registry.latest(by: 2).map(\.namespace) == ["a", "b"])
+        registry.forget(2)
+        #expect(registry.summary(of: "a").rejected.isEmpty)
+        #expect(registry.summary(of: "b") == ConfigStatus.Acknowledgements())
+        #expect(registry.latest(by: 2).isEmpty)
     }
 
     @Test("a summary counts all rejections, and lists the 16 newest")
     func manyRejections() {
-        let book = AcknowledgementRegistry()
-        for client in 1...100 { book.note(entry(5, false, at: client, of: "a"), by: client, peer) }
-        #expect(book.summary(of: "a").rejections == 100)
-        #expect(book.summary(of: "a").rejected.map(\.client) == (85...100).reversed())
+        let registry = AcknowledgementRegistry()
+        for client in 1...100 { registry.note(entry(5, false, at: client, of: "a"), by: client, peer) }
+        #expect(registry.summary(of: "a").rejections == 100)
+        #expect(registry.summary(of: "a").rejected.map(\.client) == (85...100).reversed())
     }
 
     @Test("a summary has the 16 newest revisions that clients have accepted")
     func manyRevisions() {
-        let book = AcknowledgementRegistry()
-        for client in 1...100 { book.note(entry(client, true, of: "a"), by: client, peer) }
-        #expect(Set(book.summary(of: "a").accepted.keys) == Set(85...100))
+        let registry = AcknowledgementRegistry()
+        for client in 1...100 { registry.note(entry(client, true, of: "a"), by: client, peer) }
+        #expect(Set(registry.summary(of: "a").accepted.keys) == Set(85...100))
     }
 
     @Test("a connection keeps the acknowledgements of the 16 namespaces that it acknowledged last")
     func manyNamespaces() {
-        let book = AcknowledgementRegistry()
+        let registry = AcknowledgementRegistry()
         let names = (10..<27).map { "n\($0)" }
-        book.note(entry(5, true, of: names[0]), by: 2, peer)
-        for name in names.prefix(16) { book.note(entry(5, true, of: name), by: 1, peer) }
-        book.note(entry(6, true, of: names[0]), by: 1, peer)
-        book.note(entry(5, true, of: names[16]), by: 1, peer)
-        #expect(book.latest(by: 1).map(\.namespace) == names.filter { $0 != names[1] })
-        #expect(book.summary(of: names[0]).accepted == [5: 1, 6: 1])
-        #expect(book.summary(of: names[1]) == ConfigStatus.Acknowledgements())
-        book.forget(1)
-        #expect(names.allSatisfy { book.summary(of: $0).accepted == ($0 == names[0] ? [5: 1] : [:]) })
+        registry.note(entry(5, true, of: names[0]), by: 2, peer)
+        for name in names.prefix(16) { registry.note(entry(5, true, of: name), by: 1, peer) }
+        registry.note(entry(6, true, of: names[0]), by: 1, peer)
+        registry.note(entry(5, true, of: names[16]), by: 1, peer)
+        #expect(registry.latest(by: 1).map(\.namespace) == names.filter { $0 != names[1] })
+        #expect(registry.summary(of: names[0]).accepted == [5: 1, 6: 1])
+        #expect(registry.summary(of: names[1]) == ConfigStatus.Acknowledgements())
+        registry.forget(1)
+        #expect(names.allSatisfy { registry.summary(of: $0).accepted == ($0 == names[0] ? [5: 1] : [:]) })
     }
 }
