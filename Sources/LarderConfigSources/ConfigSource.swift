@@ -116,10 +116,14 @@ package struct SourceDelivery: Sendable {
     /// The position among the deliveries and fetches of the source object: a larger number is newer. Nil if the source
     /// does not know their order.
     package var order: Int?
+    /// The validator of the document that `notModified` confirms. If another document has replaced it before the delivery
+    /// is applied, a fetch follows instead. Nil if it is unknown.
+    package var validator: Validator?
 
-    package init(_ result: Result<SourceResponse, ConfigError>, order: Int? = nil) {
+    package init(_ result: Result<SourceResponse, ConfigError>, order: Int? = nil, validator: Validator? = nil) {
         self.result = result
         self.order = order
+        self.validator = validator
     }
 }
 

@@ -265,7 +265,7 @@ package actor ConfigRefreshService {
         to command: RefreshCommand, from source: any ConfigSource
     ) async throws(ConfigError) -> SourceResponse {
         do throws(ConfigError) {
-            if case .delivery(let delivery) = command { return try delivery.result.get() }
+            if case .delivery(let delivery) = command { return try await response(to: delivery, from: source) }
             let reason = command.reason ?? .requested
             let validator = reason == .forced ? nil : await store.validator(ofSource: source.identity)
             do throws(ConfigError) {
@@ -280,6 +280,18 @@ package actor ConfigRefreshService {
             if error.code == .rejected { await store.documentRejected(error) }
             throw error
         }
+    }
+
+    /// Returns what the source has delivered. If that confirms a document of the source that another one has replaced since,
+    /// the source is asked again, because its document may be the earlier one.
+    private nonisolated func response(
+        to delivery: SourceDelivery, from source: any ConfigSource
+    ) async throws(ConfigError) -> SourceResponse {
+        let response = try delivery.result.get()
+        guard case .notModified = response, let confirmed = delivery.validator,
+            let current = await store.validator(ofSource: source.identity), current != confirmed
+        else { return response }
+        return try await source.fetch(ifChangedFrom: current, reason: .requested)
     }
 
     /// - Returns: false if the response must be discarded

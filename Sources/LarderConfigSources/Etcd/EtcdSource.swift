@@ -67,7 +67,7 @@ final class EtcdSource: ConfigSource {
             return SourceDelivery(.failure(failure.configError))
         }
         do throws(ConfigError) {
-            return SourceDelivery(.success(try await answer(validator, mayBeEmpty: false)))
+            return SourceDelivery(.success(try await answer(validator, mayBeEmpty: false)), validator: validator)
         } catch {
             return SourceDelivery(.failure(error))
         }

@@ -77,7 +77,9 @@ final class FileSource: ConfigSource {
         SourceDocuments(after: watcher.changes(at: configuration.path, reporting: problem)) {
             let order = self.reads.wrappingAdd(1, ordering: .relaxed).newValue
             do throws(ConfigError) {
-                return SourceDelivery(.success(try await self.read(ifChangedFrom: validator())), order: order)
+                let current = await validator()
+                let response = try await self.read(ifChangedFrom: current)
+                return SourceDelivery(.success(response), order: order, validator: current)
             } catch {
                 return SourceDelivery(.failure(error), order: order)
             }

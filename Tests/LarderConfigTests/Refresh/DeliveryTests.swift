@@ -42,6 +42,28 @@ struct DeliveryTests {
         }
     }
 
+    @Test("a confirmation of a document that another one has replaced since causes a request")
+    func replacedDocument() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            try await refresh(refresher, source)
+            async let forced = refresher.forceRefresh()
+            await source.nextRequest().answer(["v": 1], etag: "1")
+            _ = try await forced
+            let confirmation = SourceDelivery(.success(.notModified), validator: Validator(etag: "0"))
+            async let confirmed = refresher.apply(confirmation)
+            while source.requestCount == 2, store.publication.status.counters.notModified == 0 { await Task.yield() }
+            try #require(source.requestCount == 3, "the earlier document is taken for the current one")
+            let request = await source.nextRequest()
+            #expect(request.validator?.etag == "1")
+            request.answer(["v": 0], etag: "0")
+            #expect(try await confirmed.commit.changed)
+            #expect(store.value == ["v": 0])
+            // A document that is still the current one is confirmed without a request.
+            #expect(try await refresher.apply(confirmation).notModified)
+            #expect(source.requestCount == 3)
+        }
+    }
+
     @Test("a delivered failure makes the namespace stale with the reason, and the next delivery makes it fresh")
     func failure() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
