@@ -11,8 +11,6 @@ final class EtcdClient: Sendable {
     private let gateway: EtcdGateway
     private let fetcher: HTTPFetcher
     private let clock: any Clock<Duration>
-    /// The endpoint of the last watch; nil before the first one.
-    private let watched = Mutex<String?>(nil)
 
     /// The time without any message after which a watch is ended. etcd reports progress on an idle watch every ten
     /// minutes. With jitter, and after an event, the report can take twice as long. A change that a silent watch has
@@ -107,8 +105,7 @@ final class EtcdClient: Sendable {
     func watch(
         after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async -> EtcdError? {
-        let endpoint = endpoints.current
-        watched.withLock { $0 = endpoint }
+        let endpoint = endpoints.watch()
         let end: EtcdError?
         var token: String?
         do throws(EtcdError) {
@@ -124,7 +121,7 @@ final class EtcdClient: Sendable {
     }
 
     /// Whether the client has switched to another endpoint since the last watch began.
-    var isWatchElsewhere: Bool { watched.withLock { $0 }.map { $0 != endpoints.current } ?? false }
+    var isWatchElsewhere: Bool { endpoints.isWatchElsewhere }
 
     private func watchRequest(
         after revision: Int, at endpoint: String, token: String?
@@ -212,22 +209,38 @@ final class EtcdClient: Sendable {
 final class EtcdEndpoints: Sendable {
     /// The URLs, without trailing slashes.
     let all: [String]
-    private let index: Mutex<Int>
+    private let index: Atomic<Int>
+    /// The index of the endpoint of the last watch; -1 before the first one.
+    private let watched = Atomic(-1)
 
     /// - Parameters:
     ///   - all: at least one URL
     ///   - start: a number from 0 that differs between hosts, so that they begin with different endpoints
     init(_ all: [String], startingAt start: Int) {
         self.all = all.map { String($0.reversed().drop { $0 == "/" }.reversed()) }
-        index = Mutex(start % max(1, all.count))
+        index = Atomic(start % max(1, all.count))
     }
 
-    var current: String { index.withLock { all[$0] } }
+    var current: String { all[index.load(ordering: .relaxed)] }
+
+    /// Returns the current endpoint, and records that it is watched.
+    func watch() -> String {
+        let current = index.load(ordering: .relaxed)
+        watched.store(current, ordering: .relaxed)
+        return all[current]
+    }
+
+    /// Whether the endpoint of the last watch is no longer the current one.
+    var isWatchElsewhere: Bool {
+        let watched = watched.load(ordering: .relaxed)
+        return watched >= 0 && all[watched] != current
+    }
 
     /// Switches to the next endpoint, unless `endpoint` is no longer the current one.
     func leave(_ endpoint: String) {
-        index.withLock { index in
-            if all[index] == endpoint { index = (index + 1) % all.count }
-        }
+        let current = index.load(ordering: .relaxed)
+        guard all[current] == endpoint else { return }
+        // If the exchange fails, another task has left the endpoint.
+        _ = index.compareExchange(expected: current, desired: (current + 1) % all.count, ordering: .relaxed)
     }
 }
