@@ -9,9 +9,8 @@ final class SSEConnection: Sendable {
     private let consumer: Int
     private let lastEventID: String?
     private let reader: SSEDocumentReader
-    /// `isDocument`: whether the connection still waits for a whole document from the stream. `skippedType`: the type
-    /// of the last event that was ignored while it waited.
-    private let awaited = Mutex<(isDocument: Bool, skippedType: String?)>((false, nil))
+    /// Whether the connection still waits for a whole document from the stream.
+    private let awaitsDocument = Atomic(false)
     private let hasDelivered = Atomic(false)
 
     init(source: SSESource, consumer: Int) {
@@ -54,7 +53,7 @@ final class SSEConnection: Sendable {
                 }
             }
         } catch {
-            let lacksDocument = awaited.withLock { $0.isDocument }
+            let lacksDocument = awaitsDocument.load(ordering: .relaxed)
             throw lacksDocument && error.code == .timeout ? noDocument : ConfigError(error)
         }
     }
@@ -62,7 +61,7 @@ final class SSEConnection: Sendable {
     /// The error for a stream that delivers no whole document within the timeout.
     private var noDocument: ConfigError {
         let skipped =
-            awaited.withLock { $0.skippedType }.map { "; events of type \"\($0)\" were ignored" } ?? ""
+            source.state.withLock { $0.skippedType }.map { "; events of type \"\($0)\" were ignored" } ?? ""
         return ConfigError(
             .upstreamFailed,
             "\(source.location) sent no whole document within \(source.configuration.timeout)\(skipped); begin each "
@@ -128,7 +127,7 @@ final class SSEConnection: Sendable {
             }
         }
         if lastEventID != nil { return deliver(nil, after: source.state.withLock { $0.documents.count }) }
-        awaited.withLock { $0.isDocument = true }
+        awaitsDocument.store(true, ordering: .relaxed)
         body.allow(source.configuration.timeout)
         return false
     }
@@ -138,10 +137,10 @@ final class SSEConnection: Sendable {
         while true {
             let (base, count) = source.state.withLock { ($0.documents.newest?.value, $0.documents.count) }
             guard let document = try reader.document(after: event, from: hasDocument ? base : nil) else {
-                awaited.withLock { $0.skippedType = event.type }
+                source.state.withLock { $0.skip(event.type, for: consumer) }
                 return false
             }
-            awaited.withLock { $0.isDocument = false }
+            awaitsDocument.store(false, ordering: .relaxed)
             hasDelivered.store(true, ordering: .relaxed)
             if deliver(document, after: count) { return true }
         }

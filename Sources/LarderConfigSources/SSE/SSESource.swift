@@ -15,7 +15,9 @@ final class SSESource: ConfigSource {
     let blocking: BlockingThreadPool
     let clock: any Clock<Duration>
     private let generator: any RandomNumberGenerator & Sendable
+    /// The task of the connection, the consumer, fetches and cancellation handlers, which run on any thread, share it.
     let state = Mutex(SSEStreamState())
+    private let lastWaiterID = Atomic(0)
 
     let location: String
     let identity: String
@@ -97,16 +99,15 @@ final class SSESource: ConfigSource {
         // If ``documents(after:ifChangedFrom:)`` has no consumer, this fetch makes its own connection.
         let own = connections(isTemporary: true)
         defer { own?.end() }
-        let id = Mutex<Int?>(nil)
+        let id = lastWaiterID.wrappingAdd(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: SSEStreamState.Waiter) in
-                let (own, interrupted) = state.withLock { $0.add(waiter) }
-                id.withLock { $0 = own }
-                interrupted?.cancel()
-                if Task.isCancelled { leave(own) }
+                state.withLock { $0.add(waiter, id: id) }?.cancel()
+                // The cancellation handler may have run before the waiter was added.
+                if Task.isCancelled { leave(id) }
             }
         } onCancel: {
-            if let own = id.withLock({ $0 }) { leave(own) }
+            leave(id)
         }
         return try result.get()
     }

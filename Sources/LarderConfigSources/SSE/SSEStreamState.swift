@@ -58,6 +58,8 @@ struct SSEStreamState: Sendable {
     private(set) var isEstablished = false
     /// The minimum time between two connections, as requested by the origin.
     private(set) var retry: Duration?
+    /// The type of the last event that the current or last connection has ignored; nil for none.
+    private(set) var skippedType: String?
 
     /// Identifies the current consumer. Calls for another consumer do not change the state, because the connection of
     /// the previous consumer may still be ending.
@@ -79,7 +81,6 @@ struct SSEStreamState: Sendable {
     /// Whether the next connection has to deliver a whole document.
     private var isReadingRequested = false
     private var waiters: [Int: Waiter] = [:]
-    private var lastWaiterID = 0
 
     // MARK: The connection
 
@@ -159,6 +160,7 @@ struct SSEStreamState: Sendable {
         // A caller that interrupted a pause before it began gets the document of this connection.
         isInterrupted = false
         isEstablished = false
+        skippedType = nil
         isReading =
             isReadingRequested || !waiters.isEmpty || documents.newest == nil || lastEventID.isEmpty || pollsDocument
         isReadingRequested = false
@@ -171,6 +173,11 @@ struct SSEStreamState: Sendable {
         guard consumer == self.consumer else { return }
         self.lastEventID = lastEventID.isEventIDForHeader ? lastEventID : ""
         self.retry = retry ?? self.retry
+    }
+
+    /// Records that an event of an unknown type was ignored.
+    mutating func skip(_ type: String, for consumer: Int) {
+        if consumer == self.consumer { skippedType = type }
     }
 
     /// Records a document from the stream, or that the connection has been established and resumes from the newest
@@ -252,14 +259,14 @@ struct SSEStreamState: Sendable {
     }
 
     /// Adds a caller that waits for a whole document from a new connection.
-    /// - Returns: the ID of the caller, and the connection or pause to cancel, if any
-    mutating func add(_ waiter: Waiter) -> (id: Int, interrupted: Task<SSEStreamEnd?, Never>?) {
-        lastWaiterID += 1
-        waiters[lastWaiterID] = waiter
-        guard !isReading else { return (lastWaiterID, nil) }
+    /// - Parameter id: identifies the caller
+    /// - Returns: the connection or pause to cancel, if any
+    mutating func add(_ waiter: Waiter, id: Int) -> Task<SSEStreamEnd?, Never>? {
+        waiters[id] = waiter
+        guard !isReading else { return nil }
         isReadingRequested = true
         isInterrupted = true
-        return (lastWaiterID, current)
+        return current
     }
 
     mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }

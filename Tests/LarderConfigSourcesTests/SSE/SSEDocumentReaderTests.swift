@@ -240,7 +240,7 @@ struct SSEStreamStateTests {
         }
         let result = await withCheckedContinuation { (waiter: SSEStreamState.Waiter) in
             let effects = state.withLock { state in
-                _ = state.add(waiter)
+                _ = state.add(waiter, id: 1)
                 _ = state.connecting(for: consumer, pollsDocument: true)
                 return state.deliver(nil, after: state.documents.count, for: consumer)
             }
