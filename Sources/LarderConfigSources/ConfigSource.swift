@@ -44,10 +44,6 @@ package protocol ConfigSource: Sendable {
     /// know it.
     var fetchOrder: Int? { get }
 
-    /// Why changes are not noticed although ``documents(after:ifChangedFrom:)`` has a consumer. Nil if they are noticed,
-    /// or if a delivered failure has the reason. The value is up to date whenever the source delivers.
-    var watchProblem: String? { get }
-
     /// Whether the source keeps a connection over which it delivers later documents. A fetch may succeed without one.
     /// The value is up to date whenever the source delivers, and the source also delivers when the value becomes
     /// `working`.
@@ -61,7 +57,6 @@ extension ConfigSource {
     package var reconnects: Bool { false }
     package var longPollWait: Duration? { nil }
     package var fetchOrder: Int? { nil }
-    package var watchProblem: String? { nil }
     package var following: SourceFollowing { .working }
     package func key(of path: [String]) -> String? { nil }
 }
@@ -119,6 +114,9 @@ package struct SourceDelivery: Sendable {
     /// The validator of the document that `notModified` confirms. If another document has replaced it before the delivery
     /// is applied, a fetch follows instead. Nil if it is unknown.
     package var validator: Validator?
+    /// Why later changes may not be noticed although the source delivers; nil if they are noticed, or if ``result`` has
+    /// the reason.
+    package var watchProblem: String?
 
     package init(_ result: Result<SourceResponse, ConfigError>, order: Int? = nil, validator: Validator? = nil) {
         self.result = result

@@ -32,6 +32,7 @@ package final class ConfigNamespace: Sendable {
     package let refresher: ConfigRefreshService
     private let environment: NamespaceEnvironment
     private let savedSchema: SavedSchema
+    /// Requests read it without a suspension; new settings and the life cycle, which run on other threads, change it.
     private let state: Mutex<State>
 
     /// The current snapshot.
@@ -248,10 +249,9 @@ package final class ConfigNamespace: Sendable {
             _ = try? await files.refresh()
             return
         }
-        let problem = FileWatcher.Problem()
-        for await _ in environment.watcher.changes(at: path, reporting: problem) {
+        for await change in environment.watcher.changes(at: path) {
             _ = try? await files.refresh()
-            await store.watching(layer.layer, problem: problem.message)
+            await store.watching(layer.layer, problem: change.watchProblem)
         }
     }
 

@@ -80,11 +80,11 @@ package actor ConfigRefreshService {
 
     /// Applies what a source delivers, in order with the other commands and without a request, until the task is
     /// cancelled.
-    func follow(_ documents: SourceDocuments, of source: any ConfigSource) async {
+    func follow(_ documents: SourceDocuments) async {
         for await delivery in documents {
             // An error is ignored here, because the status and the log already report it.
             _ = try? await apply(delivery)
-            await store.watching(.remote, problem: source.watchProblem)
+            await store.watching(.remote, problem: delivery.watchProblem)
         }
     }
 

@@ -26,7 +26,7 @@ struct SourcePoller: Sendable {
             await store.validator(ofSource: source.identity)
         }
         await withTaskGroup { group in
-            if let documents { group.addTask { await refresher.follow(documents, of: source) } }
+            if let documents { group.addTask { await refresher.follow(documents) } }
             group.addTask { await self.poll(after: start) }
         }
     }

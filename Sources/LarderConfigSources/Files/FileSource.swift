@@ -11,7 +11,6 @@ final class FileSource: ConfigSource {
     private let configuration: FileSourceSettings
     private let watcher: FileWatcher
     private let blocking: BlockingThreadPool
-    private let problem = FileWatcher.Problem()
     /// The number of reads that have begun. A read that begins later finds newer files, even if it ends earlier.
     private let reads = Atomic(0)
     /// The number of the read of the last fetch.
@@ -74,19 +73,23 @@ final class FileSource: ConfigSource {
     func documents(
         after delay: Duration, ifChangedFrom validator: @escaping @Sendable () async -> Validator?
     ) -> SourceDocuments? {
-        SourceDocuments(after: watcher.changes(at: configuration.path, reporting: problem)) {
+        let changes = watcher.changes(at: configuration.path)
+        return SourceDocuments(unfolding: {
+            var iterator = changes.makeAsyncIterator()
+            guard let change = await iterator.next() else { return nil }
             let order = self.reads.wrappingAdd(1, ordering: .relaxed).newValue
+            var delivery: SourceDelivery
             do throws(ConfigError) {
                 let current = await validator()
                 let response = try await self.read(ifChangedFrom: current)
-                return SourceDelivery(.success(response), order: order, validator: current)
+                delivery = SourceDelivery(.success(response), order: order, validator: current)
             } catch {
-                return SourceDelivery(.failure(error), order: order)
+                delivery = SourceDelivery(.failure(error), order: order)
             }
-        }
+            delivery.watchProblem = change.watchProblem
+            return delivery
+        })
     }
-
-    var watchProblem: String? { problem.message }
 }
 
 /// The settings of a source that is a file on this host, or a directory whose `*.json` and `*.json5` files are merged.

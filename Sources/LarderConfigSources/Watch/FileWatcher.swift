@@ -1,6 +1,5 @@
 import Glibc
 package import Logging
-import Synchronization
 
 /// Signals when files may have changed and should be read again.
 ///
@@ -13,7 +12,7 @@ import Synchronization
 /// One watcher serves the process. Its thread starts on first use and ends with ``stop()`` or when the watcher is
 /// released.
 package final class FileWatcher: Sendable {
-    /// The delays and intervals of the stream of ``changes(at:reporting:)``.
+    /// The delays and intervals of the stream of ``changes(at:)``.
     enum Timing {
         /// The time without events after which a burst has ended.
         static let settle = Duration.milliseconds(20)
@@ -25,18 +24,10 @@ package final class FileWatcher: Sendable {
         static let retry = Duration.seconds(5)
     }
 
-    /// The reason why a path is not watched, or only in part. It is updated before the stream of the path yields an
-    /// element.
-    package final class Problem: Sendable {
-        private let text = Mutex<String?>(nil)
-
-        package init() {}
-
-        /// The reason and a hint; nil if the path is watched.
-        package internal(set) var message: String? {
-            get { text.withLock { $0 } }
-            set { text.withLock { $0 = newValue } }
-        }
+    /// The files at a path may have changed.
+    package struct Change: Sendable {
+        /// Why the path is not watched, or only in part, with a hint; nil if it is watched.
+        package let watchProblem: String?
     }
 
     private let inotify: Inotify
@@ -63,19 +54,16 @@ package final class FileWatcher: Sendable {
     /// Watches a file, or a directory with its files. The path need not exist yet.
     ///
     /// Each element means that the files should be read. The first element arrives once the watches are set, so a
-    /// consumer that reads after each element misses no change. Pending elements are coalesced into one. The stream
-    /// ends when the watcher stops.
+    /// consumer that reads after each element misses no change. Pending elements are coalesced into the newest. The
+    /// stream ends when the watcher stops.
     ///
     /// While the kernel refuses watches, an element arrives every ``Timing/retry``.
     ///
-    /// - Parameters:
-    ///   - path: the path; a relative path is resolved against the current directory at the time of the call
-    ///   - problem: receives the reason while the path is not watched
-    package func changes(at path: String, reporting problem: Problem = Problem()) -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    /// - Parameter path: the path; a relative path is resolved against the current directory at the time of the call
+    package func changes(at path: String) -> AsyncStream<Change> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Change.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
-            path: Self.absolute(path), inotify: inotify, clock: clock, logger: logger,
-            problem: problem, output: continuation)
+            path: Self.absolute(path), inotify: inotify, clock: clock, logger: logger, output: continuation)
         let task = Task { await follower.run() }
         continuation.onTermination = { _ in task.cancel() }
         return stream

@@ -9,8 +9,7 @@ struct PathFollower: Sendable {
     let inotify: Inotify
     let clock: any Clock<Duration>
     let logger: Logger?
-    let problem: FileWatcher.Problem
-    let output: AsyncStream<Void>.Continuation
+    let output: AsyncStream<FileWatcher.Change>.Continuation
 
     /// Runs until it is cancelled or the watcher stops.
     func run() async {
@@ -31,17 +30,18 @@ struct PathFollower: Sendable {
     private func follow(_ signal: Signal, _ wakeUps: AsyncStream<Void>, _ subscriber: Int) async {
         var retry: Task<Void, Never>?
         defer { retry?.cancel() }
+        var problem: String?
         signal.take()
-        retry = scan(subscriber, signal)
-        output.yield()
+        retry = scan(subscriber, signal, &problem)
+        output.yield(FileWatcher.Change(watchProblem: problem))
         for await _ in wakeUps {
             // The events that caused this wake-up may belong to the previous burst, which has been handled already.
             guard signal.take() else { continue }
             retry?.cancel()
             await settle(signal)
             if Task.isCancelled { return }
-            retry = scan(subscriber, signal)
-            output.yield()
+            retry = scan(subscriber, signal, &problem)
+            output.yield(FileWatcher.Change(watchProblem: problem))
         }
     }
 
@@ -57,14 +57,17 @@ struct PathFollower: Sendable {
     }
 
     /// Sets the watches along the current path. New watches are set before old ones are removed.
+    /// - Parameter problem: why the path is not watched; nil if it is. Logs a change of the problem.
     /// - Returns: a task that raises the signal when refused watches should be requested again; nil if all were granted
-    private func scan(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
+    private func scan(_ subscriber: Int, _ signal: Signal, _ problem: inout String?) -> Task<Void, Never>? {
         let unavailability = inotify.unavailability()
         var scan = PathScan(inotify, subscriber: subscriber)
         scan.run(path)
         inotify.keepOnly(scan.interests, for: subscriber)
-        report(unavailability.map(queueProblem) ?? scan.refusal.map(watchProblem))
-        guard problem.message != nil else {
+        let previous = problem
+        problem = unavailability.map(queueProblem) ?? scan.refusal.map(watchProblem)
+        log(problem, after: previous)
+        guard problem != nil else {
             if scan.isBlind {
                 logger?.debug(
                     "a part of the path cannot be watched and is polled instead", metadata: ["path": "\(path)"])
@@ -78,9 +81,7 @@ struct PathFollower: Sendable {
         }
     }
 
-    private func report(_ message: String?) {
-        let previous = problem.message
-        problem.message = message
+    private func log(_ message: String?, after previous: String?) {
         if let message, message != previous {
             logger?.warning("\(path): \(message)", metadata: ["path": "\(path)"])
         } else if message == nil, previous != nil {

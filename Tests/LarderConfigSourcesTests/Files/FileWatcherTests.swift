@@ -22,7 +22,7 @@ struct FileWatcherTests {
 
     /// Waits for elements until `condition` holds after one of them. Like every consumer of the stream, `condition`
     /// reads the files after each element. If the watcher misses a change, the test exceeds its time limit.
-    private func expect(_ changes: AsyncStream<Void>, _ condition: () -> Bool) async {
+    private func expect(_ changes: AsyncStream<FileWatcher.Change>, _ condition: () -> Bool) async {
         while await changes.next() {
             if condition() { return }
         }
@@ -245,21 +245,23 @@ struct FileWatcherTests {
         system.addWatch = { refuses(ENOSPC) ? -1 : addWatch($0, $1, $2) }
         let (clock, log) = (Self.clock(), LogRecorder())
         let watcher = FileWatcher(clock: clock, logger: log.logger, system: system)
-        let problem = FileWatcher.Problem()
-        let changes = watcher.changes(at: scratch.at("f"), reporting: problem)
-        #expect(await changes.next())
+        let changes = watcher.changes(at: scratch.at("f"))
+        func nextProblem() async throws -> String? {
+            var iterator = changes.makeAsyncIterator()
+            return try #require(await iterator.next()).watchProblem
+        }
+        let limit = number == EMFILE ? "max_user_instances" : "max_user_watches"
+        #expect(try await nextProblem()?.contains(limit) == true)
         for _ in 1...2 {
-            #expect(problem.message?.contains(number == EMFILE ? "max_user_instances" : "max_user_watches") == true)
             await clock.waitForSleepers(2)
             clock.advance(by: .seconds(5))
-            #expect(await changes.next())
+            #expect(try await nextProblem()?.contains(limit) == true)
         }
         #expect(log.take().map(\.level) == [.warning])
         isExhausted.withLock { $0 = false }
         await clock.waitForSleepers(2)
         clock.advance(by: .seconds(5))
-        #expect(await changes.next())
-        #expect(problem.message == nil)
+        #expect(try await nextProblem() == nil)
         #expect(log.take().map(\.level) == [.notice])
         try scratch.write("text", to: "f")
         await expect(changes) { scratch.text("f") == "text" }

@@ -204,7 +204,7 @@ struct DeliveryTests {
             }
             let refresh = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
-            let following = Task { await refresher.follow(documents, of: source) }
+            let following = Task { await refresher.follow(documents) }
             for version in 1...1000 {
                 newest.withLock { $0 = version }
                 signal.yield()
