@@ -2,7 +2,6 @@ package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
 import LarderPlatform
-import Synchronization
 
 /// The history of a namespace at one point in time: the newest snapshots in memory, and older ones that are only on
 /// disk. The history limits decide which of them are kept.
@@ -132,20 +131,20 @@ package struct SnapshotHistory: Sendable {
 }
 
 /// A cache of descriptions of the snapshots that are only on disk, so that their files are not read for each request.
-final class ArchivedSnapshots: Sendable {
+actor ArchivedSnapshots {
     private let storage: NamespaceStorage
-    private let known = Mutex<[Int: PastSnapshot]>([:])
+    private var known: [Int: PastSnapshot] = [:]
 
     init(storage: NamespaceStorage) { self.storage = storage }
 
     /// Describes the snapshots of these revisions, and removes all other descriptions from the cache. Calls may overlap
     /// and ask for different revisions, so each call works on its own copy of the cache (``known``).
     func snapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
-        var known = known.withLock { $0 }
+        var known = known
         let found = await storage.generations(ofRevisions: revisions.filter { known[$0] == nil })
         for snapshot in await PastSnapshot.describe(found) { known[snapshot.revision] = snapshot }
         let snapshots = revisions.compactMap { known[$0] }
-        self.known.withLock { $0 = Dictionary(snapshots.map { ($0.revision, $0) }) { first, _ in first } }
+        self.known = Dictionary(snapshots.map { ($0.revision, $0) }) { first, _ in first }
         return snapshots
     }
 }
