@@ -9,11 +9,16 @@ import Synchronization
 
 /// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
+    private struct State {
+        var namespaces = NamedNamespaces([])
+        var unopened: [UnopenedNamespace] = []
+    }
+
     private let environment: NamespaceEnvironment
     /// Yields an element when the signal ``NamespaceEnvironment/changes`` is raised.
     private let wakeUps: AsyncStream<Void>
-    private let namespaces: Mutex<NamedNamespaces>
-    private let unopened = Mutex<[UnopenedNamespace]>([])
+    /// Lookups on any thread read it, and the task that applies new settings changes it.
+    private let state = Mutex(State())
     /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
 
@@ -52,7 +57,6 @@ package final class ConfigNamespaces: Sendable {
             clock: clock, wallClock: wallClock, hostUptime: hostUptime, changes: changes, generator: generator,
             logger: logger)
         self.environment = environment
-        namespaces = Mutex(NamedNamespaces([]))
         // Opens several namespaces per thread switch: with a hundred namespaces, a hundred switches would take longer
         // than the reads.
         let opened = try await withThrowingTaskGroup { group in
@@ -62,7 +66,7 @@ package final class ConfigNamespaces: Sendable {
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
-        namespaces.withLock { $0 = NamedNamespaces(opened) }
+        state.withLock { $0.namespaces = NamedNamespaces(opened) }
     }
 
     private static let openedTogether = 16
@@ -83,13 +87,13 @@ package final class ConfigNamespaces: Sendable {
     }
 
     /// The namespace with a name; nil if the settings do not declare it.
-    package subscript(name: String) -> ConfigNamespace? { namespaces.withLock { $0[name] } }
+    package subscript(name: String) -> ConfigNamespace? { state.withLock { $0.namespaces[name] } }
 
     /// The namespaces of the settings that the last ``apply(_:)`` could not open.
-    package var openingProblems: [UnopenedNamespace] { unopened.withLock { $0 } }
+    package var openingProblems: [UnopenedNamespace] { state.withLock { $0.unopened } }
 
     /// All namespaces, sorted by name.
-    package var all: [ConfigNamespace] { namespaces.withLock { $0.all } }
+    package var all: [ConfigNamespace] { state.withLock { $0.namespaces.all } }
 
     /// Yields an element after each publication of any namespace, and after a namespace starts or ends. Until the
     /// consumer takes an element, later changes are coalesced into it. The stream has one consumer.
@@ -119,7 +123,7 @@ package final class ConfigNamespaces: Sendable {
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
-            namespaces.withLock { $0 = NamedNamespaces($0.all.filter { $0 !== namespace }) }
+            replaceAll { $0.filter { $0 !== namespace } }
             namespace.publication.withdraw()
             await namespace.stop()
             namespace.publication.end()
@@ -136,7 +140,7 @@ package final class ConfigNamespaces: Sendable {
             }
             do {
                 for namespace in try await Self.open([configuration], environment) {
-                    namespaces.withLock { $0 = NamedNamespaces($0.all + [namespace]) }
+                    replaceAll { $0 + [namespace] }
                     namespace.start()
                 }
             } catch {
@@ -146,7 +150,11 @@ package final class ConfigNamespaces: Sendable {
                     metadata: ["namespace": "\(configuration.name)", "error": "\(error)"])
             }
         }
-        unopened.withLock { $0 = problems }
+        state.withLock { $0.unopened = problems }
+    }
+
+    private func replaceAll(_ change: ([ConfigNamespace]) -> [ConfigNamespace]) {
+        state.withLock { $0.namespaces = NamedNamespaces(change($0.namespaces.all)) }
     }
 
     /// Stops all namespaces. When this returns, everything is on disk, and another agent can use the state directory.
