@@ -7,6 +7,12 @@ import Glibc
 
 /// All connections of the server, over all event loops: counts, traffic and shutdown.
 final class ConnectionRegistry: Sendable {
+    private struct State {
+        var loops: [NIOLoopBound<LoopContext>] = []
+        /// The tasks that wait until no connection is open.
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
     private let nextID = Atomic<Int>(0)
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
@@ -18,18 +24,16 @@ final class ConnectionRegistry: Sendable {
     private let emptySince = Atomic<Int>(0)
     /// The snapshots that clients have acknowledged as applied or rejected.
     let acknowledgements = AcknowledgementRegistry()
-    /// The loops register themselves, and tasks and other loops use the list.
-    private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
-    /// Tasks wait, and the event loop of the last connection resumes them.
-    private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
+    /// Tasks use the list of loops and wait, and the event loop of the last connection resumes them.
+    private let state = Mutex(State())
 
     /// Adds an event loop. All loops must be added before the first connection.
     func add(_ loop: NIOLoopBound<LoopContext>) {
-        loops.withLock { $0.append(loop) }
+        state.withLock { $0.loops.append(loop) }
     }
 
     /// Forgets the event loops. Without this call, the registry and the loops would retain each other.
-    func removeLoops() { loops.withLock { $0 = [] } }
+    func removeLoops() { state.withLock { $0.loops = [] } }
 
     /// Reserves an id for a new connection of a user who has a place; nil if the maximum number of connections is open.
     func admit(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> Int? {
@@ -106,9 +110,9 @@ final class ConnectionRegistry: Sendable {
         let (seconds, attoseconds) = (ContinuousClock.now - startedAt).components
         emptySince.store(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000), ordering: .relaxed)
         guard open.subtract(1, ordering: .releasing).newValue == 0 else { return }
-        let waiters = emptied.withLock { waiters in
-            defer { waiters = [] }
-            return waiters
+        let waiters = state.withLock { state in
+            defer { state.waiters = [] }
+            return state.waiters
         }
         for waiter in waiters { waiter.resume() }
     }
@@ -116,9 +120,9 @@ final class ConnectionRegistry: Sendable {
     /// Returns once no connection is open.
     func waitUntilEmpty() async {
         await withCheckedContinuation { continuation in
-            let isEmpty = emptied.withLock { waiters in
+            let isEmpty = state.withLock { state in
                 if open.load(ordering: .relaxed) == 0 { return true }
-                waiters.append(continuation)
+                state.waiters.append(continuation)
                 return false
             }
             if isEmpty { continuation.resume() }
@@ -160,7 +164,7 @@ final class ConnectionRegistry: Sendable {
 
     private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
         var values: [Value] = []
-        for loop in loops.withLock({ $0 }) {
+        for loop in state.withLock({ $0.loops }) {
             // The future cannot fail, because `body` throws no errors.
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
