@@ -52,13 +52,36 @@ enum ReplySize {
     case small
     /// The reply takes at most this number of bytes.
     case atMost(Int)
-    /// The closure reserves the memory. It runs in the task of the request, before its operation, and may prepare the
-    /// reply in chunks, each after memory for it was reserved.
-    case reserved(@Sendable (ConnectionUsage) async throws(UsageRefusal) -> ReplyReservation?)
-
     /// The closure returns an upper bound in bytes. It runs in the task of the request, before its operation.
-    static func measured(_ measure: @escaping @Sendable () async -> Int) -> ReplySize {
-        .reserved { (usage) async throws(UsageRefusal) in try usage.reserveReply(await measure()) }
+    case measured(@Sendable () async -> Int)
+}
+
+/// The memory that is reserved for the reply of a task.
+struct ReplyMemory: Sendable {
+    let usage: ConnectionUsage
+    /// Nil for a small reply.
+    var reservation: ReplyReservation?
+    /// The refusal that ended the task; nil if there was none.
+    private(set) var refusal: UsageRefusal?
+
+    init(of usage: ConnectionUsage, _ reservation: ReplyReservation?) {
+        (self.usage, self.reservation) = (usage, reservation)
+    }
+
+    /// Makes or changes the reservation.
+    /// - Parameter bytes: an upper bound of the memory of the reply
+    mutating func reserve(_ bytes: Int) throws(UsageRefusal) {
+        if let reservation {
+            try reservation.resize(to: bytes, usage.limits)
+        } else {
+            reservation = try usage.reserveReply(bytes)
+        }
+    }
+
+    /// The error of a request that a refusal ends. Records the refusal, so that it is counted.
+    mutating func error(of refusal: UsageRefusal) -> WireError {
+        self.refusal = refusal
+        return refusal.error
     }
 }
 
@@ -106,6 +129,16 @@ struct TaskReply<Result: WireResult> {
         self.init(size: size, operation) { result, _ in result }
     }
 
+    /// - Parameter operation: makes the result in chunks, and reserves memory before each of them
+    init(_ operation: @escaping @Sendable (inout ReplyMemory) async throws(WireError) -> Result) {
+        size = .small
+        start = { dispatcher, ticket, reservation in
+            dispatcher.run(operation, for: ticket, .small, reservation, endsOnCancellation: false) { result, _ in
+                result
+            }
+        }
+    }
+
     /// - Parameters:
     ///   - endsOnCancellation: whether a cancelled request is answered before the task has ended
     ///   - finish: makes the result on the event loop. It is called once. Its second argument is nil if the request is
@@ -118,7 +151,8 @@ struct TaskReply<Result: WireResult> {
         self.size = size
         start = { dispatcher, ticket, reservation in
             dispatcher.run(
-                operation, for: ticket, size, reservation, endsOnCancellation: endsOnCancellation, finish: finish)
+                { (_) async throws(WireError) in try await operation() }, for: ticket, size, reservation,
+                endsOnCancellation: endsOnCancellation, finish: finish)
         }
     }
 }

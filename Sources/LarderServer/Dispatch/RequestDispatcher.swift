@@ -330,8 +330,9 @@ struct RequestDispatcher {
 
     /// Runs the operation of a ``TaskReply``, and completes the request.
     func run<Value: Sendable, Result: WireResult>(
-        _ operation: @escaping @Sendable () async throws(WireError) -> Value, for ticket: PendingRequests.Ticket,
-        _ size: ReplySize, _ reservation: ReplyReservation?, endsOnCancellation: Bool,
+        _ operation: @escaping @Sendable (inout ReplyMemory) async throws(WireError) -> Value,
+        for ticket: PendingRequests.Ticket, _ size: ReplySize, _ reservation: ReplyReservation?,
+        endsOnCancellation: Bool,
         finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
     ) {
         let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
@@ -339,22 +340,22 @@ struct RequestDispatcher {
         // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
         // arrival.
         let task = Task.immediate {
-            var (reservation, refusal) = (reservation, UsageRefusal?.none)
-            if case .reserved(let reserve) = size {
-                do throws(UsageRefusal) { reservation = try await reserve(usage) } catch { refusal = error }
-            }
+            var memory = ReplyMemory(of: usage, reservation)
             let value: Swift.Result<Value, WireError>
             do throws(WireError) {
-                if let refusal { throw refusal.error }
-                value = .success(try await operation())
+                if case .measured(let measure) = size {
+                    let bytes = await measure()
+                    do throws(UsageRefusal) { try memory.reserve(bytes) } catch { throw memory.error(of: error) }
+                }
+                value = .success(try await operation(&memory))
             } catch {
                 value = .failure(error)
             }
-            eventLoop.execute { [reservation, refusal] in
+            eventLoop.execute { [memory] in
                 let (connection, finish) = bound.value
-                if let refusal { connection.loop.count(refusal, of: connection.credentials) }
+                if let refusal = memory.refusal { connection.loop.count(refusal, of: connection.credentials) }
                 let result = finish(value, connection.requestState.pending[ticket])
-                connection.dispatcher.complete(ticket, result.map { $0 }, reservation: reservation)
+                connection.dispatcher.complete(ticket, result.map { $0 }, reservation: memory.reservation)
             }
         }
         connection.requestState.pending[ticket]?.onCancel = { [connection] reason in
