@@ -35,6 +35,7 @@ final class ChangeQueue: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
+    /// Threads that serve clients add and cancel changes, and the committer, on the actor of the store, takes them.
     private let state = Mutex(State())
     private let lastID = Atomic(0)
 

@@ -82,6 +82,7 @@ package final class ConfigPublication: Sendable {
     package let namespace: String
     /// Identifies the lifetime of the state directory. Revisions are comparable only within one epoch.
     package let epoch: String
+    /// Event loops and tasks read what the store publishes, and cannot wait for its actor.
     private let state: Mutex<State>
     private let latestVersion = Atomic<Int>(0)
 
@@ -247,6 +248,7 @@ final class SnapshotSlot: Sendable {
         var isFinished = false
     }
 
+    /// The store puts a snapshot on one thread, and the consumer takes it on another.
     private let state: Mutex<State>
 
     /// - Parameter isFinished: whether no other snapshot follows

@@ -55,6 +55,8 @@ package final class SnapshotDigest: Sendable {
     /// smaller one takes less than 10 ms.
     private static let largeBytes = 4 << 20
 
+    /// All threads share the digest. The first that reads it replaces the document, which an atomic reference could not
+    /// release.
     private let state: Mutex<State>
 
     /// The digest of a value's compact text.

@@ -171,6 +171,7 @@ final class EtcdTokens: Sendable {
         case request(id: Int, Request)
     }
 
+    /// Tasks that need a token share a request, and cancellation handlers, which cannot wait, remove callers from it.
     private let state = Mutex(State())
 
     /// Returns the token, or requests one from the endpoint. If the calling task is cancelled, a request that other

@@ -25,6 +25,7 @@ final class EtcdSource: ConfigSource {
     private let timeout: Duration
     private let clock: any Clock<Duration>
     private let logger: Logger
+    /// The watch, the consumer and fetches, each a task of its own, share it, and the status reads it synchronously.
     let state: Mutex<State>
 
     let location: String

@@ -81,6 +81,7 @@ package final class Inotify: Sendable {
     }
 
     private let system: System
+    /// Tasks add and remove watches while the thread of the queue looks up subscribers.
     private let state = Mutex(State())
 
     init(system: System = System()) { self.system = system }

@@ -37,7 +37,8 @@ package final class GenerationDirectory: Sendable {
     private let pinsPath: String
     private let fileSystem: any FileSystem
     private let logger: Logger
-    /// Locked while a file is written, so that writes of the same file do not overlap.
+    /// The writer, and requests that list or pin snapshots, use it on several threads for disk work. It stays locked
+    /// while a file is written, so that writes of the same file do not overlap.
     private let state = Mutex(State())
 
     /// - Parameters:

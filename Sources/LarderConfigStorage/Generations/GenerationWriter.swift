@@ -33,6 +33,7 @@ package final class GenerationWriter: Sendable {
     private let blocking: BlockingThreadPool
     private let clock: any Clock<Duration>
     private let problems: RateLimitedLog<String, FileError>
+    /// The store queues generations without waiting for the background task, which takes them.
     private let state = Mutex(State())
 
     package init(
