@@ -40,11 +40,18 @@ final class ServiceStatus: Sendable {
         var reported: String?
         /// The namespaces on which the status reports, by name.
         var publications: [String: ConfigPublication] = [:]
+        /// Whether a call of ``ServiceStatus/report()`` is sending messages.
+        var isSending = false
+        /// Whether ``ServiceStatus/report()`` was called since the last message was formatted.
+        var isReportDue = false
 
-        /// The next message; nil if the service manager has the current status. Records it as submitted.
+        /// The next message for the call that is sending. Records the message as submitted. Nil if no report is due or
+        /// the service manager has the current status; the call must end then.
         mutating func nextMessage(clients: Int) -> Message? {
             let text = line.text(clients: clients) + (rejectedSettings?.text ?? "")
-            if !isReadyDue, text == reported { return nil }
+            isSending = isReportDue && (isReadyDue || text != reported)
+            isReportDue = false
+            if !isSending { return nil }
             defer { (reported, isReadyDue) = (text, false) }
             return isReadyDue ? .ready(text) : .status(text)
         }
@@ -63,8 +70,6 @@ final class ServiceStatus: Sendable {
     private let send: Send
     /// Publishing threads wait for this lock. It is therefore never held while a message is sent.
     private let state = Mutex(State())
-    /// Held while a message is sent, so that messages are sent in the order in which they are formatted.
-    private let sending = Mutex(())
     /// Signaled when the status line may have changed.
     let (changes, wakeUps) = Signal.makeStream()
 
@@ -117,20 +122,27 @@ final class ServiceStatus: Sendable {
         if !report() { changes.raise() }
     }
 
-    /// Sends the status if it has changed.
-    /// - Returns: false if the message could not be submitted now
+    /// Sends the status if it has changed. If another thread is sending a message, that thread also sends this one, so
+    /// that messages are sent in the order in which they are formatted.
+    /// - Returns: false if a message of this thread could not be submitted now
     func report() -> Bool {
-        let clients = clients()
-        return sending.withLock { _ in
-            guard let message = state.withLock({ $0.nextMessage(clients: clients) }) else { return true }
+        let isSending = state.withLock { state in
+            defer { (state.isSending, state.isReportDue) = (true, true) }
+            return state.isSending
+        }
+        if isSending { return true }
+        while let message = state.withLock({ [clients = clients()] in $0.nextMessage(clients: clients) }) {
             do {
                 try send(message) { [weak self] in self?.repeatLater(message) }
-                return true
             } catch {
-                state.withLock { $0.sendAgain(message) }
+                state.withLock { state in
+                    state.sendAgain(message)
+                    state.isSending = false
+                }
                 return false
             }
         }
+        return true
     }
 
     /// Records that a submitted message could not be sent.

@@ -246,6 +246,24 @@ struct ServiceStatusTests {
         #expect(sent.withLock { $0 } == lines.map(ServiceStatus.Message.status))
     }
 
+    @Test("a report that is made while a message is sent follows that message, and a repeated one sends nothing")
+    func reportDuringReport() {
+        let sent = Mutex<[ServiceStatus.Message]>([])
+        let nested = Mutex<[@Sendable () -> Void]>([])
+        let status = ServiceStatus(
+            clients: { 0 },
+            send: { message, _ in
+                sent.withLock { $0.append(message) }
+                nested.withLock { $0.popLast() }?()
+            })
+        status.follow([Self.publication("shop", .fresh)])
+        nested.withLock { $0 = [{ #expect(status.report()) }, { status.becomeReady() }] }
+        #expect(status.report())
+        #expect(status.report())
+        let line = "1 namespace, fresh; 0 clients"
+        #expect(sent.withLock { $0 } == [.status(line), .ready(line)])
+    }
+
     @Test("a message that cannot be sent because the socket is full is retried")
     func fullSocket() async {
         await run { status, manager, clock in
