@@ -1,11 +1,10 @@
-internal import LarderPlatform
-internal import Synchronization
+import Synchronization
 
 /// Runs the jobs of an actor on the threads of ``BlockingThreadPool``, one at a time, in the order of their submission.
 ///
 /// The order is that of submission whatever the priorities of the tasks. A caller that changes its memory and, in the same
 /// step, calls the actor therefore keeps the changes in memory and on disk in the same order.
-final class DiskExecutor: SerialExecutor {
+package final class DiskExecutor: SerialExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
         /// The number of jobs that have not ended.
@@ -18,12 +17,12 @@ final class DiskExecutor: SerialExecutor {
     private let state = Mutex(State())
     private let blocking: BlockingThreadPool
 
-    init(_ blocking: BlockingThreadPool) { self.blocking = blocking }
+    package init(_ blocking: BlockingThreadPool) { self.blocking = blocking }
 
     /// The number of jobs that have not ended.
-    var count: Int { state.withLock { $0.unfinished } }
+    package var count: Int { state.withLock { $0.unfinished } }
 
-    func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let mustStart = state.withLock { state in
             state.jobs.append(job)

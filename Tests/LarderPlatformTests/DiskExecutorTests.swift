@@ -3,8 +3,6 @@ import LarderPlatform
 import NIOPosix
 import Testing
 
-@testable import LarderImages
-
 @Suite("Executor of disk work")
 struct DiskExecutorTests {
     /// An actor whose calls run on the executor.
