@@ -11,16 +11,9 @@ import Synchronization
 ///
 /// One task writes all copies after changes of any namespace. It compares the current snapshots with those that it
 /// wrote last, so one write may cover several changes. Publication does not wait for the copies.
-package final class SnapshotExporter: Sendable {
-    private struct State {
-        /// The access rules. Until they are set, only the agent's user may read the copies.
-        var rules = AccessRules()
-        var written: [String: Position] = [:]
-        var problem: String?
-        /// The group of the socket file when the exporter last found it; nil before that.
-        var group: gid_t?
-    }
-
+///
+/// The actor runs on the threads of ``BlockingThreadPool``, one call at a time, because its calls wait for the disk.
+package actor SnapshotExporter {
     /// The snapshot that a copy was written from, and the permission bits of the copy.
     private struct Position: Equatable {
         var epoch: String
@@ -31,13 +24,20 @@ package final class SnapshotExporter: Sendable {
     private let namespaces: ConfigNamespaces
     private let socket: String
     private let settings: ExportOptions
-    private let blocking: BlockingThreadPool
     private let clock: any Clock<Duration>
     private let logger: Logger
-    /// Event loops read the problem, and tasks and threads for disk work note what they have written.
-    private let state = Mutex(State())
-    /// The open directory; nil before it is opened and after an error. The lock is held during disk work.
-    private let directory = Mutex<ExportDirectory?>(nil)
+    private nonisolated let executor: DiskExecutor
+    /// Why copies are missing or outdated. Event loops read it, and cannot wait for the disk.
+    private nonisolated let problem = Mutex<String?>(nil)
+    /// The open directory; nil before it is opened and after an error.
+    private var directory: ExportDirectory?
+    /// The access rules. Until they are set, only the agent's user may read the copies.
+    private var rules = AccessRules()
+    private var written: [String: Position] = [:]
+    /// The group of the socket file when the exporter last found it; nil before that.
+    private var group: gid_t?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// The pause after each write. Changes during the pause are combined into the next write.
     private static let pause = Duration.milliseconds(20)
@@ -55,7 +55,7 @@ package final class SnapshotExporter: Sendable {
         self.namespaces = namespaces
         self.socket = socket
         self.settings = settings
-        self.blocking = blocking
+        executor = DiskExecutor(blocking)
         self.clock = clock
         self.logger = logger
     }
@@ -73,24 +73,24 @@ package final class SnapshotExporter: Sendable {
 
     /// The path of a namespace's copy, and the reason why copies are missing or outdated. `problem` is nil if all
     /// copies are up to date.
-    func copy(of namespace: String) -> (path: String, problem: String?) {
+    nonisolated func copy(of namespace: String) -> (path: String, problem: String?) {
         let path = Self.directory(nextToSocket: socket) + "/" + ExportDirectory.name(of: namespace)
-        return (path, state.withLock { $0.problem })
+        return (path, problem.withLock { $0 })
     }
 
     /// Writes the first copies. The agent reports readiness afterwards.
     /// - Parameter rules: the rules that decide who may read the copies
-    package func start(by rules: AccessRules) async {
-        state.withLock { $0.rules = rules }
-        _ = await writeDifferences()
+    package func start(by rules: AccessRules) {
+        self.rules = rules
+        _ = writeDifferences()
     }
 
     /// Applies new access rules. When this returns, no user can read the copy of a namespace that the rules do not let
     /// the user read, even if the disk is full. Permissions that the new rules add take effect with the next write.
-    package func use(_ rules: AccessRules) async {
-        state.withLock { $0.rules = rules }
+    package func use(_ rules: AccessRules) {
+        self.rules = rules
         do throws(ServerError) {
-            try await blocking.run { () throws(ServerError) in try self.inDirectory { _ throws(ServerError) in } }
+            try inDirectory { _ throws(ServerError) in }
         } catch {
             note(problem: error.description)
         }
@@ -98,7 +98,7 @@ package final class SnapshotExporter: Sendable {
     }
 
     /// Writes new snapshots until the task is cancelled, then writes the last ones.
-    package func run() async {
+    package nonisolated func run() async {
         for await _ in namespaces.changes() {
             // After a failure the first retry follows at once: if the directory was removed, the retry creates it
             // again. Each further retry follows after a pause.
@@ -114,9 +114,9 @@ package final class SnapshotExporter: Sendable {
 
     /// Writes the copies that differ from the current snapshots.
     /// - Returns: false if a copy could not be written
-    private func writeDifferences() async -> Bool {
+    private func writeDifferences() -> Bool {
         do throws(ServerError) {
-            try await blocking.run { () throws(ServerError) in try self.writeDifferencesBlocking() }
+            try inDirectory(updateCopies)
             note(problem: nil)
             return true
         } catch {
@@ -125,44 +125,39 @@ package final class SnapshotExporter: Sendable {
         }
     }
 
-    private func writeDifferencesBlocking() throws(ServerError) {
-        try inDirectory { directory throws(ServerError) in
-            var failure: ServerError?
-            let publications = self.namespaces.all.map(\.publication)
-            for publication in publications {
-                do throws(ServerError) {
-                    try self.updateCopy(publication, directory)
-                } catch {
-                    failure = error
-                }
+    private func updateCopies(in directory: ExportDirectory) throws(ServerError) {
+        var failure: ServerError?
+        let publications = namespaces.all.map(\.publication)
+        for publication in publications {
+            do throws(ServerError) {
+                try updateCopy(publication, directory)
+            } catch {
+                failure = error
             }
-            for name in self.exportedNames.subtracting(publications.map(\.namespace)) {
-                try directory.remove(name)
-                self.state.withLock { $0.written[name] = nil }
-            }
-            if let failure { throw failure }
         }
+        for name in exportedNames.subtracting(publications.map(\.namespace)) {
+            try directory.remove(name)
+            written[name] = nil
+        }
+        if let failure { throw failure }
     }
 
     /// Runs `body` with the directory, after restricting the modes of all copies to the access rules.
     private func inDirectory(_ body: (ExportDirectory) throws(ServerError) -> Void) throws(ServerError) {
-        try directory.withLock { kept throws(ServerError) in
-            do throws(ServerError) {
-                let directory: ExportDirectory
-                if let open = kept { directory = open } else { directory = try open() }
-                kept = directory
-                try restrictMode(directory)
-                try body(directory)
-            } catch {
-                // The directory may have been removed. The next attempt opens it again.
-                kept = nil
-                throw error
-            }
+        do throws(ServerError) {
+            let directory: ExportDirectory
+            if let open = self.directory { directory = open } else { directory = try open() }
+            self.directory = directory
+            try restrictMode(directory)
+            try body(directory)
+        } catch {
+            // The directory may have been removed. The next attempt opens it again.
+            directory = nil
+            throw error
         }
     }
 
     private func restrictMode(_ directory: ExportDirectory) throws(ServerError) {
-        let (written, rules) = state.withLock { ($0.written, $0.rules) }
         // Includes removed namespaces, whose copies exist until the next write.
         for name in exportedNames.union(namespaces.all.map(\.name)) {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
@@ -174,7 +169,7 @@ package final class SnapshotExporter: Sendable {
         let directory = try ExportDirectory(
             path: Self.directory(nextToSocket: socket), mode: settings.mode, group: socketGroup())
         directory.removeStale(keeping: Set(namespaces.all.map(\.name)))
-        state.withLock { $0.written = [:] }
+        written = [:]
         return directory
     }
 
@@ -183,24 +178,23 @@ package final class SnapshotExporter: Sendable {
     private func socketGroup() throws(ServerError) -> gid_t {
         var status = stat()
         if stat(socket, &status) == 0 {
-            let group = status.st_gid
-            state.withLock { $0.group = group }
-            return group
+            group = status.st_gid
+            return status.st_gid
         }
         let failure = ServerError("stat the socket", socket)
-        guard let group = state.withLock({ $0.group }) else { throw failure }
+        guard let group else { throw failure }
         return group
     }
 
     /// The namespaces whose copies were written, removed or found up to date since the directory was opened.
-    private var exportedNames: Set<String> { state.withLock { Set($0.written.keys) } }
+    private var exportedNames: Set<String> { Set(written.keys) }
 
     private func updateCopy(_ publication: ConfigPublication, _ directory: ExportDirectory) throws(ServerError) {
         let (name, current) = (publication.namespace, publication.current)
-        let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
+        let known = written[name]
         let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
         let position = Position(epoch: publication.epoch, revision: current.snapshot.revision, mode: mode)
-        if position == written { return }
+        if position == known { return }
         if current.snapshot.revision == 0 {
             try directory.remove(name)
         } else {
@@ -213,17 +207,17 @@ package final class SnapshotExporter: Sendable {
             }
             // If this exporter wrote the copy, the copy is outdated, because the position of the current snapshot
             // differs. A copy that an earlier agent wrote may be up to date, so its content is compared.
-            if written != nil || !directory.holds(text, of: name, mode: mode) {
+            if known != nil || !directory.holds(text, of: name, mode: mode) {
                 try directory.write(text, of: name, mode: mode)
             }
         }
-        state.withLock { $0.written[name] = position }
+        written[name] = position
     }
 
     private func note(problem: String?) {
-        let previous = state.withLock { state in
-            defer { state.problem = problem }
-            return state.problem
+        let previous = self.problem.withLock { known in
+            defer { known = problem }
+            return known
         }
         guard problem != previous else { return }
         if let problem {
