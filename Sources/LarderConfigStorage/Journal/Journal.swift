@@ -35,7 +35,8 @@ package final class Journal: Sendable {
     private let path: String
     private let files: any FileSystem
     private let logger: Logger
-    /// Only the committer writes. Therefore this lock is never contended, although it is held during disk I/O.
+    /// The committer uses it on its actor and on the threads for disk work, one call at a time. Therefore this lock is
+    /// never contended, although it is held during disk I/O.
     private let state = Mutex(State())
 
     /// - Parameter directory: the directory of the namespace
