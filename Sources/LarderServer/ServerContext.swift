@@ -137,6 +137,18 @@ package final class ServerContext: Sendable {
         return isChanged
     }
 
+    /// The image cache.
+    /// - Throws: `unavailable` if the settings disable the image cache or it cannot be used
+    func imageService() throws(WireError) -> ImageService {
+        if let images { return images }
+        if let imageProblem {
+            throw WireError(
+                .unavailable, "the image cache is unavailable: \(imageProblem); correct this, then restart the agent")
+        }
+        throw WireError(
+            .unavailable, "the settings disable the image cache; set images.enabled to true and restart the agent")
+    }
+
     /// Milliseconds since the agent started.
     var uptimeMilliseconds: Int {
         let (seconds, attoseconds) = (ContinuousClock.now - startedOnClock).components

@@ -1,4 +1,3 @@
-import LarderConfig
 package import LarderProtocol
 
 /// The rights that the settings grant. Users and groups are identified by their numeric ids.
@@ -100,20 +99,4 @@ package struct Rights: OptionSet, Sendable, Hashable {
 
     /// The rights, in the order in which the protocol lists them.
     package var list: [Right] { Right.allCases.filter(contains) }
-}
-
-extension Connection {
-    /// Reviews the connection after a change of the access rules: ends the subscriptions and cancels the requests for
-    /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
-    func reviewAccess() {
-        for subscription in subscriptions.sorted {
-            let name = subscription.topic.channel.publication.namespace
-            let denial = denial(of: .inNamespace(.read, name), by: ConfigSubscribe.name)
-            // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
-            // subscription.
-            if let denial, denial.isDenied { subscription.end(.denied) }
-        }
-        dispatcher.reviewAccess()
-        output.flush()
-    }
 }

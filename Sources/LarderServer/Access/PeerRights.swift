@@ -1,4 +1,6 @@
 import LarderConfig
+import LarderConfigModel
+import LarderJSON
 import LarderProtocol
 import LarderUpstream
 
@@ -78,30 +80,6 @@ final class PeerRights: Sendable {
     }
 }
 
-/// The rights of peers that are or were recently connected to one event loop. Peers with the same user and groups share
-/// one entry.
-struct RightsCache {
-    /// The accounts of a peer, which determine its rights.
-    private struct Accounts: Hashable {
-        let (user, group): (Int, Int)
-        let groups: [UInt32]
-    }
-
-    private static let maxEntries = 256
-
-    private var rights: [Accounts: PeerRights] = [:]
-
-    /// The rights of a peer under the current rules.
-    mutating func rights(of peer: PeerCredentials, by server: ServerContext) -> PeerRights {
-        let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
-        if let known = rights[accounts], known.version == server.rulesVersion { return known }
-        if rights.count >= Self.maxEntries { rights.removeAll() }
-        let new = server.rights(of: peer)
-        rights[accounts] = new
-        return new
-    }
-}
-
 /// The peer of a connection and its rights.
 struct Principal {
     private(set) var credentials: PeerCredentials
@@ -134,5 +112,17 @@ struct Principal {
         if hasReadLogin { return }
         hasReadLogin = true
         credentials.loginUID = PeerCredentials.loginUser(of: credentials.pid)
+    }
+}
+
+/// Which values of a namespace a peer may see.
+struct ValueVisibility: Sendable {
+    let mayRead: Bool
+    /// The patterns of the paths whose values are masked.
+    let secrets: SecretPatterns
+
+    /// Returns the value as the peer may see it, and whether any part of it is masked.
+    func shown(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {
+        mayRead ? secrets.masked(value, at: path) : (SecretPatterns.mask, true)
     }
 }

@@ -273,6 +273,20 @@ final class Connection: EpollTarget {
         return denial
     }
 
+    /// Reviews the connection after a change of the access rules: ends the subscriptions and cancels the requests for
+    /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
+    func reviewAccess() {
+        for subscription in subscriptions.sorted {
+            let name = subscription.topic.channel.publication.namespace
+            let denial = denial(of: .inNamespace(.read, name), by: ConfigSubscribe.name)
+            // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
+            // subscription.
+            if let denial, denial.isDenied { subscription.end(.denied) }
+        }
+        dispatcher.reviewAccess()
+        output.flush()
+    }
+
     /// Metadata for a log line about the connection.
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {
         state.principal.identify()

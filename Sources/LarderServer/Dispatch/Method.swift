@@ -89,19 +89,6 @@ struct ReplyMemory: Sendable {
 /// deadline has passed.
 typealias Cancellation = (WireError) -> Void
 
-/// The publication that a reply was read from, and the version of the snapshot.
-struct SnapshotSource {
-    let publication: ConfigPublication
-    let version: Int
-
-    /// - Returns: nil if replies that are made from the snapshot must not be cached, because the removal of the namespace
-    ///   has begun. The version never changes again, so the replies would count as valid even after the removal.
-    init?(_ publication: ConfigPublication, _ current: ConfigPublication.Current) {
-        if current.hasEnded || current.isWithdrawn { return nil }
-        (self.publication, version) = (publication, current.version)
-    }
-}
-
 /// The time after which a request fails unless it has been completed, and the error that it then fails with.
 struct ReplyDeadline {
     let time: TimeAmount

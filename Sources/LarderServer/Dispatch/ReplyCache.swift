@@ -99,6 +99,19 @@ struct ReplyCache {
     }
 }
 
+/// The publication that a reply was read from, and the version of the snapshot.
+struct SnapshotSource {
+    let publication: ConfigPublication
+    let version: Int
+
+    /// - Returns: nil if replies that are made from the snapshot must not be cached, because the removal of the namespace
+    ///   has begun. The version never changes again, so the replies would count as valid even after the removal.
+    init?(_ publication: ConfigPublication, _ current: ConfigPublication.Current) {
+        if current.hasEnded || current.isWithdrawn { return nil }
+        (self.publication, version) = (publication, current.version)
+    }
+}
+
 /// Caches values by request template, so that a repeated request is not parsed. Storing a value evicts the value of
 /// another template with the same slot.
 struct RequestCache<Value> {

@@ -55,20 +55,6 @@ package final class ImageService: Sendable {
     }
 }
 
-extension ServerContext {
-    /// The image cache.
-    /// - Throws: `unavailable` if the settings disable the image cache or it cannot be used
-    func imageService() throws(WireError) -> ImageService {
-        if let images { return images }
-        if let imageProblem {
-            throw WireError(
-                .unavailable, "the image cache is unavailable: \(imageProblem); correct this, then restart the agent")
-        }
-        throw WireError(
-            .unavailable, "the settings disable the image cache; set images.enabled to true and restart the agent")
-    }
-}
-
 /// A parsed `image.get` request. All lines with the same template share one instance.
 final class ImageQuery {
     let request: ImageRequest

@@ -1,7 +1,7 @@
-package import LarderEventLoop
+import LarderEventLoop
 import LarderJSON
 import LarderProtocol
-package import NIOCore
+import NIOCore
 
 /// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
@@ -183,6 +183,30 @@ struct OutputBuffer {
     }
 }
 
+/// The rights of peers that are or were recently connected to one event loop. Peers with the same user and groups share
+/// one entry.
+struct RightsCache {
+    /// The accounts of a peer, which determine its rights.
+    private struct Accounts: Hashable {
+        let (user, group): (Int, Int)
+        let groups: [UInt32]
+    }
+
+    private static let maxEntries = 256
+
+    private var rights: [Accounts: PeerRights] = [:]
+
+    /// The rights of a peer under the current rules.
+    mutating func rights(of peer: PeerCredentials, by server: ServerContext) -> PeerRights {
+        let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
+        if let known = rights[accounts], known.version == server.rulesVersion { return known }
+        if rights.count >= Self.maxEntries { rights.removeAll() }
+        let new = server.rights(of: peer)
+        rights[accounts] = new
+        return new
+    }
+}
+
 /// The connections of one event loop, with the monitor that closes connections whose clients do not read.
 final class ConnectionTable {
     private(set) var connections: [Int: Connection] = [:]
@@ -201,44 +225,5 @@ final class ConnectionTable {
         guard connections.removeValue(forKey: connection.id) != nil else { return false }
         load.removed()
         return true
-    }
-}
-
-/// An event loop that serves connections. Tests use implementations with a clock that the tests control.
-package protocol ServerEventLoop: EventLoop {
-    /// The number of the current iteration; nil if each event counts as an iteration of its own.
-    var iteration: Int? { get }
-
-    /// Runs `work` after all connections with input have been served. Called on the loop.
-    func deferWork(_ work: @escaping () -> Void)
-
-    /// Creates an executor whose tasks run on the loop.
-    /// - Parameter runsInPlace: called on the loop when a task that is running on the loop makes a task of the executor
-    ///   ready. If the closure returns true, the ready task continues immediately, before the running task proceeds;
-    ///   otherwise it continues after the work that is already queued.
-    func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor
-}
-
-extension ServerEventLoop {
-    /// Runs `body` for each item, then `end`. Defers the remaining items at the end of each time slice.
-    func forEachInSlices<Item>(
-        _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
-        andThen end: @escaping () -> Void
-    ) {
-        let slice = TimeSlice()
-        for index in start..<items.count {
-            body(items[index])
-            guard index + 1 < items.count, slice.isOver else { continue }
-            return deferWork { self.forEachInSlices(items, from: index + 1, body, andThen: end) }
-        }
-        end()
-    }
-}
-
-extension EpollLoop: ServerEventLoop {
-    package var iteration: Int? { iterationNumber }
-
-    package func makeTaskExecutor(runsInPlace: @escaping @Sendable () -> Bool) -> any TaskExecutor {
-        LoopTaskExecutor(self, runsInPlace: runsInPlace)
     }
 }

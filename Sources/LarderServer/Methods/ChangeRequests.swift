@@ -47,18 +47,6 @@ extension ChangeCondition.Comparison {
     }
 }
 
-/// Which values of a namespace a peer may see.
-struct ValueVisibility: Sendable {
-    let mayRead: Bool
-    /// The patterns of the paths whose values are masked.
-    let secrets: SecretPatterns
-
-    /// Returns the value as the peer may see it, and whether any part of it is masked.
-    func shown(_ value: JSONValue, at path: JSONPath) -> (JSONValue, Bool) {
-        mayRead ? secrets.masked(value, at: path) : (SecretPatterns.mask, true)
-    }
-}
-
 extension MethodCall {
     func visibility(in namespace: ConfigNamespace) -> ValueVisibility {
         ValueVisibility(

@@ -32,7 +32,7 @@ extension ConfigDiff: Method {
         return .task(
             TaskReply(size: namespace.size(ofReplyAbout: [parameters.from, parameters.to].compactMap(\.self))) {
                 () async throws(WireError) in
-                try await namespace.difference(parameters, visibility)
+                try await namespace.diff(parameters, visibility)
             })
     }
 }
@@ -100,7 +100,7 @@ extension ConfigNamespace {
         return .measured { await self.bytesOfReply + self.store.history().copiedBytes(ofRevisions: past) }
     }
 
-    func difference(
+    func diff(
         _ parameters: ConfigDiff.Parameters, _ visibility: ValueVisibility
     ) async throws(WireError) -> ConfigDiff.Result {
         try await WireError.from { () async throws(ConfigError) in

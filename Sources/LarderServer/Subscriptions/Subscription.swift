@@ -25,7 +25,7 @@ final class Subscription {
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
-    private var state: State
+    private var state: SubscriptionState
 
     /// - Parameters:
     ///   - since: the revision that the client has; nil for none
@@ -39,7 +39,7 @@ final class Subscription {
         self.topic = topic
         self.mode = mode
         self.chargedBytes = chargedBytes
-        state = State(
+        state = SubscriptionState(
             clientRevision: topic.compare(since, epoch, mode), current: topic.channel.snapshot.revision,
             lastChanged: topic.lastChanged)
     }
@@ -73,7 +73,7 @@ final class Subscription {
                 current: topic.channel.snapshot.revision, lastChanged: topic.lastChanged, canWrite: canWrite))
     }
 
-    private func perform(_ action: State.Action) {
+    private func perform(_ action: SubscriptionState.Action) {
         switch action {
         case .none: break
         case .send(let event): send(event)
@@ -85,7 +85,7 @@ final class Subscription {
         }
     }
 
-    private func send(_ event: State.Event) {
+    private func send(_ event: SubscriptionState.Event) {
         let body = topic.body(of: event, mode)
         connection.loop.traffic.eventsSent += 1
         connection.loop.traffic.eventsSkipped += event.skipped

@@ -82,7 +82,7 @@ final class Topic {
     /// - Parameters:
     ///   - since: the revision; nil if the client has none
     ///   - epoch: the epoch of that revision; nil for the current one
-    func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> Subscription.ClientRevision {
+    func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> SubscriptionState.ClientRevision {
         let (publication, current) = (channel.publication, channel.snapshot.revision)
         guard current > 0, let since else { return .nothing }
         if epoch.map({ $0 != publication.epoch }) ?? false || since > current { return .foreign }
@@ -92,7 +92,7 @@ final class Topic {
     }
 
     /// The part of an event that all subscriptions in the same mode share.
-    func body(of event: Subscription.State.Event, _ mode: ConfigSubscribe.Mode) -> ByteBuffer {
+    func body(of event: SubscriptionState.Event, _ mode: ConfigSubscribe.Mode) -> ByteBuffer {
         let (version, revision) = (channel.publication.version, channel.snapshot.revision)
         if version != bodiesVersion || revision != bodiesRevision {
             forgetBodies()

@@ -30,7 +30,7 @@ struct HistoryMethodsTests {
             server: context, connections: ConnectionRegistry(), peer: peer,
             rights: PeerRights(of: peer, by: rules, version: 0))
         let namespace = try #require(context.namespaces["default"])
-        let difference = try await namespace.difference(
+        let difference = try await namespace.diff(
             ConfigDiff.Parameters(from: from),
             ValueVisibility(mayRead: true, secrets: request.secrets(of: namespace)))
         #expect(difference.isMasked)

@@ -170,7 +170,7 @@ struct PublicationSliceTests {
                 return subscription
             }
             func bodies() -> [String] {
-                let event = Subscription.State.Event(sequence: 1, skipped: 0, base: 7, reason: nil)
+                let event = SubscriptionState.Event(sequence: 1, skipped: 0, base: 7, reason: nil)
                 return subscriptions.map { String(buffer: $0.topic.body(of: event, .snapshot)) }
             }
             publication.publish(new, status: status)

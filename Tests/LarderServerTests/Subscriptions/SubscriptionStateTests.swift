@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Subscription state")
 struct SubscriptionStateTests {
-    typealias State = Subscription.State
+    typealias State = SubscriptionState
 
     private static func event(
         _ sequence: Int, skipped: Int = 0, base: Int, _ reason: ConfigEvent.Reason? = nil
@@ -30,8 +30,8 @@ struct SubscriptionStateTests {
             (.outdated(revision: 3, isPatchable: true), 7, event(1, base: 3)),
             (.outdated(revision: 3, isPatchable: false), 7, event(1, base: 3, .gap)),
             (.nothing, 0, .none),
-        ] as [(Subscription.ClientRevision, Int, State.Action)])
-    func firstEvent(_ received: Subscription.ClientRevision, current: Int, expected: State.Action) {
+        ] as [(SubscriptionState.ClientRevision, Int, State.Action)])
+    func firstEvent(_ received: SubscriptionState.ClientRevision, current: Int, expected: State.Action) {
         var state = State(clientRevision: received, current: current, lastChanged: current)
         let action = state.replyWritten(revision: current, current: current, lastChanged: current, canWrite: true)
         #expect(action == expected)
