@@ -16,7 +16,7 @@ import test_origin
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Parts of the log messages with which larderd reports that saved content was damaged, lost or ignored.
-ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "made again", "are missing",
+ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "are missing",
                  "could not be")
 
 
