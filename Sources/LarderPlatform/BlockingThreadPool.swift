@@ -31,6 +31,14 @@ package struct BlockingThreadPool: Sendable {
 
     /// Runs a body on the pool without waiting for it.
     package func submit(_ body: @escaping @Sendable () -> Void) { threads.submit { _ in body() } }
+
+    /// Runs a body on the pool without waiting for it.
+    ///
+    /// - Parameter body: called with false if no thread of the pool runs it, because the pool has ended. The calling
+    ///   thread then usually runs the body before this method returns
+    package func submit(_ body: @escaping @Sendable (_ isOnPool: Bool) -> Void) {
+        threads.submit { state in body(state == .active) }
+    }
 }
 
 extension NIOThreadPool {

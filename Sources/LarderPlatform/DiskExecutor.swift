@@ -30,21 +30,30 @@ package final class DiskExecutor: SerialExecutor {
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        if mustStart { blocking.submit { self.run() } }
+        if mustStart { blocking.submit { self.run(isOnPool: $0) } }
     }
 
     /// Runs the jobs that were submitted before this call. Later ones run after other work of the threads.
-    private func run() {
+    ///
+    /// - Parameter isOnPool: false if the pool has ended. This thread then runs the later jobs, too, in a loop, because
+    ///   submitting them would call this method recursively
+    private func run(isOnPool: Bool) {
+        while runBatch() {
+            if isOnPool { return blocking.submit { self.run(isOnPool: $0) } }
+        }
+    }
+
+    /// - Returns: whether other jobs were submitted in the meantime
+    private func runBatch() -> Bool {
         let jobs = state.withLock { state in
             defer { state.jobs = [] }
             return state.jobs
         }
         for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
-        let mustContinue = state.withLock { state in
+        return state.withLock { state in
             state.unfinished -= jobs.count
             state.isRunning = !state.jobs.isEmpty
             return state.isRunning
         }
-        if mustContinue { blocking.submit { self.run() } }
     }
 }

@@ -17,6 +17,24 @@ struct DiskExecutorTests {
         func note(_ number: Int) { order.append(number) }
 
         func wait(for gate: DispatchSemaphore) { gate.wait() }
+
+        /// Submits a call from each of `count` calls, then resumes the continuation.
+        func submitChain(_ count: Int, then end: CheckedContinuation<Void, Never>) {
+            if count == 0 { end.resume() } else { Task { self.submitChain(count - 1, then: end) } }
+        }
+    }
+
+    @Test("after the thread pool has ended, calls run on the calling thread, and any number of them needs little stack")
+    func endedPool() async {
+        let threads = NIOThreadPool(numberOfThreads: 1)
+        threads.start()
+        await threads.finish()
+        let disk = Disk(DiskExecutor(BlockingThreadPool(threads)))
+        await withCheckedContinuation { end in
+            Task { await disk.submitChain(200_000, then: end) }
+        }
+        await disk.note(1)
+        #expect(await disk.order == [1])
     }
 
     @Test("100,000 calls wait for a slow disk in their order; a task of high priority that awaits the last one gets on")
