@@ -91,6 +91,11 @@ package final class BlobStore {
         var opening = opening
         if case .damaged = opening {
             opening = try ImageError.from { () throws(FileError) in try blobs.removeDamaged(digest) }
+        } else if case .missing = opening, blobs.withTable({ $0.isVerified(digest) }) {
+            // The blob may have been published again since its file was found missing.
+            opening = try ImageError.from { () throws(FileError) in
+                try BlobFiles.open(digest, in: files, isVerified: true)
+            }
         }
         switch opening {
         case .whole(let file):

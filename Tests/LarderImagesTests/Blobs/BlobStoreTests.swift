@@ -313,6 +313,24 @@ struct BlobStoreTests {
         }
     }
 
+    @Test("a blob that is published again after its file was found missing stays verified")
+    func publishedAfterMissing() throws {
+        try withDirectory { path in
+            let store = try BlobStore(counting: path)
+            let digest = try store.put(picture(1)).digest
+            try FileManager.default.removeItem(atPath: store.path(of: digest))
+            store.accounts.withTable { $0.setVerified(digest, false) }
+            let opening = try BlobFiles.open(digest, in: store.files, isVerified: false)
+            _ = try store.put(picture(1))
+            #expect(try store.complete(opening, of: digest).size == 1000)
+            #expect(store.accounts.isVerified(digest))
+            try FileManager.default.removeItem(atPath: store.path(of: digest))
+            let error = #expect(throws: ImageError.self) { try store.complete(opening, of: digest) }
+            #expect(error?.code == .damagedBlob)
+            #expect(!store.accounts.isVerified(digest))
+        }
+    }
+
     @Test("a put adopts an unindexed file under its digest if the bytes are the same, and replaces the file otherwise")
     func orphans() throws {
         try withDirectory { path in
