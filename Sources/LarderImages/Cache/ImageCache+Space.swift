@@ -55,10 +55,9 @@ extension ImageCache: DownloadOwner {
             if reclaimer.queue.isReclaiming { continue }
             guard let shortage, try await removeVictims(shortage) else { break }
         }
-        let limit = disk.accounts.limits.count
-        while !Task.isCancelled, catalog.count > limit {
-            let slice = catalog.takeVictims(
-                limit: min(CatalogWriter.removalSlice, catalog.count - limit), bytes: .max)
+        // The limit is read each time, because it may be raised during an eviction.
+        while !Task.isCancelled, case let excess = catalog.count - disk.accounts.limits.count, excess > 0 {
+            let slice = catalog.takeVictims(limit: min(CatalogWriter.removalSlice, excess), bytes: .max)
             try await rows.evict(slice.entries)
             if slice.isExhausted && slice.entries.isEmpty { break }
         }

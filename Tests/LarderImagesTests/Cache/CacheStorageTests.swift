@@ -99,6 +99,25 @@ struct CacheStorageTests {
         }
     }
 
+    @Test("an eviction of rows over the limit ends when the limit is raised")
+    func raisedLimit() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=1000")])
+            for number in 1...100 { try await fixture.get(url(number)) }
+            try await fixture.settle()
+            let gate = DispatchSemaphore(value: 0)
+            let occupation = Task.immediate { await fixture.cache.disk.wait(for: gate) }
+            fixture.cache.accounts.withTable { $0.ledger.limits.count = 10 }
+            async let evicted: Void = fixture.cache.enforceLimits()
+            await fixture.until { fixture.cache.view.statistics.entries < 100 }
+            fixture.cache.accounts.withTable { $0.ledger.limits.count = 100 }
+            gate.signal()
+            await occupation.value
+            await evicted
+            #expect(fixture.cache.view.statistics.entries == 100 - CatalogWriter.removalSlice)
+        }
+    }
+
     @Test("images older than maximumAge are not served and are removed, unless they are pinned")
     func age() async throws {
         try await withCache({ $0.maximumAge = 100 }) { fixture in
