@@ -2,7 +2,7 @@ internal import LarderHTTPSemantics
 package import LarderImageFormats
 
 /// An image that answers a request. It includes a reference to its blob, which keeps the file on disk, unless
-/// ``ImageRequest/takesReference`` was false. Release the reference with ``ImageCache/release(_:)``.
+/// ``ImageRequest/takesReference`` was false. Release the reference with ``ImageCacheView/release(_:)``.
 package struct CachedImage: Sendable, Hashable {
     package enum Freshness: String, Sendable, Hashable {
         /// Within its lifetime, or downloaded for this request.

@@ -117,4 +117,26 @@ struct ImageCatalogTests {
             #expect(log.numbers.withLock { $0 } == Array(0..<100))
         }
     }
+
+    @Test("a caller waits for room if 1,024 calls of the disk have not ended, and not if there are fewer")
+    func room() async throws {
+        try await withPath { path in
+            let disk = ImageDiskCache(try BlobStore(counting: path), CacheFixture.blocking)
+            let gate = DispatchSemaphore(value: 0)
+            let occupation = Task.immediate { await disk.wait(for: gate) }
+            for _ in 0..<1022 { Task.immediate { await disk.settle() } }
+            await disk.waitForRoom()
+            Task.immediate { await disk.settle() }
+            let ended = Atomic(0)
+            let waiter = Task.immediate {
+                await disk.waitForRoom()
+                ended.add(1, ordering: .relaxed)
+            }
+            #expect(ended.load(ordering: .relaxed) == 0)
+            gate.signal()
+            await waiter.value
+            #expect(ended.load(ordering: .relaxed) == 1)
+            await occupation.value
+        }
+    }
 }
