@@ -17,11 +17,12 @@ final class UserUsage: Sendable {
     fileprivate let connections = Atomic<Int>(0)
     private let subscriptions = Atomic<Int>(0)
     private let requests = Atomic<Int>(0)
-    private let chargedBytes = Atomic<Int>(0)
+    /// The buffered bytes that are not only reserved for replies.
+    private let queued = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let leases = Atomic<Int>(0)
     private let descriptors: DescriptorCount
-    /// The number of reservations for large replies (``ReplyReservation``), and their part of ``chargedBytes``.
+    /// The number of reservations for large replies (``ReplyReservation``), and their bytes.
     private let reservations = Atomic<Int>(0)
     private let reserved = Atomic<Int>(0)
 
@@ -89,13 +90,21 @@ final class UserUsage: Sendable {
 
     /// Adds buffered bytes. A negative number releases them.
     func charge(_ bytes: Int) {
-        chargedBytes.add(bytes, ordering: .relaxed)
+        queued.add(bytes, ordering: .relaxed)
     }
+
+    /// The buffered bytes, including those that are only reserved for replies.
+    private var chargedBytes: Int { queued.load(ordering: .relaxed) + reservedBytes }
 
     /// Whether the buffered bytes exceed the limit.
     /// - Parameter bytes: a part of the buffered bytes that does not count
     func exceedsQueuedBytes(_ limits: ConnectionLimits, without bytes: Int = 0) -> Bool {
-        chargedBytes.load(ordering: .relaxed) - bytes > limits.queuedBytesPerUser
+        chargedBytes - bytes > limits.queuedBytesPerUser
+    }
+
+    /// Whether the buffered bytes exceed the limit, without those that are only reserved for replies.
+    func exceedsQueuedBytesWithoutReservations(_ limits: ConnectionLimits) -> Bool {
+        queued.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
     /// Charges the user for a large reply before it is built. The only reservation of a user is never refused, because
@@ -131,8 +140,7 @@ final class UserUsage: Sendable {
     /// - Returns: the buffered bytes
     @discardableResult
     fileprivate func adjustReserved(by change: Int) -> Int {
-        reserved.add(change, ordering: .relaxed)
-        return chargedBytes.add(change, ordering: .relaxed).newValue
+        reserved.add(change, ordering: .relaxed).newValue + queued.load(ordering: .relaxed)
     }
 
     fileprivate var hasOneReservation: Bool { reservations.load(ordering: .relaxed) == 1 }

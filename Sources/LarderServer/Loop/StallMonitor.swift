@@ -64,7 +64,7 @@ final class StallMonitor {
     private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
         let usage = connection.usage
         // Memory that is only reserved for replies is not queued for a client that does not read.
-        guard usage.user.exceedsQueuedBytes(usage.limits, without: usage.user.reservedBytes),
+        guard usage.user.exceedsQueuedBytesWithoutReservations(usage.limits),
             let stalled = connection.output.stalledTime(at: now)
         else { return false }
         return stalled >= min(maxStallOverLimit, usage.limits.sendTimeoutAmount)

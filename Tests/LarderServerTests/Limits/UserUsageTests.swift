@@ -1,4 +1,6 @@
+import Foundation
 import LarderProtocol
+import Synchronization
 import Testing
 
 @testable import LarderServer
@@ -158,6 +160,31 @@ struct UserUsageTests {
         second.adjust(to: 5)
         #expect(usage.reservedBytes == 95 && !usage.exceedsQueuedBytes(Self.limits))
         withExtendedLifetime((second, third)) {}
+    }
+
+    @Test("bytes that another thread reserves or releases at the same time do not count as queued")
+    func reservationsOfOtherThreads() async throws {
+        let table = UserUsageTable()
+        let usage = try #require(table.join(.stranger, Self.limits))
+        let isChecked = Atomic(false)
+        var wrong = 0
+        await withCheckedContinuation { ended in
+            Thread.detachNewThread {
+                while !isChecked.load(ordering: .relaxed) {
+                    withExtendedLifetime(try? usage.reserveReply(1000, Self.limits)) {}
+                }
+                ended.resume()
+            }
+            wrong = (0..<200_000).count { _ in usage.exceedsQueuedBytesWithoutReservations(Self.limits) }
+            isChecked.store(true, ordering: .relaxed)
+        }
+        #expect(wrong == 0)
+        let reservation = try usage.reserveReply(1000, Self.limits)
+        usage.charge(100)
+        #expect(!usage.exceedsQueuedBytesWithoutReservations(Self.limits))
+        usage.charge(1)
+        #expect(usage.exceedsQueuedBytesWithoutReservations(Self.limits))
+        withExtendedLifetime(reservation) {}
     }
 
     @Test("buffered bytes are limited for every user, even the agent's own")
