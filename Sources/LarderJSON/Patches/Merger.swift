@@ -31,6 +31,12 @@ struct Merger {
         var current: Int
         /// The position in the current source.
         var members: MemberCursor
+        /// The name nodes of those members of the first source that other sources have too, in order. The members
+        /// between them can be copied in blocks. Nil if the first source cannot be copied in blocks.
+        var touched: [Int]?
+        var nextTouched = 0
+        /// If the first source is copied in blocks, the name node of its next member that has not been written.
+        var position: Int
     }
 
     /// The documents of the values to merge, all compact and free of duplicate members.
@@ -43,7 +49,7 @@ struct Merger {
     /// Applies the second and all later values, in order, to the first one. If the first value is itself a patch, its
     /// null members are removed.
     static func merge(_ values: [JSONValue], firstIsPatch: Bool) -> JSONValue {
-        // Values are made compact first, so that unchanged values can be copied as blocks.
+        // Values are made compact first, so that unchanged parts can be copied as blocks.
         let values = values.map { $0.entry.has(Node.Flag.clean) ? $0 : $0.detached() }
         var merger = Merger(values)
         var fold = Fold(start: 0)
@@ -144,7 +150,24 @@ struct Merger {
         frames.append(
             Frame(
                 first: first, end: sources.count, current: first,
-                members: MemberCursor(documents[source.layer], object: source.node)))
+                members: MemberCursor(documents[source.layer], object: source.node),
+                touched: isCopyable(source) ? touched(from: first) : nil, position: source.node + 1))
+    }
+
+    /// The name nodes of those members of the source `first` that later sources have too.
+    private func touched(from first: Int) -> [Int] {
+        let base = sources[first]
+        var touched: [Int] = []
+        for source in sources[(first + 1)...] {
+            let document = documents[source.layer]
+            var members = MemberCursor(document, object: source.node)
+            while let (name, _) = members.next(document) {
+                let value = Names.find(documents[base.layer], object: base.node, like: name, of: document)
+                if let value { touched.append(value - 1) }
+            }
+        }
+        touched.sort()
+        return touched
     }
 
     /// Writes the innermost object up to and including its next member that must be folded, or ends the object.
@@ -159,11 +182,34 @@ struct Merger {
         }
         let source = sources[current]
         let document = documents[source.layer]
-        if let (name, value) = frames[last].members.next(document) {
+        if current == frames[last].first, frames[last].touched != nil {
+            copyBlock(last, source, document)
+        } else if let (name, value) = frames[last].members.next(document) {
             member(last, document, name: name, value: value)
         } else {
             nextSource(last)
         }
+    }
+
+    /// Copies the members of the first source up to the next one that another source has too, and folds that member.
+    private mutating func copyBlock(_ last: Int, _ source: Source, _ document: Document) {
+        let start = frames[last].position
+        let entry = document.nodes[source.node]
+        let end = source.node + Int(entry.span) - (entry.has(Node.Flag.indexed) ? 1 : 0)
+        var name = end
+        while let touched = frames[last].touched, frames[last].nextTouched < touched.count {
+            let next = touched[frames[last].nextTouched]
+            frames[last].nextTouched += 1
+            // Several later sources may have the same member, so the name node of that member can occur in `touched`
+            // more than once.
+            guard next >= start else { continue }
+            name = next
+            break
+        }
+        builder.members(document, from: start, to: name, hasNulls: entry.has(Node.Flag.nullMembers))
+        guard name < end else { return nextSource(last) }
+        frames[last].position = name + 1 + Int(document.nodes[name + 1].span)
+        member(last, document, name: name, value: name + 1)
     }
 
     private mutating func member(_ last: Int, _ document: Document, name: Int, value: Int) {

@@ -84,6 +84,29 @@ struct TapeBuilder {
         follows = true
     }
 
+    /// Adds members of another document's object, from the name node `first` up to but not including the node `end`.
+    mutating func members(_ source: Document, from first: Int, to end: Int, hasNulls: Bool) {
+        guard first < end else { return }
+        separate()
+        var count: UInt32 = 0
+        var name = first
+        var last = first
+        while name < end {
+            count &+= 1
+            last = name + 1
+            name = last + Int(source.nodes[last].span)
+        }
+        let start = Int(source.nodes[first].offset)
+        let delta = document.storage.pointee.textCount - start
+        text(source.text + start, Int(source.nodes[last].offset) + Int(source.nodes[last].length) - start)
+        nodes(source, from: first, to: end, delta)
+        if let innermost = open.indices.last {
+            open[innermost].count &+= count
+            if hasNulls { open[innermost].hasNulls = true }
+        }
+        follows = true
+    }
+
     private func separate() {
         if follows { byte(UInt8(ascii: ",")) }
     }
