@@ -109,7 +109,7 @@ struct CacheNetworkTests {
             (.ok(Array("<html></html>".utf8)), 1),
             (.status("403 Forbidden", "Expires: Thu, 01 Jan 1970 00:00:00 GMT"), 2),
             (.status("404 Not Found", "Cache-Control: max-age=1000"), 1),
-            (.ok(Array("<html></html>".utf8), "Cache-Control: max-age=1"), 1),
+            (.ok(Array("<html></html>".utf8), "Cache-Control: max-age=60"), 1),
         ]
         for (answer, requests) in answers {
             try await RawOrigin.serve({ _, _ in [answer] }) { server in

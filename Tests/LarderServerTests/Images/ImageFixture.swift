@@ -189,5 +189,8 @@ final class ImageFixture: Sendable {
 
 extension ImageCache {
     /// Applies settings to the catalog without enforcing limits, which is the first step of ``update(_:)``.
-    func applyToCatalog(_ settings: ImageCacheSettings) { catalog.update(settings) }
+    func applyToCatalog(_ settings: ImageCacheSettings) {
+        catalog.update(settings)
+        view.settingsChanged()
+    }
 }
