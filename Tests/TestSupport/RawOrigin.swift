@@ -70,6 +70,8 @@ package final class RawOrigin: Sendable {
         var answers: [String: [Answer]] = [:]
         var requests: [Request] = []
         var connections: [ObjectIdentifier: Connection] = [:]
+        var accepted = 0
+        var connectionCounts: [Int] = []
         var events: [Event] = []
         /// The bound socket. Nil once the origin listens.
         var socket: CInt?
@@ -207,6 +209,9 @@ package final class RawOrigin: Sendable {
     /// The texts of all requests.
     package var requests: [String] { state.withLock { $0.requests.map(\.text) } }
 
+    /// For each request, the number of connections that had been opened when it arrived.
+    package var connectionCounts: [Int] { state.withLock { $0.connectionCounts } }
+
     /// Waits for the next event.
     package func event(until deadline: Deadline = .usual) throws -> Event {
         guard eventCount.wait(timeout: .now() + .milliseconds(Int(deadline.milliseconds))) == .success else {
@@ -242,13 +247,17 @@ package final class RawOrigin: Sendable {
     // MARK: Connections
 
     private func connected(_ channel: any Channel) {
-        state.withLock { $0.connections[ObjectIdentifier(channel)] = Connection(channel: channel) }
+        state.withLock { state in
+            state.connections[ObjectIdentifier(channel)] = Connection(channel: channel)
+            state.accepted += 1
+        }
     }
 
     private func received(_ request: Request, on channel: any Channel) {
         state.withLock { state in
             state.connections[ObjectIdentifier(channel)]?.waiting.append((state.requests.count, request))
             state.requests.append(request)
+            state.connectionCounts.append(state.accepted)
         }
         performSteps()
         add(.request(request))
