@@ -80,7 +80,7 @@ package struct JSONSchema: Sendable {
             _ = validator.run(cursor)
             var findings = validator.findings
             if let stopped = validator.stopped { findings.append(stopped) }
-            return FindingReport(compiled, value).violations(findings, max(maxErrors, 1))
+            return FindingReport(schema: compiled, root: value).violations(findings, max(maxErrors, 1))
         }
     }
 }

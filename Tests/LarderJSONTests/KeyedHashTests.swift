@@ -11,7 +11,7 @@ struct KeyedHashTests {
             0xCF75_5760_88D3_8328, 0xDEF9_D52F_4953_3B67, 0xC50D_2B50_C59F_22A7, 0xD392_7D98_9BB1_1140,
             0x3690_9511_8D29_9A8E, 0x25A4_8EB3_6C06_3DE4,
         ]
-        let hash = KeyedHash(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908)
+        let hash = KeyedHash(k0: 0x0706_0504_0302_0100, k1: 0x0F0E_0D0C_0B0A_0908)
         for (count, value) in expected.enumerated() {
             let bytes = (0..<UInt8(count)).map { $0 }
             #expect(bytes.withUnsafeBytes { hash($0) } == value)

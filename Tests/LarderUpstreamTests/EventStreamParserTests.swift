@@ -1,4 +1,4 @@
-import LarderUpstream
+@testable import LarderUpstream
 import TestSupport
 import Testing
 

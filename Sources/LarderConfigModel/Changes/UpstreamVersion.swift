@@ -9,10 +9,7 @@ package struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     /// different counters cannot be ordered, because each counter starts over.
     @ComparedAsBytes package private(set) var series: String?
 
-    package init(_ text: String) {
-        self.text = text
-        series = nil
-    }
+    package init(_ text: String) { self.init(text, series: nil) }
 
     package init(_ text: String, series: String?) {
         self.text = text

@@ -3,16 +3,11 @@
 ///
 /// The standard library's `Hasher` uses the same algorithm, but takes several times as long for a short name.
 struct KeyedHash {
-    private static let key = KeyedHash(UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private static let key = KeyedHash(k0: .random(in: .min ... .max), k1: .random(in: .min ... .max))
 
-    private let k0: UInt64
-    private let k1: UInt64
-
-    /// Creates a hash function with the given key.
-    init(_ k0: UInt64, _ k1: UInt64) {
-        self.k0 = k0
-        self.k1 = k1
-    }
+    /// The two halves of the key.
+    let k0: UInt64
+    let k1: UInt64
 
     /// The hash function with the key of this process.
     static var process: KeyedHash { key }

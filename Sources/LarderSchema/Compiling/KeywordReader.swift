@@ -2,13 +2,8 @@
 
 /// Reads the keywords of one schema and checks the kinds of their values.
 struct KeywordReader {
-    private let schema: SchemaLocation
-    private let registry: SchemaRegistry
-
-    init(_ schema: SchemaLocation, _ registry: SchemaRegistry) {
-        self.schema = schema
-        self.registry = registry
-    }
+    let schema: SchemaLocation
+    let registry: SchemaRegistry
 
     subscript(name: String) -> JSONValue? { schema.value[name] }
 

@@ -65,7 +65,7 @@ struct SchemaCompiler {
 
     private mutating func schema(_ location: SchemaLocation) throws(SchemaError) -> SchemaNode {
         var node = SchemaNode()
-        let keywords = KeywordReader(location, registry)
+        let keywords = KeywordReader(schema: location, registry: registry)
         let dialect = registry.dialect(of: location)
         if dialect.version == .draft7, let reference = try keywords.string("$ref") {
             node.applicators = Self.add([try self.reference(reference, keywords)], to: &program.applicators)

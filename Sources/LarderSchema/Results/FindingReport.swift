@@ -2,13 +2,8 @@
 
 /// Turns findings into violations.
 struct FindingReport {
-    private let schema: CompiledSchema
-    private let root: JSONValue
-
-    init(_ schema: CompiledSchema, _ root: JSONValue) {
-        self.schema = schema
-        self.root = root
-    }
+    let schema: CompiledSchema
+    let root: JSONValue
 
     /// Sorts the findings, removes duplicates, and writes the messages of the first `maximum` ones.
     func violations(_ findings: [Finding], _ maximum: Int) -> [SchemaViolation] {

@@ -7,11 +7,6 @@ package struct TLSOptions: Sendable, Hashable {
     package struct PEM: Sendable {
         package var path: String
         package var bytes: [UInt8]
-
-        package init(path: String, bytes: [UInt8]) {
-            self.path = path
-            self.bytes = bytes
-        }
     }
 
     private let authorities: [NIOSSLCertificate]

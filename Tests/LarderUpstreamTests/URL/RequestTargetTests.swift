@@ -1,5 +1,5 @@
 import Foundation
-import LarderUpstream
+@testable import LarderUpstream
 import TestSupport
 import Testing
 
