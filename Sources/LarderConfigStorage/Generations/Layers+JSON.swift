@@ -4,7 +4,7 @@ package import LarderJSON
 
 // The JSON encoding of layers. A generation contains all layers; the journal contains single operations.
 
-extension Layers: JSONWritable {
+extension Layers: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
         self.init()
@@ -35,8 +35,7 @@ extension Layers: JSONWritable {
         rules.locks = LockedPaths(locks)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         for layer in FileLayer.allCases {
             guard let files = self[layer] else { continue }
             writer.name(layer.rawValue)
@@ -47,11 +46,10 @@ extension Layers: JSONWritable {
         writer.member("hold", hold)
         if !experiment.overlays.isEmpty { writer.member("experiment", experiment) }
         if !rules.locks.isEmpty { writer.member("locks", rules.locks.paths.map(\.segments)) }
-        writer.endObject()
     }
 }
 
-extension ExperimentLayer: JSONWritable {
+extension ExperimentLayer: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let list = value["overlays"], list.kind == .array else { return nil }
         self.init(updatedAt: value["updatedAt"]?.int)
@@ -63,25 +61,21 @@ extension ExperimentLayer: JSONWritable {
         }
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("updatedAt", updatedAt)
         writer.member("overlays", overlays)
-        writer.endObject()
     }
 }
 
-extension ExperimentLayer.Overlay: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+extension ExperimentLayer.Overlay: JSONObjectWritable {
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("name", name)
         writer.member("remote", isRemote)
         writer.member("values", values)
-        writer.endObject()
     }
 }
 
-extension FileDocument: JSONWritable {
+extension FileDocument: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
         else { return nil }
@@ -90,12 +84,10 @@ extension FileDocument: JSONWritable {
         self.init(removals: removals, document: document, updatedAt: updatedAt)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("updatedAt", updatedAt)
         writer.member("removals", removals)
         writer.member("document", document)
-        writer.endObject()
     }
 }
 
@@ -114,7 +106,7 @@ extension OverrideLayer: JSONWritable {
     }
 }
 
-extension RemoteDocument: JSONWritable {
+extension RemoteDocument: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
@@ -138,8 +130,7 @@ extension RemoteDocument: JSONWritable {
             seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: source))
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("origin", origin)
         // Files that earlier versions of this program wrote do not have it, nor do pushed documents.
         writer.member("source", source == origin ? nil : source)
@@ -164,27 +155,24 @@ extension RemoteDocument: JSONWritable {
         if seenVersions != SeenVersions(of: version, from: source) { writer.member("seenVersions", seenVersions) }
         writer.member("removals", removals)
         writer.member("document", document)
-        writer.endObject()
     }
 }
 
-extension SeenVersions: JSONWritable {
+extension SeenVersions: JSONObjectWritable {
     package init(_ value: JSONValue) {
         self.init(
             highest: value["highest"]?.string.map { UpstreamVersion($0, series: value["highestSeries"]?.string) },
             source: value["source"]?.string)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("highest", highest?.text)
         writer.member("highestSeries", highest?.series)
         writer.member("source", source)
-        writer.endObject()
     }
 }
 
-extension OverrideEntry: JSONWritable {
+extension OverrideEntry: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let path = value["path"], path.kind == .array, let content = value["value"],
             let setAt = value["setAt"]?.int
@@ -199,38 +187,47 @@ extension OverrideEntry: JSONWritable {
             setBy: value["setBy"].flatMap(Peer.init), reason: value["reason"]?.string)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("path", path)
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
         writer.member("setBy", setBy)
         writer.member("reason", reason)
         writer.member("value", value)
-        writer.endObject()
     }
 }
 
-extension Peer: JSONWritable {
+extension Peer: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
         else { return nil }
         self.init(pid: pid, uid: uid, command: command, loginUID: value["loginUid"]?.int)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("pid", pid)
         writer.member("uid", uid)
         writer.member("command", command)
         writer.member("loginUid", loginUID)
-        writer.endObject()
     }
 }
 
 /// A value that generations and the journal contain as JSON.
 protocol JSONWritable {
     func write(to writer: inout JSONWriter)
+}
+
+/// A value that generations and the journal contain as a JSON object.
+protocol JSONObjectWritable: JSONWritable {
+    func writeMembers(to writer: inout JSONWriter)
+}
+
+extension JSONObjectWritable {
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writeMembers(to: &writer)
+        writer.endObject()
+    }
 }
 
 extension String: JSONWritable {
@@ -256,7 +253,7 @@ extension JSONWriter {
 
 // The JSON encoding of rollback holds and of the causes of snapshots.
 
-extension RollbackHold: JSONWritable {
+extension RollbackHold: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(revision: revision, since: since)
@@ -283,8 +280,7 @@ extension RollbackHold: JSONWritable {
         rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("revision", revision)
         writer.member("since", since)
         writer.member("rule", rule.rawValue)
@@ -309,11 +305,10 @@ extension RollbackHold: JSONWritable {
             writer.name("remote")
             if let content = remote.content { content.write(to: &writer) } else { writer.null() }
         }
-        writer.endObject()
     }
 }
 
-extension ChangeCause: JSONWritable {
+extension ChangeCause: JSONObjectWritable {
     /// The causes in an array. Kinds that this version of the program does not know are left out.
     package static func list(_ value: JSONValue?) -> [ChangeCause] {
         value?.elements.compactMap(ChangeCause.init) ?? []
@@ -327,15 +322,13 @@ extension ChangeCause: JSONWritable {
             reason: value["reason"]?.string)
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("kind", kind.rawValue)
         writer.member("path", path)
         writer.member("revision", revision)
         writer.member("peer", peer)
         writer.member("origin", origin)
         writer.member("reason", reason)
-        writer.endObject()
     }
 }
 

@@ -1,7 +1,7 @@
 package import LarderConfigModel
 import LarderDigest
 import LarderEncoding
-package import LarderJSON
+import LarderJSON
 
 /// The changes of a commit, written to disk before the commit is acknowledged. The record is needed until a generation
 /// contains the changes.
@@ -106,7 +106,7 @@ extension JournalRecord {
 
 // The JSON encoding of operations in the journal.
 
-extension LayerOperation: JSONWritable {
+extension LayerOperation: JSONObjectWritable {
     init?(_ value: JSONValue) {
         if let entry = value["set"] {
             guard let entry = OverrideEntry(entry) else { return nil }
@@ -150,8 +150,7 @@ extension LayerOperation: JSONWritable {
         }
     }
 
-    package func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    func writeMembers(to writer: inout JSONWriter) {
         switch self {
         case .set(let entry): writer.member("set", entry)
         case .unset(let path): writer.member("unset", path)
@@ -171,15 +170,12 @@ extension LayerOperation: JSONWritable {
         case .release: writer.member("release", true)
         case .experiment(let layer): writer.member("experiment", layer)
         }
-        writer.endObject()
     }
 }
 
-extension ExpiringOverride: JSONWritable {
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+extension ExpiringOverride: JSONObjectWritable {
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("path", path)
         writer.member("expiresAt", expiresAt)
-        writer.endObject()
     }
 }

@@ -1,4 +1,4 @@
-import LarderConfigStorage
+@testable import LarderConfigStorage
 import LarderHTTPSemantics
 import LarderJSON
 import Testing
