@@ -75,11 +75,9 @@ package final class ConfigNamespaces: Sendable {
         _ configurations: [NamespaceConfiguration], _ environment: NamespaceEnvironment
     ) async throws(FileError) -> [ConfigNamespace] {
         let recovered = try await environment.blocking.run { () throws(FileError) in
-            var recovered: [RecoveredNamespace] = []
-            for configuration in configurations {
-                recovered.append(try RecoveredNamespace(configuration, environment: environment))
+            try configurations.map { configuration throws(FileError) in
+                try RecoveredNamespace(configuration, environment: environment)
             }
-            return recovered
         }
         var opened: [ConfigNamespace] = []
         for namespace in recovered { opened.append(try await ConfigNamespace(namespace, environment: environment)) }

@@ -53,13 +53,11 @@ struct EtcdPage: Sendable, Equatable {
     var hasMore: Bool
 
     init?(_ value: JSONValue) {
-        guard let header = EtcdHeader(value["header"]) else { return nil }
+        guard let header = EtcdHeader(value["header"]),
+            let pairs = (value["kvs"] ?? .array([])).elements.mapAll(EtcdPair.init)
+        else { return nil }
         self.header = header
-        pairs = []
-        for pair in value["kvs"]?.elements.map({ EtcdPair($0) }) ?? [] {
-            guard let pair else { return nil }
-            pairs.append(pair)
-        }
+        self.pairs = pairs
         hasMore = value["more"]?.bool == true
     }
 }
@@ -100,15 +98,13 @@ extension EtcdWatchMessage {
         isCreated = result["created"]?.bool == true
         if result["canceled"]?.bool == true { cancelReason = result["cancel_reason"]?.string ?? "" }
         guard let compactRevision = EtcdNumber.int(result["compact_revision"]),
-            let watchID = EtcdNumber.int(result["watch_id"])
+            let watchID = EtcdNumber.int(result["watch_id"]),
+            let events = (result["events"] ?? .array([])).elements.mapAll(EtcdEvent.init)
         else { return nil }
         self.compactRevision = compactRevision
         self.watchID = watchID
         isFragment = result["fragment"]?.bool == true
-        for event in result["events"]?.elements.map({ EtcdEvent($0) }) ?? [] {
-            guard let event else { return nil }
-            events.append(event)
-        }
+        self.events = events
     }
 
     /// Whether the message is a progress notification. All events up to its revision have been sent before it.

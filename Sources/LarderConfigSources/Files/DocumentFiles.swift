@@ -45,9 +45,7 @@ package struct DocumentFiles: Sendable {
     /// - Throws: ``FileReadError``, naming the file that is not an object; with the code `cancelled` if `isCancelled`
     ///   has returned true
     package func documents(unless isCancelled: @escaping () -> Bool = { false }) throws(FileReadError) -> [JSONValue] {
-        var documents: [JSONValue] = []
-        for file in files { documents.append(try Self.parse(file, unless: isCancelled)) }
-        return documents
+        try files.map { file throws(FileReadError) in try Self.parse(file, unless: isCancelled) }
     }
 
     /// Parses a file as an object.

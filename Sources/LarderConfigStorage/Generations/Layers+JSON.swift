@@ -27,11 +27,7 @@ extension Layers: JSONObjectWritable {
             guard let experiment = ExperimentLayer(layer) else { return nil }
             self.experiment = experiment
         }
-        var locks: [JSONPath] = []
-        for lock in (value["locks"] ?? .array([])).elements {
-            guard let path = try? JSONPath(lock) else { return nil }
-            locks.append(path)
-        }
+        guard let locks = (value["locks"] ?? .array([])).elements.mapAll({ try? JSONPath($0) }) else { return nil }
         rules.locks = LockedPaths(locks)
     }
 
@@ -93,11 +89,7 @@ extension FileDocument: JSONObjectWritable {
 
 extension OverrideLayer: JSONWritable {
     package init?(_ value: JSONValue) {
-        var entries: [OverrideEntry] = []
-        for entry in value.elements {
-            guard let entry = OverrideEntry(entry) else { return nil }
-            entries.append(entry)
-        }
+        guard let entries = value.elements.mapAll(OverrideEntry.init) else { return nil }
         self.init(entries: entries)
     }
 
@@ -175,13 +167,8 @@ extension SeenVersions: JSONObjectWritable {
 extension OverrideEntry: JSONObjectWritable {
     package init?(_ value: JSONValue) {
         guard let path = value["path"], path.kind == .array, let content = value["value"],
-            let setAt = value["setAt"]?.int
+            let setAt = value["setAt"]?.int, let names = path.elements.mapAll(\.string)
         else { return nil }
-        var names: [String] = []
-        for name in path.elements {
-            guard let name = name.string else { return nil }
-            names.append(name)
-        }
         self.init(
             path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int,
             setBy: value["setBy"].flatMap(Peer.init), reason: value["reason"]?.string)

@@ -58,7 +58,8 @@ extension JournalRecord {
             let value = try? JSONValue(parsing: Array(content), maximumDepth: 256),
             let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
             let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
-            let released = value["released"]?.int, let operations = value["operations"],
+            let released = value["released"]?.int,
+            let operations = value["operations"]?.elements.mapAll(LayerOperation.init),
             [sequence, revision, released].allSatisfy(ExactIntegers.range.contains)
         else { return nil }
         self.sequence = sequence
@@ -66,11 +67,7 @@ extension JournalRecord {
         self.digest = digest
         self.publishedAt = publishedAt
         self.released = released
-        self.operations = []
-        for operation in operations.elements {
-            guard let operation = LayerOperation(operation) else { return nil }
-            self.operations.append(operation)
-        }
+        self.operations = operations
         causes = ChangeCause.list(value["causes"])
     }
 

@@ -373,9 +373,7 @@ final class ImageCatalog {
                 guard let entry = state.images[slot] else { return false }
                 return entry.isPinned || state.blobs.isLeased(entry.digest)
             }
-            var entries: [ImageEntry] = []
-            for slot in slice.victims { if let entry = remove(slot, from: &state) { entries.append(entry) } }
-            return (entries, slice.isExhausted)
+            return (slice.victims.compactMap { remove($0, from: &state) }, slice.isExhausted)
         }
     }
 

@@ -107,6 +107,16 @@ extension JSONValue {
 
         public func makeIterator() -> Iterator { Iterator(value) }
 
+        /// Returns the results of `transform` for all elements; nil if one of the results is nil.
+        package func mapAll<Result>(_ transform: (JSONValue) -> Result?) -> [Result]? {
+            var results: [Result] = []
+            for element in self {
+                guard let result = transform(element) else { return nil }
+                results.append(result)
+            }
+            return results
+        }
+
         /// The number of elements. Takes constant time.
         public var underestimatedCount: Int {
             value.entry.kind == Node.Kind.array ? Int(value.entry.storedCount) : 0

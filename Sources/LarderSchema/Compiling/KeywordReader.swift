@@ -57,12 +57,7 @@ struct KeywordReader {
     }
 
     static func names(_ value: JSONValue) -> [String]? {
-        guard value.kind == .array else { return nil }
-        var names: [String] = []
-        for element in value.elements {
-            guard let name = element.string else { return nil }
-            names.append(name)
-        }
+        guard value.kind == .array, let names = value.elements.mapAll(\.string) else { return nil }
         let isUnique = value.withCursor { ValueComparison.firstDuplicate(in: $0) == nil }
         return isUnique ? names : nil
     }
