@@ -122,9 +122,7 @@ final class GuardedClients: Sendable {
             state.entries[pin]?.lastUse = state.uses
             return client
         }
-        guard let client else {
-            throw UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
-        }
+        guard let client else { throw .shutDown }
         return client
     }
 

@@ -117,9 +117,7 @@ package final class HTTPFetcher: Sendable {
                 return client
             }
         }
-        guard let client else {
-            throw UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
-        }
+        guard let client else { throw .shutDown }
         return client
     }
 }

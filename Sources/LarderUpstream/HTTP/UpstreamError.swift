@@ -162,17 +162,14 @@ extension UpstreamError {
                 .connectFailed,
                 "cannot connect to \(place) for \(url.display): \(reason); check that its server is running",
                 originFailure: "cannot connect to \(place): \(reason); check that its server is running")
-        case let error as HTTPClientError where isConnectTimeout(error):
+        case let error as HTTPClientError
+        where [.connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout].contains(error):
             return connectTimeout(place, url)
         case ChannelError.connectTimeout:
             return connectTimeout(place, url)
         default:
             return nil
         }
-    }
-
-    private static func isConnectTimeout(_ error: HTTPClientError) -> Bool {
-        [.connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout].contains(error)
     }
 
     private static func connectTimeout(_ place: String, _ url: FetchURL) -> UpstreamError {
@@ -237,10 +234,12 @@ extension UpstreamError {
         }
     }
 
+    static let shutDown = UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
+
     private static func ofClient(_ error: HTTPClientError, _ url: FetchURL) -> UpstreamError? {
         // HTTPExchange reports cancellation by the caller. Here, `cancelled` comes from the shutdown of the client.
         if error == .alreadyShutdown || error == .cancelled {
-            return UpstreamError(.shutDown, "the agent is shutting down; retry after it has restarted")
+            return .shutDown
         }
         guard error.shortDescription.hasPrefix("Invalid header") else { return nil }
         return UpstreamError(
