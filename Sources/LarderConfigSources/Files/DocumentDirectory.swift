@@ -23,12 +23,7 @@ struct DocumentDirectory: Sendable, Hashable {
     /// directory or a file changes during the read.
     func read() throws(FileReadError) -> DocumentFiles {
         for _ in 0..<StableFileReader.attempts {
-            let directory: Descriptor
-            do {
-                directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
-            } catch {
-                throw FileReadError(path, errno: error.rawValue)
-            }
+            let directory = try opened()
             guard let files = try files(in: directory.number) else { continue }
             // If the path is a symbolic link, it may point to another directory now.
             guard let opened = directory.status(), let named = fileStatus(path.cPath),
@@ -68,20 +63,19 @@ struct DocumentDirectory: Sendable, Hashable {
         return files
     }
 
-    private static func isDocument(_ name: [UInt8]) -> Bool {
-        [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
+    private func opened() throws(FileReadError) -> Descriptor {
+        do throws(Errno) {
+            return try Descriptor(path.cPath, flags: O_DIRECTORY)
+        } catch {
+            throw FileReadError(path, errno: error.rawValue)
+        }
     }
 
     /// Returns the errors of the directory and of each file, in the order of their names.
     func problems() -> [FileReadError] {
         var problems: [FileReadError] = []
         do throws(FileReadError) {
-            let directory: Descriptor
-            do {
-                directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
-            } catch {
-                throw FileReadError(path, errno: error.rawValue)
-            }
+            let directory = try opened()
             var room = maximumBytes
             for name in try jsonNames(in: directory.number) {
                 do throws(FileReadError) {
@@ -110,7 +104,9 @@ struct DocumentDirectory: Sendable, Hashable {
         } catch {
             throw FileReadError(path, errno: error.rawValue)
         }
-        let chosen = names.filter { $0.first != UInt8(ascii: ".") && Self.isDocument($0) }
+        let chosen = names.filter { name in
+            name.first != UInt8(ascii: ".") && [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
+        }
         guard chosen.count <= maximumFiles else {
             throw FileReadError(.tooMany, path, "it has \(chosen.count) files, more than \(maximumFiles); merge some")
         }
