@@ -12,12 +12,7 @@ package enum GenerationFile {
     struct Damage: Error {
         let reason: String
         /// The format of the file if another version of this program wrote it; nil if the file is damaged.
-        let otherFormat: String?
-
-        init(_ reason: String, otherFormat: String? = nil) {
-            self.reason = reason
-            self.otherFormat = otherFormat
-        }
+        var otherFormat: String?
     }
 
     package static func encode(_ generation: Generation, epoch: String, namespace: String) -> [UInt8] {
@@ -52,33 +47,33 @@ package enum GenerationFile {
     ///   format, so that a damaged format can be distinguished from another version.
     static func decode(_ bytes: [UInt8]) throws(Damage) -> Generation {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have two lines") }
+        guard lines.count == 3, lines[2].isEmpty else { throw Damage(reason: "it does not have two lines") }
         let header: JSONValue
         let body: JSONValue
         do {
             header = try JSONValue(parsing: Array(lines[0]))
             guard header["sha256"]?.string == SHA256.hash(lines[1]).hex else {
-                throw Damage("its content does not match the digest in its header")
+                throw Damage(reason: "its content does not match the digest in its header")
             }
             body = try JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
         } catch let damage as Damage {
             throw damage
         } catch {
-            throw Damage("it is not JSON: \(error)")
+            throw Damage(reason: "it is not JSON: \(error)")
         }
         guard header["format"]?.int == format else {
             let written = header["format"] == body["format"] ? header["format"]?.compactText : nil
-            throw Damage("its format is not \(format)", otherFormat: written)
+            throw Damage(reason: "its format is not \(format)", otherFormat: written)
         }
         guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
             let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init),
             [revision, journal, released].allSatisfy(ExactIntegers.range.contains)
-        else { throw Damage("a member is missing or invalid") }
+        else { throw Damage(reason: "a member is missing or invalid") }
         var published: Layers?
         if let value = body["published"] {
             published = Layers(value)
-            if published == nil { throw Damage("the member \"published\" is invalid") }
+            if published == nil { throw Damage(reason: "the member \"published\" is invalid") }
         }
         return Generation(
             revision: revision, digest: SnapshotDigest(known: digest), publishedAt: publishedAt,
