@@ -137,14 +137,10 @@ struct SpaceReclaimQueue<Continuation: Sendable>: Sendable {
         if hasWorking(running, excluding: id) { return .wait(isPut ? .restart : .space, yielding: nil) }
         guard !isPut else { return .fail }
         // At this point all running downloads wait. Those whose reason is `restart` have no bytes to discard.
-        var youngest: (waiter: SpaceWaiterID, transfer: TransferID)?
-        for (waiter, holder) in waiters where holder.reason == .space {
-            guard let transfer = holder.transfer, transfer > youngest?.transfer ?? TransferID(number: 0) else {
-                continue
-            }
-            youngest = (waiter, transfer)
+        let holders = waiters.filter { $0.value.reason == .space }.compactMap { waiter, holder in
+            holder.transfer.map { (waiter: waiter, transfer: $0) }
         }
-        guard let youngest else { return .fail }
+        guard let youngest = holders.max(by: { $0.transfer < $1.transfer }) else { return .fail }
         guard youngest.transfer > id else {
             yielding.insert(id)
             return .fail
