@@ -75,7 +75,7 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0x1F, window[1] == 0x8B {
             return .notAnImage("gzip data (a compressed SVG must be decompressed)")
         }
-        if isUTF16(window) {
+        if [0xFEFF, 0xFFFE, 0x003C, 0x3C00].contains(window.little16(0)) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
         }
         // Checks at most ``signatureLength`` bytes. The window may have more, depending on how the input is split, and
@@ -84,11 +84,6 @@ struct FormatSniffer: HeaderParser {
             window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
         }
         return .notAnImage(isText ? "text" : "data of an unknown type")
-    }
-
-    private static func isUTF16(_ window: Span<UInt8>) -> Bool {
-        let start = window.little16(0)
-        return [0xFEFF, 0xFFFE, 0x003C, 0x3C00].contains(start)
     }
 
     private static let unsupportedImages: [(StaticString, Int, String)] = [

@@ -201,11 +201,7 @@ actor ImageDiskCache {
     }
 
     private func undoPublication(of digest: BlobDigest) throws(ImageError) {
-        do throws(FileError) {
-            try store.blobs.undoPublication(of: digest)
-        } catch {
-            throw error.asImageError
-        }
+        try ImageError.from { () throws(FileError) in try store.blobs.undoPublication(of: digest) }
     }
 
     /// Opens the file of a blob to which the caller has a reference. Hashes the file, unless this process has hashed it

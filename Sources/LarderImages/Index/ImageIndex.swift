@@ -78,7 +78,9 @@ package final class ImageIndex {
         var condition = Condition.new
         let isSupported = [IndexDatabase.version, IndexMigration.version].contains(version)
         if version != 0, !isSupported { reason = "its version number is damaged" }
-        if hasDamageMark(store) { reason = reason ?? "damage was found while it was in use" }
+        if access(store.path + "/" + IndexFormat.damageMark, F_OK) == 0 {
+            reason = reason ?? "damage was found while it was in use"
+        }
         if isSupported, reason == nil {
             do throws(SQLiteError) {
                 return try opened(store, .whole)
@@ -112,10 +114,6 @@ package final class ImageIndex {
         let table = try database.load { store.accounts.isInterrupted }
         _ = try? store.files.remove(IndexFormat.damageMark)
         return Opened(index: ImageIndex(database, store), condition: condition, table: table)
-    }
-
-    private static func hasDamageMark(_ store: BlobStore) -> Bool {
-        access(store.path + "/" + IndexFormat.damageMark, F_OK) == 0
     }
 
     private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
