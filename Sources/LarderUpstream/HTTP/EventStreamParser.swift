@@ -11,6 +11,11 @@ package struct EventStreamParser: Sendable {
         package var type: String
         /// The data lines, joined by LF. The bytes are not checked to be valid UTF-8.
         package var data: [UInt8]
+
+        package init(type: String, data: [UInt8]) {
+            self.type = type
+            self.data = data
+        }
     }
 
     /// The ID to send in `Last-Event-ID` when reconnecting; empty before the first ID.
