@@ -38,7 +38,7 @@ extension ConfigSubscribe: Method {
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
         let result = Result(
-            subscription: subscription.id, revision: topic.channel.snapshot.revision, epoch: publication.epoch,
+            subscription: subscription.id, revision: topic.channel.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))
         return .now(result, afterReply: { subscription.replyWritten(at: result.revision) })
     }

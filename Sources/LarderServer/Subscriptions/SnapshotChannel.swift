@@ -17,7 +17,9 @@ final class SnapshotChannel {
     private static let stepsPerCheck = 16
 
     let publication: ConfigPublication
-    private(set) var snapshot: ConfigSnapshot
+    private(set) var snapshot: ConfigSnapshot { didSet { revision = snapshot.revision } }
+    /// The revision of ``snapshot``. Each delivery reads it, which must not retain the snapshot.
+    private(set) var revision: Int
     private let eventLoop: any ServerEventLoop
     /// The task that consumes the stream of snapshots. It retains the channel until it is cancelled or the namespace
     /// ends.
@@ -40,6 +42,7 @@ final class SnapshotChannel {
         self.publication = publication
         self.eventLoop = eventLoop
         snapshot = publication.current.snapshot
+        revision = snapshot.revision
     }
 
     var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
@@ -112,7 +115,7 @@ final class SnapshotChannel {
     /// Completes the current broadcast and begins one for `newest`. Has no effect unless `newest` is newer than
     /// ``snapshot``.
     private func begin(_ newest: ConfigSnapshot) {
-        guard newest.revision > snapshot.revision else { return }
+        guard newest.revision > revision else { return }
         deliver(in: nil)
         broadcast = Broadcast(from: snapshot, to: newest, Array(topics.values), Array(waits.values))
         snapshot = newest

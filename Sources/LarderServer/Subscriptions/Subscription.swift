@@ -40,7 +40,7 @@ final class Subscription {
         self.mode = mode
         self.chargedBytes = chargedBytes
         state = SubscriptionState(
-            clientRevision: topic.compare(since, epoch, mode), current: topic.channel.snapshot.revision,
+            clientRevision: topic.compare(since, epoch, mode), current: topic.channel.revision,
             lastChanged: topic.lastChanged)
     }
 
@@ -54,7 +54,7 @@ final class Subscription {
     func replyWritten(at revision: Int) {
         perform(
             state.replyWritten(
-                revision: revision, current: topic.channel.snapshot.revision, lastChanged: topic.lastChanged,
+                revision: revision, current: topic.channel.revision, lastChanged: topic.lastChanged,
                 canWrite: canWrite))
     }
 
@@ -62,7 +62,7 @@ final class Subscription {
     /// - Parameter previous: the revision of the last snapshot before the current one that was offered to all
     ///   subscriptions of the event loop
     func offer(after previous: Int) {
-        perform(state.offer(current: topic.channel.snapshot.revision, previous: previous, canWrite: canWrite))
+        perform(state.offer(current: topic.channel.revision, previous: previous, canWrite: canWrite))
     }
 
     /// Sends the newest snapshot if the subscription missed it while output was pending. Postpones the event if output
@@ -70,7 +70,7 @@ final class Subscription {
     func catchUp() {
         perform(
             state.outputDrained(
-                current: topic.channel.snapshot.revision, lastChanged: topic.lastChanged, canWrite: canWrite))
+                current: topic.channel.revision, lastChanged: topic.lastChanged, canWrite: canWrite))
     }
 
     private func perform(_ action: SubscriptionState.Action) {

@@ -47,7 +47,7 @@ final class Topic {
     init(_ path: JSONPath, channel: SnapshotChannel) {
         self.path = path
         self.channel = channel
-        lastChanged = channel.snapshot.revision
+        lastChanged = channel.revision
     }
 
     func add(_ subscription: Subscription) {
@@ -83,7 +83,7 @@ final class Topic {
     ///   - since: the revision; nil if the client has none
     ///   - epoch: the epoch of that revision; nil for the current one
     func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> SubscriptionState.ClientRevision {
-        let (publication, current) = (channel.publication, channel.snapshot.revision)
+        let (publication, current) = (channel.publication, channel.revision)
         guard current > 0, let since else { return .nothing }
         if epoch.map({ $0 != publication.epoch }) ?? false || since > current { return .foreign }
         if since == current || isUnchanged(since: since) { return .current }
@@ -93,7 +93,7 @@ final class Topic {
 
     /// The part of an event that all subscriptions in the same mode share.
     func body(of event: SubscriptionState.Event, _ mode: ConfigSubscribe.Mode) -> ByteBuffer {
-        let (version, revision) = (channel.publication.version, channel.snapshot.revision)
+        let (version, revision) = (channel.publication.version, channel.revision)
         if version != bodiesVersion || revision != bodiesRevision {
             forgetBodies()
             (bodiesVersion, bodiesRevision) = (version, revision)
@@ -164,7 +164,7 @@ final class Topic {
         ByteBuffer(
             bytes: ConfigEvent.body(
                 namespace: channel.publication.namespace, epoch: channel.publication.epoch,
-                revision: channel.snapshot.revision,
+                revision: channel.revision,
                 state: ConfigState(channel.publication.current.freshness), content: content))
     }
 

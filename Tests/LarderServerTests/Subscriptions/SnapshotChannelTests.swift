@@ -48,7 +48,7 @@ struct SnapshotChannelTests {
             // submitted work.
             for revision in 1...2000 {
                 publication.publish(Self.snapshot(revision), status: Self.status)
-                let seen = try await loop.submit { bound.value.1[0].channel.snapshot.revision }.get()
+                let seen = try await loop.submit { bound.value.1[0].channel.revision }.get()
                 try #require(seen == revision)
             }
         }
@@ -87,7 +87,7 @@ struct SnapshotChannelTests {
                     for publication in publications {
                         publication.publish(Self.snapshot(revision), status: Self.status)
                     }
-                    for topic in bound.value.1 where topic.channel.snapshot.revision != revision {
+                    for topic in bound.value.1 where topic.channel.revision != revision {
                         missed += 1
                     }
                     if revision.isMultiple(of: 100) { await Task.yield() }
@@ -130,13 +130,13 @@ struct SnapshotChannelTests {
                     // first snapshot.
                     let hub = SubscriptionHub(eventLoop: loop)
                     hub.removeUnused(hub.topic(JSONPath(["b"]), of: publication))
-                    return bound.value.1[0].channel.snapshot.revision
+                    return bound.value.1[0].channel.revision
                 }.get()
                 #expect(revision >= previous)
                 previous = revision
             }
             await end
-            #expect(try await loop.submit { bound.value.1[0].channel.snapshot.revision }.get() == last)
+            #expect(try await loop.submit { bound.value.1[0].channel.revision }.get() == last)
         }
         while publication.streamCount > 0 { await Task.yield() }
     }
@@ -149,10 +149,10 @@ struct SnapshotChannelTests {
                 let (hub, topics) = bound.value
                 let channel = topics[0].channel
                 publication.publish(Self.snapshot(1), status: Self.status)
-                let first = channel.snapshot.revision
+                let first = channel.revision
                 hub.removeUnused(topics[0])
                 publication.publish(Self.snapshot(2), status: Self.status)
-                return [first, channel.snapshot.revision]
+                return [first, channel.revision]
             }.value
             #expect(revisions == [1, 1])
         }

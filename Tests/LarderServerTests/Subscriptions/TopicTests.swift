@@ -29,7 +29,7 @@ struct TopicTests {
             channel = made
             if let topic { made.remove(topic) }
         }
-        #expect(topic?.channel.snapshot.revision == 7)
+        #expect(topic?.channel.revision == 7)
         #expect(topic?.encode(.end(.shutdown)).readableBytes ?? 0 > 0)
         topic = nil
         #expect(channel == nil)
