@@ -57,7 +57,7 @@ package final class ServerContext: Sendable {
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
 
-    /// What a reload or an event outside the server changes.
+    /// The state that a reload or an event outside the server changes.
     private struct State {
         var limits: ConnectionLimits
         var settings: SettingsSource

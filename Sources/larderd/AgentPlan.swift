@@ -76,7 +76,7 @@ struct AgentPlan: Sendable {
     /// Saves the settings for a start at which the settings file is invalid. Blocks on disk I/O. Does nothing if these
     /// settings were saved before. After a failure, settings that were saved earlier stay, because a start with them is
     /// better than an outage.
-    /// - Throws: an error whose text says what a restart with an invalid settings file would do
+    /// - Throws: an error whose text includes the effect of a restart with an invalid settings file
     func save() throws {
         if settingsProblem != nil { return }
         do {

@@ -36,7 +36,7 @@ final class ServiceStatus: Sendable {
         var line = StatusLine()
         var rejectedSettings: RejectedSettings?
         var isReadyDue = false
-        /// The status line that was submitted last; nil if there is none, or if it could not be sent.
+        /// The status line that was submitted last; nil before the first, or if it could not be sent.
         var reported: String?
         /// The namespaces on which the status reports, by name.
         var publications: [String: ConfigPublication] = [:]

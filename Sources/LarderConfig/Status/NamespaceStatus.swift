@@ -96,7 +96,7 @@ package struct NamespaceStatus: Sendable {
     private var isDue = false
     /// When ``freshnessAtRest`` last changed. A repeated failure does not change this time.
     private var settledSince = 0
-    /// When the refresh in progress began; nil if there is none, or only a long poll.
+    /// When the refresh in progress began; nil if no refresh is in progress, or only a long poll.
     private var refreshingSince: Int?
 
     init(source: Source?, files: [FileLayer: String] = [:]) {

@@ -202,7 +202,7 @@ final class Committer {
     }
 
     /// Updates the status with the results of changes to the remote layer and the file layers. A change that is tried
-    /// again says nothing about the current state of the source or the files.
+    /// again is left out, because the source or the files may be in another state now.
     private func noteSources(_ batch: ChangeBatch, _ pending: [ChangeQueue.Pending]) {
         let now = clocks.wallClock.now
         for (pending, result) in zip(pending, batch.results) where !pending.isRetry {

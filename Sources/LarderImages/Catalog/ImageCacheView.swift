@@ -128,8 +128,8 @@ package final class ImageCacheView: Sendable {
         return hasFile
     }
 
-    /// Returns the cached image of a request, fresh or stale; nil if there is none. Adds no reference and does not
-    /// count as a use.
+    /// Returns the cached image of a request, fresh or stale; nil if it is not cached. Adds no reference and does
+    /// not count as a use.
     package func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = try? keys.resolve(request) else { return nil }
         return tables.read { state in

@@ -460,7 +460,7 @@ final class ImageCatalog {
 // MARK: Invariants, which tests check
 
 extension ImageCatalog {
-    /// What is inconsistent between the tables and the order; nil if nothing is. No request may run.
+    /// The first difference between the tables and the order, for tests; nil if they agree. No request may run.
     var inconsistency: String? {
         applyUses()
         return tables.read { state in

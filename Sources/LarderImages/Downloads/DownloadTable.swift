@@ -51,7 +51,7 @@ struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
     private var queue: DownloadQueue<TransferID>
     /// The number of responses per origin. Reset when a download is added to an empty table.
     private var responses: [String: Int] = [:]
-    /// The running download that is being stopped in favor of a more urgent one; nil if there is none.
+    /// The running download that is being stopped in favor of a more urgent one; nil if no download is being stopped.
     private var preempted: TransferID?
     private var lastTransfer = 0
     private var lastWaiter = 0

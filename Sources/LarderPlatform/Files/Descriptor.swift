@@ -52,7 +52,8 @@ extension Errno {
     package static var current: Errno { Errno(rawValue: errno) }
 }
 
-/// Calls a function of swift-system. All its functions on descriptors throw ``Errno``, but their types do not say so.
+/// Calls a function of swift-system. All its functions on descriptors throw ``Errno``, but are declared with untyped
+/// `throws`.
 func withErrno<Value>(_ call: () throws -> Value) throws(Errno) -> Value {
     do {
         return try call()

@@ -61,7 +61,7 @@ struct ReplyMemory: Sendable {
     let usage: ConnectionUsage
     /// Nil for a small reply.
     var reservation: ReplyReservation?
-    /// The refusal that ended the task; nil if there was none.
+    /// The refusal that ended the task; nil if the task was not refused.
     private(set) var refusal: UsageRefusal?
 
     init(of usage: ConnectionUsage, _ reservation: ReplyReservation?) {

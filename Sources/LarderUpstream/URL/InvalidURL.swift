@@ -1,6 +1,6 @@
 /// Why a text is not a URL that can be requested.
 package struct InvalidURL: Error, Sendable, Hashable {
-    /// What is wrong and what to do, as the continuation of a sentence whose subject is the URL. Contains no part of the
+    /// The problem and the advice, as the continuation of a sentence whose subject is the URL. Contains no part of the
     /// URL, because a URL may contain secrets.
     package let reason: String
 

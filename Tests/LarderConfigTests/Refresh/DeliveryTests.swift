@@ -79,7 +79,7 @@ struct DeliveryTests {
         }
     }
 
-    /// What a delivery does that arrives during a request.
+    /// A delivery that arrives during a request, and its expected effect.
     struct Race: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var isForced = false
