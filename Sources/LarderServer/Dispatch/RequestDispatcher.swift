@@ -147,6 +147,7 @@ struct RequestDispatcher {
     // MARK: Requests
 
     private func serve(_ message: consuming JSONValue, in slot: BatchSlot?, _ template: RequestTemplate?) {
+        let loop = connection.loop
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
@@ -188,7 +189,7 @@ struct RequestDispatcher {
         let requirement = M.requirement(parameters)
         if let denial = connection.denial(of: requirement, by: M.name) { throw denial.error }
         let call = MethodCall<M>(
-            parameters: parameters, request: request, isInBatch: slot != nil, template: template,
+            parameters: consume parameters, request: request, isInBatch: slot != nil, template: template,
             connection: connection)
         switch try M.call(call) {
         case .now(let result, let source, let afterReply):
@@ -225,6 +226,7 @@ struct RequestDispatcher {
         _ method: M.Type, _ result: M.Result, to request: Request, _ template: RequestTemplate?,
         _ source: SnapshotSource?, _ requirement: Requirement
     ) {
+        let loop = connection.loop
         let mark = loop.output.writer.mark
         if let template {
             ReplyCache.appendHead(id: template.id, then: ReplyCache.resultName, to: &loop.output.writer)
