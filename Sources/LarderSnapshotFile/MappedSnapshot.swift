@@ -110,7 +110,8 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// ```
     public func withText<R>(at names: [String], _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
-            guard let found = PathKey.with(names, { index.find($0, in: bytes) }) else { return try body(nil) }
+            let found = PathKey.with(names, seed: index.seed) { index.find($0, in: bytes) }
+            guard let found else { return try body(nil) }
             return try body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
         }
     }
@@ -186,7 +187,9 @@ public final class MappedSnapshot: @unchecked Sendable {
     private func find(_ path: String) -> SnapshotFileIndex.Found? {
         var path = path
         return path.withUTF8 { path in
-            PathKey.with(UnsafeRawBufferPointer(path)) { key in key.flatMap { index.find($0, in: bytes) } }
+            PathKey.with(UnsafeRawBufferPointer(path), seed: index.seed) { key in
+                key.flatMap { index.find($0, in: bytes) }
+            }
         }
     }
 }

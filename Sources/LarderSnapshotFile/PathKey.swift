@@ -1,71 +1,99 @@
 import LarderJSON
 
-/// Converts a path to the form in which the index of a snapshot file stores it: for each name, the byte 0xFF followed
-/// by the name in UTF-8.
-enum PathKey {
+/// A path in the form in which the index of a snapshot file stores it: for each name, the byte 0xFF followed by the name
+/// in UTF-8. The bytes are valid only during the call that receives the key.
+struct PathKey {
+    let bytes: UnsafeRawBufferPointer
+    let hash: PathHash
+
     /// Calls `body` with the key of a path. The path is empty for the whole document, a JSON Pointer (RFC 6901) if it
     /// begins with `/`, else names separated by dots. If the path is malformed (an empty name between dots, or an
     /// invalid escape), `body` gets nil.
+    /// - Parameter seed: the seed of the hash, from the header of the file
     @inline(__always)
-    static func with<R>(_ path: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
-        try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count + 1) { key in
-            let count = path.first == UInt8(ascii: "/") ? pointer(path, key) : dotted(path, key)
-            return try body(count.map { UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(key)[..<$0]) })
+    static func with<R>(
+        _ path: UnsafeRawBufferPointer, seed: UInt64, _ body: (PathKey?) throws -> R
+    ) rethrows -> R {
+        try withUnsafeTemporaryAllocation(byteCount: path.count + 1, alignment: 1) { buffer in
+            var key = Writer(buffer, seed: seed)
+            let isValid =
+                path.first == UInt8(ascii: "/") ? key.appendPointer(path) : path.isEmpty || key.appendDotted(path)
+            return try body(isValid ? key.key : nil)
         }
     }
 
     /// Calls `body` with the key of the path that consists of the given names.
     @inline(__always)
-    static func with<R>(_ names: [String], _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    static func with<R>(_ names: [String], seed: UInt64, _ body: (PathKey) throws -> R) rethrows -> R {
         let capacity = names.reduce(0) { $0 + 1 + $1.utf8.count }
-        return try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { key in
-            var count = 0
+        return try withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
+            var key = Writer(buffer, seed: seed)
             for name in names {
-                key[count] = SnapshotFileLayout.separator
-                count += 1
-                for byte in name.utf8 {
-                    key[count] = byte
-                    count += 1
+                key.append(SnapshotFileLayout.separator)
+                for byte in name.utf8 { key.append(byte) }
+            }
+            return try body(key.key)
+        }
+    }
+
+    /// Writes a key, and computes its hash at the same time: the multiplications of the hash take longer than everything
+    /// else, so that writing costs no time.
+    private struct Writer {
+        private let buffer: UnsafeMutableRawBufferPointer
+        private var count = 0
+        private var hash: PathHash
+
+        /// - Parameter buffer: has room for the whole key
+        @inline(__always)
+        init(_ buffer: UnsafeMutableRawBufferPointer, seed: UInt64) {
+            self.buffer = buffer
+            hash = PathHash(seed: seed)
+        }
+
+        @inline(__always)
+        var key: PathKey {
+            PathKey(bytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]), hash: hash)
+        }
+
+        @inline(__always)
+        mutating func append(_ byte: UInt8) {
+            buffer[count] = byte
+            hash.add(byte)
+            count &+= 1
+        }
+
+        /// - Returns: false if a name is empty
+        @inline(__always)
+        mutating func appendDotted(_ path: UnsafeRawBufferPointer) -> Bool {
+            append(SnapshotFileLayout.separator)
+            var isNameEmpty = true
+            for byte in path {
+                let isDot = byte == UInt8(ascii: ".")
+                if isDot, isNameEmpty { return false }
+                append(isDot ? SnapshotFileLayout.separator : byte)
+                isNameEmpty = isDot
+            }
+            return !isNameEmpty
+        }
+
+        /// - Returns: false if an escape is invalid
+        mutating func appendPointer(_ path: UnsafeRawBufferPointer) -> Bool {
+            var isEscaped = false
+            for byte in path {
+                switch byte {
+                case UInt8(ascii: "0") where isEscaped: append(UInt8(ascii: "~"))
+                case UInt8(ascii: "1") where isEscaped: append(UInt8(ascii: "/"))
+                case _ where isEscaped: return false
+                case UInt8(ascii: "~"):
+                    isEscaped = true
+                    continue
+                case UInt8(ascii: "/"): append(SnapshotFileLayout.separator)
+                default: append(byte)
                 }
+                isEscaped = false
             }
-            return try body(UnsafeRawBufferPointer(key))
+            return !isEscaped
         }
-    }
-
-    private static func dotted(_ path: UnsafeRawBufferPointer, _ key: UnsafeMutableBufferPointer<UInt8>) -> Int? {
-        if path.isEmpty { return 0 }
-        key[0] = SnapshotFileLayout.separator
-        var nameStart = 0
-        for (index, byte) in path.enumerated() {
-            if byte == UInt8(ascii: ".") {
-                if index == nameStart { return nil }
-                nameStart = index + 1
-                key[index + 1] = SnapshotFileLayout.separator
-            } else {
-                key[index + 1] = byte
-            }
-        }
-        return nameStart == path.count ? nil : path.count + 1
-    }
-
-    private static func pointer(_ path: UnsafeRawBufferPointer, _ key: UnsafeMutableBufferPointer<UInt8>) -> Int? {
-        var count = 0
-        var isEscaped = false
-        for byte in path {
-            switch byte {
-            case UInt8(ascii: "0") where isEscaped: key[count] = UInt8(ascii: "~")
-            case UInt8(ascii: "1") where isEscaped: key[count] = UInt8(ascii: "/")
-            case _ where isEscaped: return nil
-            case UInt8(ascii: "~"):
-                isEscaped = true
-                continue
-            case UInt8(ascii: "/"): key[count] = SnapshotFileLayout.separator
-            default: key[count] = byte
-            }
-            isEscaped = false
-            count += 1
-        }
-        return isEscaped ? nil : count
     }
 }
 

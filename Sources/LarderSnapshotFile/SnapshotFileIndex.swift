@@ -21,7 +21,8 @@ struct SnapshotFileIndex {
     let epoch: UInt64
     /// The range of the text of the whole document.
     let text: Range<Int>
-    private let seed: UInt64
+    /// The seed of the hashes of paths.
+    let seed: UInt64
     private let entries: Range<Int>
     private let entryCount: Int
     private let slots: Range<Int>
@@ -70,17 +71,16 @@ struct SnapshotFileIndex {
         }
     }
 
-    /// Finds the value of a path key (see ``PathKey``).
+    /// Finds the value of a key whose hash was computed with ``seed``.
     @inline(__always)
-    func find(_ key: UnsafeRawBufferPointer, in file: UnsafeRawBufferPointer) -> Found? {
-        var hash = PathHash(seed: seed)
-        hash.add(key)
-        var slot = PathHash.slot(hash.value, of: slotCount)
+    func find(_ key: PathKey, in file: UnsafeRawBufferPointer) -> Found? {
+        let hash = key.hash.value
+        var slot = PathHash.slot(hash, of: slotCount)
         for _ in 0..<slotCount {
             let entry = Int(Self.load32(file, slots.lowerBound &+ slot &* 4)) - 1
             guard entry >= 0, entry < entryCount else { return nil }
             let start = entries.lowerBound &+ entry &* Layout.entryBytes
-            if Self.load64(file, start &+ Layout.Entry.hash) == hash.value, isNamed(entry, key, file) {
+            if Self.load64(file, start &+ Layout.Entry.hash) == hash, isNamed(entry, key.bytes, file) {
                 return found(start, file)
             }
             slot = (slot &+ 1) & (slotCount &- 1)

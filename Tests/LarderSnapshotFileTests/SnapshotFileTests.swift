@@ -143,7 +143,9 @@ struct SnapshotFileTests {
             guard let index = try? SnapshotFileIndex(UnsafeRawBufferPointer(copy)) else { continue }
             for path in paths {
                 let found = Array(path.utf8).withUnsafeBytes { path in
-                    PathKey.with(path) { key in key.flatMap { index.find($0, in: UnsafeRawBufferPointer(copy)) } }
+                    PathKey.with(path, seed: index.seed) { key in
+                        key.flatMap { index.find($0, in: UnsafeRawBufferPointer(copy)) }
+                    }
                 }
                 if let found { #expect(found.text.lowerBound >= 0 && found.text.upperBound <= copy.count) }
             }
