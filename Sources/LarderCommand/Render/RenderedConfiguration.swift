@@ -39,7 +39,7 @@ struct RenderedConfiguration: Sendable {
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 throw Failure(.usage, "\(name) is not UTF-8; save it as UTF-8")
             }
-            return try ConfigTemplate(text, name: name).render(value)
+            return try ConfigTemplate.render(text, name: name, value)
         }
     }
 
@@ -116,29 +116,15 @@ struct OutputFailure: Error {
     let isExecDue: Bool
 }
 
-struct ConfigTemplate {
-    /// The name of the template for errors.
-    private let name: String
-    private let template: Template
-
-    /// Parses a template.
-    /// - Throws: ``Failure`` with the line and column of the error.
-    init(_ text: String, name: String) throws(Failure) {
-        self.name = name
-        do {
-            template = try Template(text)
+enum ConfigTemplate {
+    /// Renders a configuration with a template.
+    /// - Parameter name: the name of the template for errors
+    /// - Throws: ``Failure`` with the line and column of the error in the template, or with the names that have no value.
+    static func render(_ text: String, name: String, _ value: JSONValue) throws(Failure) -> String {
+        do throws(TemplateError) {
+            return try Template(text).render(value)
         } catch {
-            throw Self.failure(error, name)
-        }
-    }
-
-    /// Renders a configuration.
-    /// - Throws: ``Failure`` with the names that have no value.
-    func render(_ value: JSONValue) throws(Failure) -> String {
-        do {
-            return try template.render(value)
-        } catch {
-            throw Self.failure(error, name)
+            throw failure(error, name)
         }
     }
 

@@ -14,7 +14,7 @@ struct ConfigTemplateTests {
     ]
 
     private func render(_ text: String) throws(Failure) -> String {
-        try ConfigTemplate(text, name: "t").render(value)
+        try ConfigTemplate.render(text, name: "t", value)
     }
 
     private func failure(_ text: String) -> Failure? { #expect(throws: Failure.self) { try render(text) } }
