@@ -51,13 +51,10 @@ package struct DescriptorCall: Sendable {
         let (line, maxReplyBytes) = (writer.bytes, configuration.maximumReplyBytes)
         let timeout = timeout ?? configuration.timeout
         let outcome = await withTaskCancellationHandler {
-            await onOwnThread { () -> Result<(reply: JSONValue, file: ReceivedFile?), LarderClientError> in
-                do throws(LarderClientError) {
-                    return .success(
-                        try stream.exchange(
-                            line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes, onNotification))
-                } catch {
-                    return .failure(error)
+            await onOwnThread {
+                Result { () throws(LarderClientError) in
+                    try stream.exchange(
+                        line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes, onNotification)
                 }
             }
         } onCancel: {

@@ -84,11 +84,8 @@ final class SnapshotFiles: Sendable {
 
     @concurrent
     private func create(_ publication: ConfigPublication) async -> Result<OpenedSnapshot, WireError> {
-        let result: Result<OpenedSnapshot, WireError>
-        do throws(WireError) {
-            result = .success(try Self.create(publication.current.snapshot, of: publication))
-        } catch {
-            result = .failure(error)
+        let result = Result { () throws(WireError) in
+            try Self.create(publication.current.snapshot, of: publication)
         }
         let opened = try? result.get()
         states.withLock { $0[ObjectIdentifier(publication)] = opened.map(FileState.created) }

@@ -166,16 +166,13 @@ private struct ImageGetRequest {
                 images.view.release(image.digest)
                 return .failure(refusal)
             }
-            let result: ImageGet.Result
-            do throws(WireError) {
-                result = try self.result(image, hasDescriptor: delivery.file != nil)
-            } catch {
-                return .failure(error)
+            return Result { () throws(WireError) in
+                let result = try self.result(image, hasDescriptor: delivery.file != nil)
+                if let file = delivery.file.flatMap({ PassedFile($0, for: connection.usage.user) }) {
+                    _ = connection.output.pass(file)
+                }
+                return result
             }
-            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.usage.user) }) {
-                _ = connection.output.pass(file)
-            }
-            return .success(result)
         }
     }
 
