@@ -43,19 +43,14 @@ struct DoctorReport {
     private static func markWidth(_ hasSymbols: Bool) -> Int { hasSymbols ? 1 : 9 }
 
     private static func mark(_ level: Finding.Level, _ style: Style, _ hasSymbols: Bool) -> String {
-        let text: String
-        switch level {
-        case .ok: text = hasSymbols ? "✓" : "[ok]"
-        case .warning: text = hasSymbols ? "!" : "[warning]"
-        case .problem: text = hasSymbols ? "✗" : "[problem]"
-        case .skipped: text = hasSymbols ? "·" : "[skipped]"
+        func text(_ symbol: String) -> String {
+            (hasSymbols ? symbol : "[\(level.rawValue)]").padded(to: markWidth(hasSymbols))
         }
-        let padded = text.padded(to: markWidth(hasSymbols))
-        switch level {
-        case .ok: return style.good(padded)
-        case .warning: return style.warning(padded)
-        case .problem: return style.problem(padded)
-        case .skipped: return padded
+        return switch level {
+        case .ok: style.good(text("✓"))
+        case .warning: style.warning(text("!"))
+        case .problem: style.problem(text("✗"))
+        case .skipped: text("·")
         }
     }
 
