@@ -91,8 +91,7 @@ struct StateRestore {
             try makeDirectory(place)
             try makeDirectory(place + "/generations")
             for generation in generations {
-                let digits = String(generation.revision)
-                let name = String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
+                let name = String(generation.revision).rightAligned(to: 16, with: "0") + ".json"
                 try NewFile.write(Array(generation.text.utf8), to: place + "/generations/" + name)
             }
             let pins = generations.filter(\.isPinned).map { "\($0.revision)" }.joined(separator: ",")

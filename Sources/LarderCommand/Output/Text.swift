@@ -26,8 +26,7 @@ extension String {
                 continue
             }
             if Self.isControl(scalar), scalar != "\n", scalar != "\t" {
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                text += "\\u" + String(scalar.value, radix: 16).rightAligned(to: 4, with: "0")
             } else {
                 text.unicodeScalars.append(scalar)
             }
@@ -41,9 +40,9 @@ extension String {
         self + String(repeating: " ", count: max(0, width - count))
     }
 
-    /// The text, padded with leading spaces to a width in characters.
-    func rightAligned(to width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
+    /// The text, padded with leading spaces, or another filler of one character, to a width in characters.
+    func rightAligned(to width: Int, with filler: String = " ") -> String {
+        String(repeating: filler, count: max(0, width - count)) + self
     }
 
     private func escaped(_ isBad: (Unicode.Scalar) -> Bool) -> String {

@@ -44,7 +44,8 @@ enum SocketCheck {
     }
 
     private static func access(_ facts: SocketFacts, _ owner: SocketFacts.Owner) -> Finding {
-        let who = "\(owner.userName):\(owner.groupName) \(octal(owner.mode))"
+        let mode = String(owner.mode, radix: 8).rightAligned(to: 4, with: "0")
+        let who = "\(owner.userName):\(owner.groupName) \(mode)"
         let title = "\(facts.path), \(who)"
         guard facts.canConnect else { return denied(facts, owner, title) }
         if owner.mode & 0o002 != 0 {
@@ -103,10 +104,5 @@ enum SocketCheck {
         if caller.user == 0 { return " as root" }
         if caller.user == owner.user { return " as its owner" }
         return caller.groups.contains(owner.group) ? " as a member of group \(owner.groupName)" : ""
-    }
-
-    private static func octal(_ mode: UInt32) -> String {
-        let digits = String(mode, radix: 8)
-        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 }
