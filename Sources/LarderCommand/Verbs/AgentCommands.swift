@@ -106,9 +106,7 @@ enum InfoReport {
     }
 
     private static func rights(_ info: AgentInfo.Result) -> String {
-        func list(_ rights: [Right]) -> String {
-            rights.isEmpty ? "none" : rights.map(\.rawValue).joined(separator: ", ")
-        }
+        let list = RightsCheck.list
         let own = info.namespaceRights.sorted { $0.key < $1.key }
         return ([list(info.rights)] + own.map { "in \($0.key): \(list($0.value))" }).joined(separator: "; ")
     }

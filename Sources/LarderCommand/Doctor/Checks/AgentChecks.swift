@@ -34,7 +34,7 @@ enum RightsCheck {
         return [Finding(.ok, name, rights.isEmpty ? "only in some namespaces" : list(rights), detail: detail)]
     }
 
-    private static func list(_ rights: [Right]) -> String {
+    static func list(_ rights: [Right]) -> String {
         rights.isEmpty ? "none" : rights.map(\.rawValue).joined(separator: ", ")
     }
 }
