@@ -65,7 +65,8 @@ struct AgentPlan: Sendable {
 
     /// The settings that the agent saved last; nil if none are saved, or if they are invalid.
     private static func saved(_ command: Larderd) -> AgentPlan? {
-        guard let saved = savedSettings(command)?.read(), let settings = try? Settings(parsingSaved: saved.text),
+        guard let saved = savedSettings(command)?.read(),
+            let settings = try? Settings(parsing: saved.text, areSaved: true),
             var plan = try? AgentPlan(command, settings, path: settingsPath(command))
         else { return nil }
         plan.settingsReadAt = saved.readAt

@@ -55,7 +55,7 @@ struct RenamedSettingsTests {
             ),
         ])
     func saved(old: String, new: String) throws {
-        let migrated = try Settings(parsingSaved: Array(old.utf8))
+        let migrated = try Settings(parsing: Array(old.utf8), areSaved: true)
         #expect(try migrated == settings(new))
         #expect(migrated != Settings())
     }
@@ -81,7 +81,7 @@ struct RenamedSettingsTests {
     @Test("an old name in another section is an unknown setting, also in saved settings")
     func otherSection() {
         let error = #expect(throws: SettingsError.self) {
-            try Settings(parsingSaved: Array("{limits: {imageBytes: 65536}}".utf8))
+            try Settings(parsing: Array("{limits: {imageBytes: 65536}}".utf8), areSaved: true)
         }
         #expect(error?.description.hasPrefix("1:11: limits.imageBytes is not a setting; ") == true)
     }

@@ -32,19 +32,11 @@ extension Settings {
 
     /// Parses settings.
     ///
+    /// - Parameter areSaved: whether the agent saved the settings itself. Settings that had another name in an earlier
+    ///   version are then read under that name.
     /// - Throws: ``SettingsError`` with the line and column of the first problem
-    package init(parsing bytes: [UInt8]) throws(SettingsError) {
-        let examination = Settings.examine(bytes, maxErrors: 1)
-        if let error = examination.errors.first { throw error }
-        self = examination.settings ?? Settings()
-    }
-
-    /// Parses settings that the agent saved itself. Settings that had another name in an earlier version are read under
-    /// that name.
-    ///
-    /// - Throws: ``SettingsError`` with the line and column of the first problem
-    package init(parsingSaved bytes: [UInt8]) throws(SettingsError) {
-        let examination = Settings.examine(bytes, maxErrors: 1, areSaved: true)
+    package init(parsing bytes: [UInt8], areSaved: Bool = false) throws(SettingsError) {
+        let examination = Settings.examine(bytes, maxErrors: 1, areSaved: areSaved)
         if let error = examination.errors.first { throw error }
         self = examination.settings ?? Settings()
     }
