@@ -23,8 +23,8 @@ extension EtcdSourceSettings {
         tls = try Self.tls(reader, endpoints)
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
-        reconnectWindow = try reader.reconnectWindow()
-        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
+        reconnectWindow = try reader.seconds("reconnectSplaySeconds", in: 0...86_400)
+        firstFetchWindow = try reader.seconds("firstFetchSplaySeconds", in: 0...86_400) ?? firstFetchWindow
     }
 
     private static func endpoints(_ reader: SettingsReader) throws(SettingsError) -> [String] {

@@ -22,7 +22,7 @@ extension HTTPSourceSettings {
         partialData = handling.flatMap { PartialData(rawValue: $0) } ?? partialData
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
-        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
+        firstFetchWindow = try reader.seconds("firstFetchSplaySeconds", in: 0...86_400) ?? firstFetchWindow
         longPoll = try reader.section("longPoll", LongPoll.init)
         staleIfError = try reader.seconds("staleIfErrorSeconds", in: 0...31_536_000)
         versionPath = try reader.versionPath()

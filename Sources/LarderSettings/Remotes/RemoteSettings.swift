@@ -46,17 +46,6 @@ extension SettingsReader {
         return try? text.map(JSONPath.init(parsing:))
     }
 
-    /// Reads `firstFetchSplaySeconds`, the time over which hosts that have no document yet spread their first requests.
-    func firstFetchWindow() throws(SettingsError) -> Duration? {
-        try seconds("firstFetchSplaySeconds", in: 0...86_400)
-    }
-
-    /// Reads `reconnectSplaySeconds`, the time over which hosts spread their first attempts to reconnect after a
-    /// connection has ended.
-    func reconnectWindow() throws(SettingsError) -> Duration? {
-        try seconds("reconnectSplaySeconds", in: 0...86_400)
-    }
-
     /// Reads `versionPath`, the path of the version in the document. Returns `/version` if the setting is missing, and
     /// nil if it is `null`.
     func versionPath() throws(SettingsError) -> JSONPath? {
@@ -100,8 +89,8 @@ extension SSESourceSettings {
         self.init(url: url)
         pollURL = try reader.url("pollUrl")
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
-        reconnectWindow = try reader.reconnectWindow()
-        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
+        reconnectWindow = try reader.seconds("reconnectSplaySeconds", in: 0...86_400)
+        firstFetchWindow = try reader.seconds("firstFetchSplaySeconds", in: 0...86_400) ?? firstFetchWindow
         heartbeat = try reader.seconds("heartbeatSeconds", in: 0.1...3600) ?? heartbeat
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         patchEvents =
