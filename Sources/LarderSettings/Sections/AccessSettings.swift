@@ -85,14 +85,11 @@ extension AccessSettings {
     /// - Parameter rights: the rights that these settings may grant
     private init(_ value: SettingsValue, _ path: SettingsPath, rights known: Rights) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: ["users", "groups", "others"])
-        users =
-            try reader.section("users") { (value, path) throws(SettingsError) in
-                try Self.accounts(value, path, known)
-            } ?? users
-        groups =
-            try reader.section("groups") { (value, path) throws(SettingsError) in
-                try Self.accounts(value, path, known)
-            } ?? groups
+        let accounts = { (value: SettingsValue, path: SettingsPath) throws(SettingsError) in
+            try Self.accounts(value, path, known)
+        }
+        users = try reader.section("users", accounts) ?? users
+        groups = try reader.section("groups", accounts) ?? groups
         others = try reader.rights("others", known) ?? others
     }
 
