@@ -154,33 +154,32 @@ private struct SocketFile {
     /// Advice on how a user can get permission to connect. The advice never is to join the group root.
     var permissionAdvice: String {
         guard let status else { return "run as a user who can access the directory of the socket" }
-        if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.name(ofGroup: status.st_gid) {
+        if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = AccountName.ofGroup(status.st_gid) {
             return "add the user to group \(group), which may connect (usermod -aG \(group) USER), and log in again"
         }
-        let owner = Self.name(ofUser: status.st_uid) ?? "user \(status.st_uid)"
+        let owner = AccountName.ofUser(status.st_uid) ?? "user \(status.st_uid)"
         return "only \(owner) may connect: run as \(owner), or set socket.group in the agent's settings"
     }
+}
 
-    /// Uses getgrgid_r(3), because getgrgid(3) returns static memory that other threads may overwrite.
-    private static func name(ofGroup id: gid_t) -> String? {
-        var entry = group()
-        var found: UnsafeMutablePointer<group>?
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-            let error = getgrgid_r(id, &entry, buffer.baseAddress, buffer.count, &found)
-            guard error == 0, found != nil else { return nil }
-            return entry.gr_name.map { String(cString: $0) }
-        }
+/// Looks up names in the host's databases of users and groups. It uses getpwuid_r(3) and getgrgid_r(3), because
+/// getpwuid(3) and getgrgid(3) return static memory that other threads may overwrite.
+package enum AccountName {
+    private static let bufferSize = 1 << 16
+
+    /// The name of a user; nil if the host has no name for the ID.
+    package static func ofUser(_ id: UInt32) -> String? {
+        var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getpwuid_r(id, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.pw_name.map { String(cString: $0) }
     }
 
-    /// Uses getpwuid_r(3), because getpwuid(3) returns static memory that other threads may overwrite.
-    private static func name(ofUser id: uid_t) -> String? {
-        var entry = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-            guard let texts = buffer.baseAddress else { return nil }
-            let error = getpwuid_r(id, &entry, texts, buffer.count, &found)
-            guard error == 0, found != nil else { return nil }
-            return entry.pw_name.map { String(cString: $0) }
-        }
+    /// The name of a group; nil if the host has no name for the ID.
+    package static func ofGroup(_ id: UInt32) -> String? {
+        var (record, found) = (group(), UnsafeMutablePointer<group>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getgrgid_r(id, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.gr_name.map { String(cString: $0) }
     }
 }

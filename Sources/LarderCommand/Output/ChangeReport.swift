@@ -49,7 +49,7 @@ enum Provenance {
 
     /// The name of a user; the number if it has no name on this host.
     private static func user(_ uid: Int) -> String {
-        UInt32(exactly: uid).flatMap { Accounts.knownName(ofUser: $0) }?.printable ?? "\(uid)"
+        UInt32(exactly: uid).flatMap { AccountName.ofUser($0) }?.printable ?? "\(uid)"
     }
 
     /// Describes the source of a layer's value.

@@ -1,34 +1,13 @@
 import Glibc
+import LarderClientCore
 
-/// Looks up users and groups in the host's databases (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).
+/// Looks up users and groups in the host's databases (getgrouplist(3), ``AccountName``).
 enum Accounts {
-    private static let bufferSize = 1 << 16
-
     /// The name of a user; `user NUMBER` if the host has no name for the ID.
-    static func name(ofUser id: uid_t) -> String { knownName(ofUser: id) ?? "user \(id)" }
-
-    /// The name of a user; nil if the host has no name for the ID.
-    static func knownName(ofUser id: uid_t) -> String? {
-        var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
-        var buffer = [CChar](repeating: 0, count: bufferSize)
-        guard getpwuid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.pw_name else {
-            return nil
-        }
-        return String(cString: name)
-    }
+    static func name(ofUser id: uid_t) -> String { AccountName.ofUser(id) ?? "user \(id)" }
 
     /// The name of a group; `group NUMBER` if the host has no name for the ID.
-    static func name(ofGroup id: gid_t) -> String { knownName(ofGroup: id) ?? "group \(id)" }
-
-    /// The name of a group; nil if the host has no name for the ID.
-    static func knownName(ofGroup id: gid_t) -> String? {
-        var (record, found) = (Self.noGroup, UnsafeMutablePointer<group>?.none)
-        var buffer = [CChar](repeating: 0, count: bufferSize)
-        guard getgrgid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.gr_name else {
-            return nil
-        }
-        return String(cString: name)
-    }
+    static func name(ofGroup id: gid_t) -> String { AccountName.ofGroup(id) ?? "group \(id)" }
 
     /// The groups of a user in the host's databases. A process of the user gets them only at the next login.
     static func groups(ofUser name: String, primary: gid_t) -> Set<gid_t> {
@@ -43,6 +22,4 @@ enum Accounts {
         let count = getgroups(Int32(groups.count), &groups)
         return Set(groups.prefix(max(0, Int(count)))).union([getegid()])
     }
-
-    private static var noGroup: group { group() }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import LarderClientCore
 
 /// The user that the agent runs as.
 struct AgentUser: Sendable, Equatable {
@@ -55,7 +56,7 @@ struct AgentUser: Sendable, Equatable {
         if owner == user { return "u" }
         let groups =
             self.groups
-            ?? Accounts.knownName(ofUser: user).map {
+            ?? AccountName.ofUser(user).map {
                 Array(Accounts.groups(ofUser: $0, primary: self.group))
             }
         return group == self.group || groups?.contains(group) == true ? "g" : "o"

@@ -101,7 +101,7 @@ extension SettingsFacts {
         var status = file
         var denied = DeniedUser(
             userName: Accounts.name(ofUser: user.user),
-            group: Accounts.knownName(ofGroup: user.group) ?? String(user.group), permissions: "")
+            group: AccountName.ofGroup(user.group) ?? String(user.group), permissions: "")
         if let directory = await user.closedDirectory(above: path), stat(directory, &status) == 0 {
             let change = user.classOfPermissions(owner: status.st_uid, group: status.st_gid) + "+x"
             denied.closedDirectory = ClosedDirectory(path: directory, modeChange: change)

@@ -75,7 +75,7 @@ extension SocketFacts {
         otherPath = choice == .system ? users : nil
         file = LarderSocket.isAbstract(path) ? .abstract : Self.probe(at: path)
         canConnect = file == .abstract || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
-        let name = Accounts.knownName(ofUser: geteuid())
+        let name = AccountName.ofUser(geteuid())
         caller = Caller(
             user: geteuid(), name: name ?? Accounts.name(ofUser: geteuid()), hasName: name != nil,
             groups: Accounts.ownGroups,
