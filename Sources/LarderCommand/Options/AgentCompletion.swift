@@ -4,6 +4,7 @@ import LarderClientCore
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import LarderSchema
 
 extension CompletionKind {
     /// Completes a path with the member names in the schema and in the current configuration.
@@ -78,9 +79,9 @@ enum AgentCompletion {
     }
 
     /// Returns the schema in force; nil without a schema, or if this process cannot compile it.
-    static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> CompletionSchema? {
+    static func schemaInForce(_ namespace: String, _ client: LarderClient) async -> JSONSchema? {
         let parameters = ConfigSchema.Parameters(namespace: namespace)
-        return (try? await client.call(ConfigSchema.self, parameters)).flatMap { CompletionSchema($0) }
+        return (try? await client.call(ConfigSchema.self, parameters)).flatMap { try? DocumentValidation($0).schema }
     }
 
     private static func currentValue(
@@ -113,7 +114,7 @@ struct IncompletePath {
     /// - Parameters:
     ///   - schema: the schema of the configuration
     ///   - value: the current value at ``parent``
-    func candidates(_ schema: CompletionSchema?, _ value: JSONValue?) -> [String] {
+    func candidates(_ schema: JSONSchema?, _ value: JSONValue?) -> [String] {
         let found = members(of: parent, schema, value)
         guard found.count == 1, let only = found.first else { return found.map(\.text) }
         let path = JSONPath(parent.segments + [only.name])
@@ -127,8 +128,8 @@ struct IncompletePath {
     }
 
     /// Returns the members of a value whose paths begin with ``typed``: first those in the schema, then other ones.
-    private func members(of path: JSONPath, _ schema: CompletionSchema?, _ value: JSONValue?) -> [Member] {
-        var names = schema?.memberNames(at: path) ?? []
+    private func members(of path: JSONPath, _ schema: JSONSchema?, _ value: JSONValue?) -> [Member] {
+        var names = schema?.annotations(at: path)?.memberNames ?? []
         if let value, value.kind == .object { names += value.members.map { $0.name } }
         let segments = path.segments
         var members: [Member] = []

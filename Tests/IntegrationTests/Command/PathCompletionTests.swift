@@ -15,58 +15,13 @@ struct PathCompletionTests {
 
     private func candidates(_ typed: String, _ value: JSONValue? = nil) throws -> [String] {
         let path = try #require(IncompletePath(typed))
-        return path.candidates(try CompletionSchema(result(Self.schema)), value)
+        return path.candidates(try DocumentValidation(result(Self.schema)).schema, value)
     }
 
     private func result(_ schema: String) throws -> ConfigSchema.Result {
         ConfigSchema.Result(
             namespace: "default", schema: try JSONValue(parsing: schema), digest: "", path: "/schema.json",
             enforce: "reject")
-    }
-
-    @Test(
-        "a schema that is not compiled has the same names and values as the compiled one",
-        arguments: [
-            PathCompletionTests.schema,
-            #"{"properties": {"a": {"type": "boolean"}, "b": {"const": 5}, "n": false}, "required": ["n", "r"]}"#,
-            ##"{"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"$ref": "#/$defs/x"}, "b": {"enum": [1]}}}}}"##,
-            """
-            {"allOf": [{"properties": {"a": {"properties": {"b": {}}}}}],
-             "anyOf": [{"properties": {"a": {"enum": ["x"]}}}, {"properties": {"a": {"enum": ["y", "x"]}, "b": {}}}],
-             "if": {"properties": {"q": {}}}, "then": {"properties": {"t": {}}}, "else": {"properties": {"e": {}}},
-             "dependentSchemas": {"t": {"properties": {"d": {"const": true}}}}}
-            """,
-            """
-            {"properties": {"a": {"items": {"properties": {"b": {}}}, "prefixItems": [{"properties": {"c": {}}}]}},
-             "additionalProperties": {"properties": {"b": {"enum": ["any"]}}}}
-            """,
-        ])
-    func outline(text: String) throws {
-        let result = try result(text)
-        let compiled = CompletionSchema.compiled(try DocumentValidation(result).schema)
-        guard case .outline(let outline) = CompletionSchema(result) else {
-            Issue.record("the schema was compiled")
-            return
-        }
-        for path in ["", "a", "b", "d", "search.mode", "search", "a.b", "other.b", "a.a.b", "a.0", "a.1", "a.1.b"] {
-            let path = try JSONPath(parsing: path)
-            #expect(outline.memberNames(at: path).sorted() == compiled.memberNames(at: path).sorted(), "\(path)")
-            #expect(outline.values(at: path) == compiled.values(at: path), "\(path)")
-        }
-    }
-
-    @Test(
-        "a schema with keywords that only a compiled schema can evaluate is compiled",
-        arguments: [
-            #"{"patternProperties": {"^a": {}}}"#, #"{"unevaluatedProperties": {}}"#,
-            ##"{"properties": {"a": {"$ref": "#x"}}, "$anchor": "x"}"##,
-            #"{"$schema": "http://json-schema.org/draft-07/schema#"}"#,
-        ])
-    func compiledSchema(text: String) throws {
-        guard case .compiled = try CompletionSchema(result(text)) else {
-            Issue.record("the schema was not compiled")
-            return
-        }
     }
 
     @Test("a path is completed by the member names of the schema, one level below the last complete segment")

@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderJSON
+import LarderSchema
 
 /// `larder set PATH VALUE`
 struct SetCommand: AsyncParsableCommand {
@@ -129,7 +130,7 @@ extension AgentCompletion {
         let schema = await request(command.agent.connection.socket) { client in
             await schemaInForce(namespace, client)
         }
-        let permitted = schema??.values(at: path) ?? []
+        let permitted = schema??.annotations(at: path)?.values ?? []
         return candidates(permitted, typed: line.typed, isString: command.string)
     }
 }
