@@ -83,9 +83,7 @@ package enum RemoteSourceSettings: Sendable, Equatable {
             PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }
-}
 
-extension RemoteSourceSettings {
     /// Checks the files with credentials and certificates. Blocks on disk I/O.
     package func accessProblems() -> [AccessProblem] {
         switch self {

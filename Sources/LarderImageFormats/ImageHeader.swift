@@ -152,9 +152,7 @@ package struct ImageFormatError: Error, Sendable, Hashable, CustomStringConverti
     }
 
     package var description: String { message }
-}
 
-extension ImageFormatError {
     static func damaged(_ type: ImageType, _ what: String) -> ImageFormatError {
         ImageFormatError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store an intact image")
     }

@@ -73,9 +73,7 @@ struct Larderd: AsyncParsableCommand {
             throw ValidationError("--for-reload requires --check-settings; add it")
         }
     }
-}
 
-extension Larderd {
     private static func level(_ name: String) throws -> Logger.Level {
         if let level = Logger.Level(rawValue: name) { return level }
         let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

@@ -51,9 +51,7 @@ extension NamespaceConfiguration {
         self.maximumDeletion = maximumDeletion
         self.isHostDirectoryNamed = isHostDirectoryNamed
     }
-}
 
-extension NamespaceConfiguration {
     /// Whether a text is a valid name of a namespace: `[a-z0-9][a-z0-9._-]{0,63}`.
     package static func isName(_ text: String) -> Bool {
         func isLetterOrDigit(_ byte: UInt8) -> Bool {

@@ -259,9 +259,7 @@ package struct NamespaceStatus: Sendable {
         let what = rejection.layer.map { "layer \($0)" } ?? "settings"
         return "\(what): \(rejection.problems.first?.text ?? "it violates the schema")".excerpt
     }
-}
 
-extension NamespaceStatus {
     /// A remote source, and the results of the requests to it since the start. Times are milliseconds since 1970.
     package struct Source: Sendable {
         /// `http`, `sse`, `file` or `etcd`.

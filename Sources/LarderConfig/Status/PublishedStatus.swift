@@ -54,9 +54,7 @@ package struct PublishedStatus: Sendable {
         shared === other.shared
             || freshness == other.freshness && isUnwritable == other.isUnwritable && rejection == other.rejection
     }
-}
 
-extension PublishedStatus {
     package var freshness: Freshness { shared.status.freshness }
     /// When ``freshness`` last changed.
     package var since: Int { shared.status.since }

@@ -67,9 +67,7 @@ package struct SeenVersions: Sendable, Equatable {
         self.highest = highest
         self.source = source
     }
-}
 
-extension SeenVersions {
     /// The versions after a single accepted document.
     /// - Parameter sender: the identity of the source, or ``SourceOrigin/push``
     package init(of version: UpstreamVersion?, from sender: String) {

@@ -61,9 +61,7 @@ package struct ExperimentOverlay: Sendable, Equatable {
     package func includes(_ unit: String) -> Bool {
         units.contains(ExactText(unit)) || share?.contains(unit, salt: salt) ?? false
     }
-}
 
-extension ExperimentOverlay {
     /// Why a list of overlays is invalid.
     package struct Problem: Error, Sendable, Equatable {
         /// The index of the invalid element; nil if the list itself is invalid.

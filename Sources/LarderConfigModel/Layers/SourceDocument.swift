@@ -46,9 +46,7 @@ package struct SourceDocument: Sendable {
         self.pushedBy = pushedBy
         self.reason = reason
     }
-}
 
-extension SourceDocument {
     /// Creates a document whose version is the value at `versionPath`. Any value other than a number or a non-empty
     /// string counts as no version.
     /// - Parameter versionPath: nil if the documents of the source have no version

@@ -90,9 +90,7 @@ extension EtcdSourceSettings {
         self.endpoints = endpoints
         self.keys = keys
     }
-}
 
-extension EtcdSourceSettings {
     func seed(_ hostIdentity: String) -> String { hostIdentity + "\u{0}" + location }
 
     func reconnectPlan(hostIdentity: String) -> ReconnectPlan {

@@ -35,9 +35,7 @@ package struct SSESourceSettings: Sendable, Equatable {
 
 extension SSESourceSettings {
     package init(url: String) { self.url = url }
-}
 
-extension SSESourceSettings {
     func seed(_ hostIdentity: String) -> String { hostIdentity + "\u{0}" + url }
 
     func reconnectPlan(hostIdentity: String) -> ReconnectPlan {

@@ -35,9 +35,7 @@ package struct JournalRecord: Sendable {
         self.operations = operations
         self.causes = causes
     }
-}
 
-extension JournalRecord {
     func encoded() -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()

@@ -86,16 +86,12 @@ package struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String { message }
-}
 
-extension ImageError {
     static let notCached = ImageError(
         .notCached, "the image is not cached, and the policy of the request forbids the network; use another policy")
     static let cancelled = ImageError(.cancelled, "the request was cancelled")
     static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; retry after it has restarted")
-}
 
-extension ImageError {
     /// Converts the failure of a request to the origin.
     package init(_ cause: UpstreamError) {
         let code: Code =

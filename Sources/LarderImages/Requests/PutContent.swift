@@ -6,9 +6,7 @@ import Glibc
 package enum PutContent: Sendable {
     case bytes([UInt8])
     case file(PassedInFile)
-}
 
-extension PutContent {
     /// Writes the content to a blob, and returns the blob with a reference to it, which the caller must release. Each
     /// chunk of a file is read only once, even if writing the chunk has to wait for disk space.
     ///

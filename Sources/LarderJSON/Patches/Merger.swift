@@ -268,9 +268,7 @@ public enum MergePatch {
     public static func difference(from old: JSONValue, to new: JSONValue) -> JSONValue? {
         Difference.patch(from: old, to: new)
     }
-}
 
-extension MergePatch {
     /// Returns one patch with the effect of `first` followed by `second`. Null members stay in the result, because they
     /// remove members of the target.
     ///

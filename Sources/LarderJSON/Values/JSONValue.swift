@@ -92,9 +92,7 @@ public struct JSONValue: Sendable {
     func text(of node: Int) -> String {
         Names.withBytes(document.nodes[node], text: document.text) { String(checked: $0) }
     }
-}
 
-extension JSONValue {
     /// The member called `name`; nil if it does not exist or the value is not an object. If several members have this
     /// name, the last one counts.
     ///
@@ -197,9 +195,7 @@ extension JSONValue {
         }
         return isThere ? JSONValue(document: document, node: node) : nil
     }
-}
 
-extension JSONValue {
     /// The length in bytes of the text of the value as it was parsed. ``compactText`` may be shorter.
     package var textSize: Int { Int(entry.length) }
 
@@ -208,9 +204,7 @@ extension JSONValue {
 
     /// Whether ``withTextBytes(_:)`` passes the same bytes to its closure as ``compactBytes`` returns.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
-}
 
-extension JSONValue {
     /// The memory of the document that contains this value, in bytes, including its tape and tables. A value keeps all
     /// of this memory allocated.
     package var documentMemory: Int {
@@ -229,9 +223,7 @@ extension JSONValue {
         // memory, and for the memory that the allocator adds to each allocation.
         return bytes + bytes / 8 + slots * MemoryLayout<UInt32>.stride + 512
     }
-}
 
-extension JSONValue {
     /// The position to which a path, or its longest existing prefix, leads in the text that a value was parsed from.
     /// Used in error messages.
     public struct Place: Sendable, Hashable {

@@ -171,9 +171,7 @@ public struct JSONWriter: Sendable {
         }
         follows = false
     }
-}
 
-extension JSONWriter {
     public mutating func member(_ name: StaticString, _ text: String) {
         let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { member(name, UnsafeRawBufferPointer($0)) }
         if isWritten == nil {
@@ -246,9 +244,7 @@ extension JSONWriter {
     public mutating func member(_ name: StaticString, _ value: JSONValue?) {
         if let value { member(name, value) }
     }
-}
 
-extension JSONWriter {
     /// Writes an object of four members: a value in compact form, an integer and two strings. One call takes half as many
     /// instructions as a call for each member.
     package mutating func object(

@@ -199,9 +199,7 @@ final class SchemaRegistry {
         return name.utf8.first.map(isLetter) ?? false
             && name.utf8.allSatisfy { isLetter($0) || FormatReader.isDigit($0) || "-.".utf8.contains($0) }
     }
-}
 
-extension SchemaRegistry {
     /// Finds the target of a reference, and loads the document with the target if necessary.
     ///
     /// - Parameter place: the location of the keyword that contains the reference. The reference is relative to the

@@ -152,9 +152,7 @@ struct DecimalNumber: Sendable, Hashable {
     private static func product(_ left: UInt64, _ right: UInt64, _ modulus: UInt64) -> UInt64 {
         modulus.dividingFullWidth(left.multipliedFullWidth(by: right)).remainder
     }
-}
 
-extension DecimalNumber {
     /// The value of an integer of up to 18 characters without fraction and exponent, as most numbers are; nil for
     /// others.
     @inline(__always)

@@ -62,9 +62,7 @@ enum ValueComparison {
         }
         return true
     }
-}
 
-extension ValueComparison {
     /// Returns the index of the first element that equals an earlier element, and the index of that earlier element;
     /// nil if all elements are different.
     static func firstDuplicate(in array: ValueCursor) -> (index: Int, earlier: Int)? {

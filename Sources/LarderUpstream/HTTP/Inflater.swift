@@ -129,9 +129,7 @@ package final class Inflater {
         if isRatioLimited, decoded > max(Self.freeBytes, received * Self.maxRatio) { throw .expandsTooMuch }
         return output
     }
-}
 
-extension Inflater {
     /// The decoder of a document or an event stream; nil if the response has no content coding.
     ///
     /// Documents and events are limited by their own sizes. Repetitive text may be compressed more than a thousandfold,

@@ -53,9 +53,7 @@ package struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible
     }
 
     package var description: String { "\(code): \(message)" }
-}
 
-extension UpstreamError {
     /// A kind of failure.
     package enum Code: String, Sendable {
         /// The URL is not a valid absolute `http` or `https` URL, or it contains credentials.
@@ -98,9 +96,7 @@ extension UpstreamError {
         /// Any other failure; the message contains the error text of the library.
         case other
     }
-}
 
-extension UpstreamError {
     /// Translates an error of the HTTP client that occurred before the head of the response arrived.
     init(before error: any Error, from url: FetchURL) {
         // The error is an UpstreamError if GuardedClients has rejected a connection to an unchecked address.
