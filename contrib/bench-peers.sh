@@ -86,7 +86,7 @@ start() {
 measure() {
     local name=$1
     shift
-    "$bench" "$@" --json >"$work/reports/$name.json" 2>"$work/$name.err" ||
+    "$bench" "$@" >"$work/reports/$name.json" 2>"$work/$name.err" ||
         { cat "$work/$name.err" >&2 && fail "the measurement \"$name\" failed"; }
 }
 

@@ -88,7 +88,7 @@ struct ConnectionTests {
         #expect(connection.unsent.count == 0)
     }
 
-    @Test("a connection that the server closes fails with `closed`")
+    @Test("a connection that the server closes fails")
     func closed() throws {
         let listener = try Listener()
         let connection = try Connection(to: Peer(kind: .larder, socketPath: listener.path), index: 0)
@@ -98,16 +98,13 @@ struct ConnectionTests {
         let failure = #expect(throws: BenchError.self) {
             try connection.receive(into: scratch) { _ in }
         }
-        #expect(failure?.code == .closed)
+        #expect(failure?.description.contains("closed a connection") == true)
     }
 
-    @Test("a missing or overlong socket path fails with `unreachable`")
+    @Test("a missing or overlong socket path fails")
     func unreachable() {
         for path in ["/nonexistent/larder.sock", String(repeating: "x", count: 200), ""] {
-            let failure = #expect(throws: BenchError.self) {
-                try Connection(to: Peer(kind: .larder, socketPath: path), index: 0)
-            }
-            #expect(failure?.code == .unreachable)
+            #expect(throws: BenchError.self) { try Connection(to: Peer(kind: .larder, socketPath: path), index: 0) }
         }
     }
 }

@@ -11,7 +11,8 @@ struct LarderBench: AsyncParsableCommand {
         abstract: "Measure Larder on this machine, alone or alternating with other servers.",
         discussion: """
             Use an agent without data that you need, because the measurements change values in its namespaces. \
-            contrib/bench-peers.sh starts suitable servers and runs all measurements.
+            A measurement prints a JSON object. contrib/bench-peers.sh starts suitable servers, runs all measurements \
+            and prints them as tables.
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,

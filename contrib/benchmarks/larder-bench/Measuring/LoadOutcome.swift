@@ -19,14 +19,12 @@ struct LoadOutcome: Sendable {
         var latencies = LatencyHistogram()
         for round in rounds { latencies.add(round.latencies) }
         func microseconds(_ name: String, _ nanoseconds: UInt64) -> Report.Metric {
-            Report.Metric(
-                key: "\(name)Microseconds", title: "\(name) µs", value: Double(nanoseconds) / 1000, decimals: 1)
+            ("\(name)Microseconds", Double(nanoseconds) / 1000)
         }
         let rates = rounds.map(\.perSecond)
         let samples = comparesLatency ? rounds.map { Double($0.latencies.percentile(50)) / 1000 } : rates
         let metrics = [
-            Report.Metric(
-                key: "\(operation)sPerSecond", title: "\(operation)s/s", value: Statistics.median(rates)),
+            ("\(operation)sPerSecond", Statistics.median(rates)),
             microseconds("p50", latencies.percentile(50)), microseconds("p99", latencies.percentile(99)),
             microseconds("max", latencies.maximum),
         ]

@@ -15,7 +15,7 @@ struct RoundOptions: ParsableArguments {
     }
 
     /// A description for the headline of a report.
-    var text: String { "\(rounds) rounds of \(NumberText.grouped(seconds, decimals: 1)) s" }
+    var text: String { "\(rounds) rounds of \(seconds) s" }
 
     /// Measures the loads in alternation, round by round.
     /// - Parameters:

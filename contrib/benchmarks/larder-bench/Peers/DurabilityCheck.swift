@@ -12,23 +12,19 @@ extension Peer {
         case .etcd:
             // etcd writes every change to disk before it replies or notifies watchers.
             guard durable else {
-                throw BenchError(.unsuitable, "\(name) supports only durable writes; omit its socket or add --durable")
+                throw BenchError("\(name) supports only durable writes; omit its socket or add --durable")
             }
         case .larder:
             let wanted = durable ? "full" : "relaxed"
             let status = try control.request(LarderRequest.status(namespace: namespace))
             guard ReplyText.end(of: "\"durability\":\"\(wanted)\"", in: status[0]) != nil else {
-                throw BenchError(
-                    .unsuitable,
-                    "larder: namespace \"\(namespace)\" does not have durability \"\(wanted)\"; choose another with --namespace"
-                )
+                throw BenchError("larder: namespace \"\(namespace)\" does not have durability \"\(wanted)\"; set it")
             }
         case .redis:
             let appends = try isSet(control, "appendonly", "yes")
             let syncs = try isSet(control, "appendfsync", "always")
             guard (appends && syncs) == durable else {
                 throw BenchError(
-                    .unsuitable,
                     durable
                         ? "redis: --durable requires redis-server --appendonly yes --appendfsync always"
                         : "redis: without --durable, start redis-server with --appendonly no")

@@ -92,7 +92,7 @@ struct Peer: Sendable {
             case .larder, .floor: LarderRequest.isError(reply)
             case .etcd: EtcdRequest.isError(reply)
             }
-        return failed ? BenchError(.refused, "\(name) replied with an error: \(ReplyText.excerpt(reply))") : nil
+        return failed ? BenchError("\(name) replied with an error: \(ReplyText.excerpt(reply))") : nil
     }
 
     /// The number of bytes at the start of a successful reply that do not depend on the value.

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The servers to measure, and the format of the report.
+/// The servers to measure.
 struct PeerOptions: ParsableArguments {
     @Option(name: .customLong("socket"), help: ArgumentHelp("The agent's socket.", valueName: "path"))
     var larderSocket: String?
@@ -19,9 +19,6 @@ struct PeerOptions: ParsableArguments {
         name: .customLong("floor-socket"),
         help: ArgumentHelp("The socket of contrib/benchmarks/floor.", valueName: "path"))
     var floorSocket: String?
-
-    @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
-    var printsJSON = false
 
     /// The servers in the order in which they are measured. The report compares the first with the second.
     var peers: [Peer] {

@@ -8,7 +8,7 @@ final class ReplyPrefixes {
     private let prefixes: [PreparedBytes]
 
     /// Checks that `replies` are correct, and takes the prefixes from them.
-    /// - Throws: `.unexpected` if a reply does not contain `value`, or does not have the ID of its request.
+    /// - Throws: an error if a reply does not contain `value`, or does not have the ID of its request.
     init(_ replies: [[UInt8]], of peer: Peer, value: String, firstID: Int) throws(BenchError) {
         var prefixes: [PreparedBytes] = []
         for (position, reply) in replies.enumerated() {
@@ -23,7 +23,7 @@ final class ReplyPrefixes {
                 }
             guard fits, let length else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
-                throw BenchError(.unexpected, "\(peer.name) did not return the value that was set: \(excerpt)")
+                throw BenchError("\(peer.name) did not return the value that was set: \(excerpt)")
             }
             prefixes.append(PreparedBytes(Array(reply[..<length])))
         }

@@ -32,9 +32,6 @@ struct FanoutBenchmark: ParsableCommand {
     @Flag(inversion: .prefixedNo, help: "Require that each value is on disk before it is published.")
     var durable = false
 
-    @Option(help: "The namespace (default: relaxed; default with --durable).")
-    var namespace: String?
-
     mutating func validate() throws {
         try servers.requireServer()
         guard subscribers >= 1, blocks >= 1, rounds >= blocks else {
@@ -55,11 +52,10 @@ struct FanoutBenchmark: ParsableCommand {
     mutating func run() throws {
         let peers = servers.peers
         let keepsConnections = OpenFileLimit.allows(peers.count * (subscribers + 1))
-        try OpenFileLimit.raise(toAtLeast: (keepsConnections ? peers.count : 1) * (subscribers + 1))
-        let usedNamespace = namespace ?? (durable ? "default" : "relaxed")
+        let namespace = durable ? "default" : "relaxed"
         func group(_ peer: Peer) throws -> FanoutGroup {
             try FanoutGroup(
-                peer, subscribers: subscribers, namespace: usedNamespace, bytes: bytes, isDurable: durable)
+                peer, subscribers: subscribers, namespace: namespace, bytes: bytes, isDurable: durable)
         }
         let groups = keepsConnections ? try peers.map(group) : []
         var outcomes = [[FanoutGroup.Block]](repeating: [], count: peers.count)
@@ -78,20 +74,16 @@ struct FanoutBenchmark: ParsableCommand {
             rows: zip(servers.peers, outcomes).map { row($0.name, $1) }, comparedMetric: "medianMicroseconds"
         )
         .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
-        .print(asJSON: servers.printsJSON)
+        .print()
     }
 
     private func row(_ name: String, _ blocks: [FanoutGroup.Block]) -> Report.Row {
         let last = blocks.flatMap(\.lastDelivery)
         let metrics = [
-            Report.Metric(key: "medianMicroseconds", title: "median", value: Statistics.median(last)),
-            Report.Metric(key: "p99Microseconds", title: "p99", value: Statistics.percentile(last, 99)),
-            Report.Metric(key: "maxMicroseconds", title: "max", value: last.max() ?? 0),
-            Report.Metric(
-                key: "microsecondsPerSubscriber", title: "per subscriber",
-                value: Statistics.median(last) / Double(subscribers), decimals: 2),
-            Report.Metric(
-                key: "replyMedianMicroseconds", title: "reply", value: Statistics.median(blocks.flatMap(\.reply))),
+            (key: "medianMicroseconds", value: Statistics.median(last)),
+            ("p99Microseconds", Statistics.percentile(last, 99)), ("maxMicroseconds", last.max() ?? 0),
+            ("microsecondsPerSubscriber", Statistics.median(last) / Double(subscribers)),
+            ("replyMedianMicroseconds", Statistics.median(blocks.flatMap(\.reply))),
         ]
         // The processor time of a block includes its warm-up round, so the events of that round count, too.
         let events = Double((last.count + blocks.count) * subscribers)

@@ -26,32 +26,29 @@ struct IdleBenchmark: ParsableCommand {
     }
 
     mutating func run() throws {
-        try OpenFileLimit.raise(toAtLeast: subscribers)
         let rows = try servers.peers.map(measure)
         Report(
             benchmark: "idle",
             headline: "resident memory" + (subscribers > 0 ? " without and with \(subscribers) idle subscribers" : ""),
             rows: rows, comparedMetric: "residentMegabytes"
-        ).print(asJSON: servers.printsJSON)
+        ).print()
     }
 
     private func measure(_ peer: Peer) throws -> Report.Row {
         let (path, namespace) = ("bench.idle", "default")
         let control = try ControlConnection(to: peer)
         guard let process = control.serverProcess else {
-            throw BenchError(.system, "\(peer.name): the kernel does not report the process of the server")
+            throw BenchError("\(peer.name): the kernel does not report the process of the server")
         }
         if subscribers > 0 { try control.request(peer.setRequest(path: path, namespace: namespace, value: "idle")) }
         let before = try residentBytes(process)
-        var metrics = [
-            Report.Metric(key: "residentMegabytes", title: "resident MB", value: Double(before) / 1e6, decimals: 1)
-        ]
+        var metrics = [(key: "residentMegabytes", value: Double(before) / 1e6)]
         if subscribers > 0 {
             let group = try SubscriberGroup(
                 peer, count: subscribers, request: peer.subscribeRequest(path: path, namespace: namespace))
             let after = try withExtendedLifetime(group) { try residentBytes(process) }
             let each = Double(after - before) / Double(subscribers)
-            metrics.append(Report.Metric(key: "bytesPerSubscriber", title: "bytes per subscriber", value: each))
+            metrics.append(("bytesPerSubscriber", each))
         }
         return Report.Row(name: peer.name, metrics: metrics, samples: [Double(before) / 1e6])
     }
@@ -63,7 +60,7 @@ struct IdleBenchmark: ParsableCommand {
         let text = try String(contentsOfFile: "/proc/\(process)/smaps_rollup", encoding: .utf8)
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Rss:") }),
             let kilobytes = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-        else { throw BenchError(.system, "the file /proc/\(process)/smaps_rollup has no line \"Rss\"") }
+        else { throw BenchError("the file /proc/\(process)/smaps_rollup has no line \"Rss\"") }
         return kilobytes * 1024
     }
 }

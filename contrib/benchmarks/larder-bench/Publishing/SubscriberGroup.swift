@@ -5,7 +5,7 @@ final class SubscriberGroup {
 
     /// Opens `count` connections, sends `request` on each, and waits for all replies. The connections are numbered from
     /// 0.
-    /// - Throws: `.refused` if the server refuses a subscription.
+    /// - Throws: an error if the server refuses a subscription.
     init(_ peer: Peer, count: Int, request: [UInt8]) throws(BenchError) {
         let loop = try EpollLoop()
         self.loop = loop

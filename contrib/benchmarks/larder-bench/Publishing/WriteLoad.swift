@@ -12,20 +12,17 @@ final class WriteLoad {
     }
 
     private let peer: Peer
-    private let namespace: String
+    private let namespace = "default"
     private let loop: EpollLoop
     private let control: ControlConnection
     private var writers: [Writer] = []
 
     /// Connects, and checks that the server's settings suit the measurement.
-    init(
-        _ peer: Peer, writers count: Int, namespace: String, durable: Bool
-    ) throws(BenchError) {
+    init(_ peer: Peer, writers count: Int) throws(BenchError) {
         self.peer = peer
-        self.namespace = namespace
         loop = try EpollLoop()
         control = try ControlConnection(to: peer)
-        try peer.checkDurability(control, namespace: namespace, durable: durable)
+        try peer.checkDurability(control, namespace: namespace, durable: true)
         for index in 0..<count {
             let path = "bench.writers.w\(index)"
             let request = MarkedRequest(valueBytes: 20) {
@@ -50,7 +47,7 @@ final class WriteLoad {
             guard ReplyText.end(of: written, in: reply) != nil else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
                 throw BenchError(
-                    .unexpected, "\(peer.name) lost the acknowledged value \(written): \(excerpt)")
+                    "\(peer.name) lost the acknowledged value \(written): \(excerpt)")
             }
         }
         return outcome

@@ -22,12 +22,11 @@ struct ConnectBenchmark: ParsableCommand {
     }
 
     mutating func run() throws {
-        try OpenFileLimit.raise(toAtLeast: parallel)
         let loads = try servers.peers.map { ConnectLoad(try GetBatch(peer: $0), parallel: parallel) }
         try timing.report(
             "connect", "connect, get, close; \(parallel) at a time", loads, names: servers.names,
             operation: "connection"
         ) { try $0.round(seconds: $1) }
-        .print(asJSON: servers.printsJSON)
+        .print()
     }
 }

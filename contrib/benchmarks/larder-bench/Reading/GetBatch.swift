@@ -48,6 +48,6 @@ struct GetBatch {
     /// Returns the error for a reply that does not begin with the expected prefix.
     func mismatchError(_ reply: UnsafeRawBufferPointer) -> BenchError {
         peer.failure(in: reply)
-            ?? BenchError(.unexpected, "\(peer.name) sent an unexpected reply: \(ReplyText.excerpt(reply))")
+            ?? BenchError("\(peer.name) sent an unexpected reply: \(ReplyText.excerpt(reply))")
     }
 }

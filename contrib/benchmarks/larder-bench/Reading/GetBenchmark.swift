@@ -40,7 +40,6 @@ struct GetBenchmark: ParsableCommand {
     }
 
     mutating func run() throws {
-        try OpenFileLimit.raise(toAtLeast: connections)
         let value = subtreeBytes.map { SampleDocument.value(bytes: $0) } ?? "22"
         let loads = try servers.peers.map { peer in
             let batch = try GetBatch(peer: peer, path: path, namespace: namespace, value: value, depth: depth)
@@ -51,6 +50,6 @@ struct GetBenchmark: ParsableCommand {
             "get", "\(connections) connections, depth \(depth), value of \(bytes) bytes", loads,
             names: servers.names, operation: "request", comparesLatency: latency
         ) { try $0.round(seconds: $1) }
-        .print(asJSON: servers.printsJSON)
+        .print()
     }
 }

@@ -20,20 +20,16 @@ struct ImageBenchmark: ParsableCommand {
     @Option(help: "The number of open connections.")
     var connections = 50
 
-    @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
-    var printsJSON = false
-
     func validate() throws {
         guard connections >= 1 else { throw ValidationError("--connections must be at least 1.") }
     }
 
     func run() throws {
-        try OpenFileLimit.raise(toAtLeast: connections)
         let peer = Peer(kind: .larder, socketPath: socket)
         let batches = [try GetBatch(peer: peer, image: url), try GetBatch(peer: peer)]
         try timing.report(
             "image", "\(connections) connections", batches, names: ["image.get", "config.get"], operation: "request"
         ) { try GetLoad($0, connections: connections).round(seconds: $1) }
-        .print(asJSON: printsJSON)
+        .print()
     }
 }

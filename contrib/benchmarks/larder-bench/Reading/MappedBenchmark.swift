@@ -17,9 +17,6 @@ struct MappedBenchmark: AsyncParsableCommand {
 
     @OptionGroup var timing: RoundOptions
 
-    @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
-    var printsJSON = false
-
     /// The path below which the benchmark sets its values. It changes no other values of the namespace `default`.
     private static let root = "larder-bench-mapped"
     /// The number of services, each with 100 values.
@@ -46,7 +43,7 @@ struct MappedBenchmark: AsyncParsableCommand {
         }
         for value in values {
             let text = snapshot.withText(at: value.path) { $0.map { String(decoding: $0, as: UTF8.self) } }
-            guard text == value.text else { throw BenchError(.unexpected, "\(value.path) is \(text ?? "missing")") }
+            guard text == value.text else { throw BenchError("\(value.path) is \(text ?? "missing")") }
         }
         let dictionary = Dictionary(uniqueKeysWithValues: values.map { ($0.path, $0.text) })
         let paths = values.map(\.path).shuffled()
@@ -58,14 +55,13 @@ struct MappedBenchmark: AsyncParsableCommand {
             samples[1].append(try nanoseconds(paths.count) { dictionary[paths[$0]]?.utf8.count == sizes[$0] })
         }
         let rows = zip(["mapped", "dictionary"], samples).map { name, samples in
-            let median = Report.Metric(
-                key: "nanosecondsPerLookup", title: "ns/lookup", value: Statistics.median(samples), decimals: 1)
-            return Report.Row(name: name, metrics: [median], samples: samples)
+            Report.Row(
+                name: name, metrics: [("nanosecondsPerLookup", Statistics.median(samples))], samples: samples)
         }
         Report(
             benchmark: "mapped", headline: "\(paths.count) values, one lookup at a time, \(timing.text)", rows: rows,
             comparedMetric: "nanosecondsPerLookup"
-        ).print(asJSON: printsJSON)
+        ).print()
     }
 
     /// Returns an object with `count` members whose names are `name` and a number.
@@ -82,7 +78,7 @@ struct MappedBenchmark: AsyncParsableCommand {
         repeat {
             // Reading the clock can take as long as a lookup, so the clock is read only once for several lookups.
             for _ in 0..<1000 {
-                guard lookUp(lookups % count) else { throw BenchError(.unexpected, "a lookup found another value") }
+                guard lookUp(lookups % count) else { throw BenchError("a lookup found another value") }
                 lookups += 1
             }
             now = MonotonicClock.nanoseconds()

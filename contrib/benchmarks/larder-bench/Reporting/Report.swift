@@ -1,17 +1,9 @@
 import LarderJSON
 
-/// The results of one benchmark: the same metrics for each server, and a comparison of the first two.
+/// The results of one benchmark: the same metrics for each server.
 struct Report: Sendable {
-    /// A metric.
-    struct Metric: Sendable {
-        /// The name in JSON, including the unit.
-        let key: String
-        /// The heading of the column.
-        let title: String
-        let value: Double
-        /// The number of decimals in the table. JSON has at most three.
-        var decimals = 0
-    }
+    /// A metric: its name in JSON, which includes the unit, and its value.
+    typealias Metric = (key: String, value: Double)
 
     /// The metrics of one server.
     struct Row: Sendable {
@@ -21,43 +13,20 @@ struct Report: Sendable {
         var samples: [Double]
     }
 
-    /// The comparison of the first server with the second. Each round of the first is compared with the same
-    /// round of the second, because a temporary disturbance of the machine then affects both.
-    struct Ratio: Sendable {
-        let metric: String
-        let numerator: String
-        let denominator: String
-        let median: Double
-        let lowest: Double
-        let highest: Double
-    }
-
     let benchmark: String
     /// A description of the benchmark with its parameters, in one line.
     let headline: String
     let rows: [Row]
-    /// The key of the metric that ``ratio`` compares.
+    /// The key of the metric that ``Row/samples`` has for each round.
     let comparedMetric: String
     /// Warnings about the validity of the results.
     var notes: [String] = []
 
-    /// The compared metric of the first server divided by that of the second; nil if only one server was measured.
-    var ratio: Ratio? {
-        guard rows.count >= 2 else { return nil }
-        let quotients = zip(rows[0].samples, rows[1].samples).filter { $0.1 > 0 }.map { $0.0 / $0.1 }
-        guard let lowest = quotients.min(), let highest = quotients.max() else { return nil }
-        return Ratio(
-            metric: comparedMetric, numerator: rows[0].name, denominator: rows[1].name,
-            median: Statistics.median(quotients), lowest: lowest, highest: highest)
-    }
-
-    /// Prints the report as a table, or as one JSON object.
-    func print(asJSON: Bool) {
-        Swift.print(asJSON ? jsonText() : table())
-    }
+    /// Prints the report as JSON.
+    func print() { Swift.print(jsonText()) }
 
     /// The report as one line: `{"benchmark", "headline", "servers": {NAME: {"metrics": {KEY: number},
-    /// "samples": [number]}}, "ratio": {...} or null, "notes": [string]}`.
+    /// "samples": [number]}}, "ratio": {"metric": KEY}, "notes": [string]}`.
     func jsonText() -> String {
         let servers = rows.map { row in
             (
@@ -68,16 +37,9 @@ struct Report: Sendable {
                 ])
             )
         }
-        let ratio = ratio.map { ratio in
-            JSONValue.object([
-                ("metric", .string(ratio.metric)), ("numerator", .string(ratio.numerator)),
-                ("denominator", .string(ratio.denominator)), ("median", Self.figure(ratio.median)),
-                ("lowest", Self.figure(ratio.lowest)), ("highest", Self.figure(ratio.highest)),
-            ])
-        }
         return JSONValue.object([
             ("benchmark", .string(benchmark)), ("headline", .string(headline)), ("servers", .object(servers)),
-            ("ratio", ratio ?? .null), ("notes", .array(notes.map { .string($0) })),
+            ("ratio", ["metric": .string(comparedMetric)]), ("notes", .array(notes.map { .string($0) })),
         ]).compactText
     }
 
@@ -92,17 +54,11 @@ extension Report.Row {
     /// Metrics of the processor time for each operation, during the measurement of one server.
     static func processorMetrics(_ use: ProcessorUse, operations: Double) -> [Report.Metric] {
         guard operations > 0 else { return [] }
-        var metrics = [
-            Report.Metric(
-                key: "clientMicroseconds", title: "client CPU µs", value: use.client / operations * 1e6, decimals: 2)
-        ]
+        var metrics = [(key: "clientMicroseconds", value: use.client / operations * 1e6)]
         if use.isServerMeasured {
             metrics += [
-                Report.Metric(
-                    key: "serverMicroseconds", title: "server CPU µs", value: use.server / operations * 1e6,
-                    decimals: 2),
-                Report.Metric(key: "clientShare", title: "client share", value: use.clientShare, decimals: 2),
-                Report.Metric(key: "othersShare", title: "others", value: use.othersShare, decimals: 2),
+                ("serverMicroseconds", use.server / operations * 1e6), ("clientShare", use.clientShare),
+                ("othersShare", use.othersShare),
             ]
         }
         return metrics

@@ -100,7 +100,7 @@ final class Connection {
                 keep(rest)
                 return
             case .malformed:
-                throw BenchError(.unexpected, "\(peer.name) sent an invalid reply: \(ReplyText.excerpt(rest))")
+                throw BenchError("\(peer.name) sent an invalid reply: \(ReplyText.excerpt(rest))")
             }
         }
         carriedBytes = 0
@@ -130,6 +130,6 @@ final class Connection {
     }
 
     private func closedByServer() -> BenchError {
-        BenchError(.closed, "\(peer.name) closed a connection that was in use; check its log and its limits")
+        BenchError("\(peer.name) closed a connection that was in use; check its log and its limits")
     }
 }

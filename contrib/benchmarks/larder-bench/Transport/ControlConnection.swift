@@ -18,7 +18,7 @@ struct ControlConnection {
     var serverProcess: pid_t? { UnixSocket.peerProcess(of: connection.descriptor) }
 
     /// Sends `request` and waits for `count` replies.
-    /// - Throws: `.refused` if one of them is an error.
+    /// - Throws: an error if one of them is an error.
     @discardableResult
     func request(_ request: [UInt8], replies count: Int = 1) throws(BenchError) -> [[UInt8]] {
         let bytes = PreparedBytes(request)

@@ -52,7 +52,7 @@ final class EpollLoop {
     }
 
     /// Waits once, and calls `readable` with every connection that has input.
-    /// - Throws: `.silent` if nothing happens within ``stallMilliseconds``.
+    /// - Throws: an error if nothing happens within ``stallMilliseconds``.
     @inline(__always)
     func processEvents(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
         let ready = larder_epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)
@@ -62,7 +62,7 @@ final class EpollLoop {
         }
         if ready == 0 {
             throw BenchError(
-                .silent, "no reply within \(Self.stallMilliseconds / 1000) s; the server hangs or lost a request")
+                "no reply within \(Self.stallMilliseconds / 1000) s; the server hangs or lost a request")
         }
         for position in 0..<Int(ready) {
             let event = events[position]

@@ -15,7 +15,7 @@ enum UnixSocket {
         guard descriptor >= 0 else {
             if errno == EMFILE {
                 throw BenchError(
-                    .system, "the limit of open files does not allow another connection; raise it (ulimit -n)")
+                    "the limit of open files does not allow another connection; raise it (ulimit -n)")
             }
             throw .system("socket")
         }
@@ -35,7 +35,7 @@ enum UnixSocket {
                 continue
             }
             close(descriptor)
-            throw BenchError(.unreachable, "cannot connect to \(path): \(String(cString: strerror(reason)))")
+            throw BenchError("cannot connect to \(path): \(String(cString: strerror(reason)))")
         }
     }
 
@@ -55,7 +55,7 @@ enum UnixSocket {
         let room = MemoryLayout.size(ofValue: address.sun_path) - 1
         guard !bytes.isEmpty, bytes.count <= room else {
             throw BenchError(
-                .unreachable, "the socket path has \(bytes.count) bytes, but must have 1 to \(room): \(path)")
+                "the socket path has \(bytes.count) bytes, but must have 1 to \(room): \(path)")
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         return address
