@@ -1,25 +1,11 @@
 #!/usr/bin/env bash
 # Builds the documentation of the Swift library from the modules that `swift build` built. Fails if DocC has a warning.
-#
-#   contrib/build-docs.sh [--build DIR] [--modules DIR]
-#
-#   --build DIR    the build directory; by default .build. The output is in DIR/docs.
-#   --modules DIR  a directory whose modules are used in preference to those of the build directory
-#
-# There is a directory for each product. That of LarderClient also documents the modules that LarderClient re-exports.
+# The output is in .build/docs, with a directory for each product. That of LarderClient also documents the modules that
+# LarderClient re-exports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=.build
-modules=()
-while [ "$#" -gt 0 ]; do
-  case $1 in
-    --build) build=$2; shift 2 ;;
-    --modules) modules+=(-I "$2"); shift 2 ;;
-    *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
-  esac
-done
-
 graphs=$(mktemp -d -t larder-symbols.XXXXXX)
 trap 'rm -rf "$graphs"' EXIT
 
@@ -40,7 +26,7 @@ document() {
   if [ "${1:-}" = --catalog ]; then catalog=("$2"); shift 2; fi
   mkdir "$graphs/$module"
   swift symbolgraph-extract -module-name "$module" -target "$target" \
-    "${modules[@]}" -I "$build/debug/Modules" "${maps[@]}" \
+    -I "$build/debug/Modules" "${maps[@]}" \
     -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -output-dir "$graphs/$module" "$@"
   # DocC ignores the comments of symbols that come from another module.
   sed -i 's/"module":"Larder[A-Za-z]*"/"module":"'"$module"'"/g' "$graphs/$module"/*.json

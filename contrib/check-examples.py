@@ -6,13 +6,7 @@ DocC catalog, in README.md and in the guides for programs. All of them are compi
 `swift build` built. A file of contrib/examples that imports a module of NOT_BUILT is skipped, with a message;
 `contrib/examples/build.sh` builds the packages completely.
 
-  contrib/check-examples.py             check the examples; also fails for public symbols without documentation
-  contrib/check-examples.py --missing   also fail for public types and methods without an example
-
-Options:
-  --build DIR     the build directory; by default .build
-  --modules DIR   a directory whose modules are used in preference to those of the build directory
-  --keep DIR      leave the generated Swift files in this directory
+The script also fails for public symbols without documentation, and for public types and methods without an example.
 
 How an example is compiled:
 
@@ -25,7 +19,6 @@ How an example is compiled:
 - A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
 - Warnings are errors, except for values that are never used or changed.
 """
-import argparse
 import json
 import pathlib
 import re
@@ -45,7 +38,7 @@ MODULES = {
     "LarderServiceLifecycle": ["LarderClient", "LarderServiceLifecycle", "ServiceLifecycle", "Logging"],
     "ConfigurationLarder": ["LarderClient", "ConfigurationLarder", "Configuration"],
 }
-# The modules whose public symbols must be documented, and with `--missing` have examples.
+# The modules whose public symbols must be documented and have examples.
 DOCUMENTED = ["LarderClientCore", "LarderClient", "LarderTesting", "LarderServiceLifecycle", "ConfigurationLarder"]
 CATALOG = "Sources/LarderClient/LarderClient.docc"
 DOCUMENTS = [
@@ -233,15 +226,14 @@ def packages():
 
 
 class Toolchain:
-    def __init__(self, build, modules):
-        modules_built = build / "debug" / "Modules"
-        if not modules_built.is_dir():
-            sys.exit(f"check-examples: {modules_built} does not exist; run `swift build` first")
-        self.directories = [*modules, modules_built]
-        maps = [*build.glob("debug/*.build/module.modulemap"),
-                *build.glob("checkouts/*/Sources/*/include/module.modulemap"),
+    def __init__(self):
+        modules = ROOT / ".build/debug/Modules"
+        if not modules.is_dir():
+            sys.exit(f"check-examples: {modules} does not exist; run `swift build` first")
+        maps = [*ROOT.glob(".build/debug/*.build/module.modulemap"),
+                *ROOT.glob(".build/checkouts/*/Sources/*/include/module.modulemap"),
                 *ROOT.glob("Sources/*/module.modulemap")]
-        self.search = [word for directory in self.directories for word in ("-I", str(directory))]
+        self.search = ["-I", str(modules)]
         for module_map in maps:
             self.search += ["-Xcc", f"-fmodule-map-file={module_map}"]
 
@@ -283,12 +275,11 @@ def run(*command, parse=str):
     return parse(result.stdout)
 
 
-def symbol_faults(symbols, with_examples):
-    """Returns an error for each public symbol without documentation.
+def symbol_faults(symbols):
+    """Returns an error for each public symbol without documentation, and for each type and method without an example.
 
-    If `with_examples`, also for each type and method without an example. A method is covered by an example of its own,
-    or by one of its type that calls it. A nested type, an initializer and a property are covered by an example of the
-    type. A symbol that implements a requirement of a protocol needs no example.
+    A method is covered by an example of its own, or by one of its type that calls it. A nested type, an initializer and a
+    property are covered by an example of the type. A symbol that implements a requirement of a protocol needs no example.
     """
     texts = {}  # the documentation of each type
     for symbol in symbols:
@@ -302,7 +293,7 @@ def symbol_faults(symbols, with_examples):
         enclosing = [texts.get(".".join(components[:count]), "") for count in range(1, len(components))]
         if not own:
             faults.append(f"{place}: error: {name} has no documentation")
-        elif with_examples and "```swift" not in own and not symbol["isWitness"]:
+        elif "```swift" not in own and not symbol["isWitness"]:
             if kind in ("struct", "class", "enum", "protocol"):
                 if not any("```swift" in text for text in enclosing):
                     faults.append(f"{place}: error: {name} has no example")
@@ -328,18 +319,10 @@ def relative(uri):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / ".build")
-    parser.add_argument("--modules", type=pathlib.Path, action="append", default=[])
-    parser.add_argument("--keep", type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--missing", action="store_true")
-    arguments = parser.parse_args()
-    toolchain = Toolchain(arguments.build.resolve(), [path.resolve() for path in arguments.modules])
-
+    toolchain = Toolchain()
     count = 0
     with tempfile.TemporaryDirectory() as temporary:
-        directory = arguments.keep or pathlib.Path(temporary)
-        directory.mkdir(parents=True, exist_ok=True)
+        directory = pathlib.Path(temporary)
         files = [directory / "Prelude.swift"]
         files[0].write_text(PRELUDE)
         for number, (modules, blocks) in enumerate(documents()):
@@ -354,7 +337,7 @@ def main():
         faults += [f"{name}: {fault}" for fault in toolchain.check(sources)]
 
     symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]
-    faults += symbol_faults(symbols, arguments.missing)
+    faults += symbol_faults(symbols)
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:
