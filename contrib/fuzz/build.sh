@@ -38,64 +38,35 @@ flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-versi
   -I "$out" -I "$debug/Modules" -module-cache-path "$out/ModuleCache" "${maps[@]}")
 
 # Builds a module if a source, or a module that it imports, is newer than its object file.
-module() { # NAME "IMPORT ..." SOURCE...
-  local name=$1 object=$out/$1.o newer=("${@:3}") import
-  for import in $2; do newer+=("$out/$import.o"); done
+module() { # NAME SOURCE...
+  local name=$1 object=$out/$1.o newer=("${@:2}") import
+  for import in $(grep -ohE '^(@testable |[a-z]+ )?import Larder\w+' "${@:2}" | grep -oE '\w+$' | sort -u); do
+    newer+=("$out/$import.o")
+  done
   if [ -e "$object" ] && [ -z "$(find "${newer[@]}" -newer "$object" -print -quit)" ]; then return; fi
   swiftc "${flags[@]}" -whole-module-optimization -module-name "$name" -emit-module \
-    -emit-module-path "$out/$name.swiftmodule" -c -o "$object.new" "${@:3}"
+    -emit-module-path "$out/$name.swiftmodule" -c -o "$object.new" "${@:2}"
   mv "$object.new" "$object"
 }
 
-# Prints the paths of all sources of targets.
-sources() { # TARGET...
-  find "${@/#/Sources/}" -name '*.swift' | sort
+# Builds modules of the package at the same time. None of them may import another.
+modules() { # NAME...
+  for name in "$@"; do module "$name" $(find "Sources/$name" -name '*.swift' | sort) & done
+  for _ in "$@"; do wait -n; done
 }
-
-# Build two modules at a time, in the order of their imports. Here the module LarderServer consists only of its file
-# RequestTemplate.swift, and LarderCommand of BackupFile.swift.
-parallel() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
-json() { module LarderJSON "" $(sources LarderJSON); }
-platform() { module LarderPlatform "" $(sources LarderPlatform); }
-encoding() { module LarderEncoding "" $(sources LarderEncoding); }
-digest() { module LarderDigest "" $(sources LarderDigest); }
-semantics() { module LarderHTTPSemantics LarderEncoding $(sources LarderHTTPSemantics); }
-upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics LarderPlatform" $(sources LarderUpstream); }
-wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
-json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
-config_model() {
-  module LarderConfigModel "LarderJSON LarderDigest LarderEncoding LarderHTTPSemantics" $(sources LarderConfigModel)
-}
-config_storage() {
-  module LarderConfigStorage \
-    "LarderConfigModel LarderJSON LarderDigest LarderEncoding LarderHTTPSemantics LarderPlatform" \
-    $(sources LarderConfigStorage)
-}
-config_sources() {
-  module LarderConfigSources \
-    "LarderConfigModel LarderJSON LarderJSON5 LarderDigest LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
-    $(sources LarderConfigSources)
-}
-template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
-schema() { module LarderSchema LarderJSON $(sources LarderSchema); }
-snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
-formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
-server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
-backup() {
-  module LarderCommand "LarderJSON LarderDigest LarderEncoding" Sources/LarderCommand/Backup/BackupFile.swift contrib/fuzz/Stubs/*.swift
-}
-parallel json encoding
-parallel semantics platform
-parallel upstream json5
-parallel digest wire
-parallel config_model server
-parallel config_storage config_sources
-parallel template snapshot
-parallel formats schema
-backup
-module Fuzzers \
-  "LarderDigest LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSchema LarderSnapshotFile LarderImageFormats LarderServer LarderCommand" \
-  contrib/fuzz/Sources/*.swift Tests/TestSupport/SeededGenerator.swift Tests/LarderJSONTests/{Model,Parsing/ReferenceParser}.swift
+modules LarderJSON LarderEncoding
+modules LarderHTTPSemantics LarderPlatform
+modules LarderUpstream LarderJSON5
+modules LarderDigest LarderProtocol
+modules LarderConfigModel LarderTemplate
+modules LarderConfigStorage LarderConfigSources
+modules LarderSnapshotFile LarderSchema
+modules LarderImageFormats
+# Only these files of the modules are needed.
+module LarderServer Sources/LarderServer/Dispatch/RequestTemplate.swift
+module LarderCommand Sources/LarderCommand/Backup/BackupFile.swift contrib/fuzz/Stubs/*.swift
+module Fuzzers contrib/fuzz/Sources/*.swift Tests/TestSupport/SeededGenerator.swift \
+  Tests/LarderJSONTests/{Model,Parsing/ReferenceParser}.swift
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
