@@ -13,7 +13,7 @@ import shutil
 import sys
 
 import larder_agent
-from known_state import NAMESPACES, Origin, Witness, image_problem, known_states, settings
+from known_state import NAMESPACES, WORKERS, Origin, Witness, image_problem, known_states, settings
 
 
 class Outcome:
@@ -147,16 +147,13 @@ def run(name, damage, count, options, origin, generator):
             known = states[index % 2]
             files = [file for file in files_of(known) if options.file in str(file)]
             jobs.append((known, generator.choice(files), generator.randrange(1 << 60)))
-        with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             outcomes = list(pool.map(
                 lambda job: attempt(job[0], options.larderd, origin, damage, job[1], job[2]), jobs))
     kinds = [outcome.kind for outcome in outcomes]
     lost = [outcome for outcome in outcomes if outcome.kind == "lost"]
     for outcome in lost[:10]:
         print(f"lost: {outcome.detail}", file=sys.stderr)
-    if options.verbose:
-        for outcome in outcomes:
-            print(f"{outcome.kind}: {outcome.detail}")
     note = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("right", "older", "refused"))
     larder_agent.report(name, len(outcomes), len(outcomes) - len(lost), note=note)
 
@@ -168,8 +165,6 @@ def main():
     parser.add_argument("--cuts", type=int, metavar="N", help="number of files to truncate, empty, remove or zero (default: 150)")
     parser.add_argument("--file", metavar="TEXT", default="", help="damage only files whose paths contain TEXT")
     parser.add_argument("--seed", type=int, default=None, help="seed of a run to repeat (default: random)")
-    parser.add_argument("--workers", type=int, default=3, metavar="N", help="number of agents that run at a time (default: 3)")
-    parser.add_argument("--verbose", action="store_true", help="print each attempt")
     options = parser.parse_args()
     flips, cuts = (100, 40) if options.quick else (500, 150)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)

@@ -14,6 +14,7 @@ import tempfile
 import larder_agent  # finds the module test_origin, too
 import test_origin
 
+WORKERS = 3  # the number of agents that run at a time
 HERE = pathlib.Path(__file__).resolve().parent
 # Parts of the log messages with which larderd reports that saved content was damaged, lost or ignored.
 ANNOUNCEMENTS = ("damaged", "invalid record", "set aside", "cannot be read", "cannot read", "are missing",

@@ -23,7 +23,7 @@ import tempfile
 
 import larder_agent
 from known_state import (
-    KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, known_states, settings)
+    KnownState, NAMESPACES, WORKERS, Origin, canonical, compiled, image_problem, known_states, settings)
 
 SHORT = "half"  # instead of an error: a write(2) that writes half of its data
 READING = ("EIO", "EINTR")
@@ -263,19 +263,16 @@ def each_call(options, origin, library, generator):
             run.remove()
             return result
 
-        with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             results = list(pool.map(attempt, enumerate(faults)))
-    judge(options, results)
+    judge(results)
 
 
-def judge(options, results):
+def judge(results):
     reached = [result for result in results if result.was_reached]
     lost = [result for result in results if result.problems]
     for result in lost[:12]:
         print(f"lost: {result.description}: {'; '.join(result.problems)}\n{result.log_tail}", file=sys.stderr)
-    if options.verbose:
-        for result in reached:
-            print(f"{'LOST ' if result.problems else ''}{result.outcome}: {result.description}: {result.failures[:2]}")
     outcomes = collections.Counter(result.outcome for result in reached)
     reported = sum(bool(result.failures) for result in reached)
     table = collections.defaultdict(lambda: [0, 0])
@@ -321,8 +318,6 @@ def main():
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="make at most N runs, chosen at random (default: all)")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="test only calls of this kind; may be repeated")
     parser.add_argument("--seed", type=int, default=None, help="seed of the random choice, to repeat it (default: random)")
-    parser.add_argument("--workers", type=int, default=3, metavar="N", help="number of agents that run at a time (default: 3)")
-    parser.add_argument("--verbose", action="store_true", help="print each run")
     options = parser.parse_args()
     options.runs = options.runs or (150 if options.quick else 0)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
