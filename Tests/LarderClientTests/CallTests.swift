@@ -257,8 +257,7 @@ struct CallTests {
     @Test("a request and a reply of several megabytes arrive intact")
     func largeMessages() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            // No timeout, because a build with sanitizers is slow.
-            let client = agent.client { $0.timeout = nil }
+            let client = agent.client()
             let text = JSONValue.string(String(repeating: "ä€😀\\\"", count: 300_000))
             async let echo = client.call("echo", params: [text])
             let connection = try await agent.accept()

@@ -28,7 +28,7 @@ final class ScriptedAgent: Sendable {
     }
 
     /// Returns a client of this agent. Its clock is an ``ImmediateClock``, so that the delays between attempts take no
-    /// time.
+    /// time. Its calls have no timeout, which a busy machine could exceed.
     func client(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient {
         LarderClient(socket: path, configuration: Self.configuration(change))
     }
@@ -38,14 +38,15 @@ final class ScriptedAgent: Sendable {
     ) -> LarderClient.Configuration {
         var configuration = LarderClient.Configuration()
         configuration.clock = ImmediateClock()
+        configuration.timeout = nil
         change(&configuration)
         return configuration
     }
 
-    /// Waits for the next client.
+    /// Waits for the next client. Throws if the task is cancelled, and no client can connect then.
     func accept() async throws -> ScriptedConnection {
         let listener = listener
-        return try await onThread {
+        return try await onThread(endedBy: listener) {
             let descriptor = try check(Glibc.accept(listener, nil, nil))
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             return ScriptedConnection(descriptor)
@@ -70,9 +71,10 @@ final class ScriptedConnection: Sendable {
 
     deinit { close() }
 
-    /// Waits for the next line; nil once the client has closed the connection.
+    /// Waits for the next line; nil once the client has closed the connection or the task is cancelled, so that a script
+    /// ends after the test has failed.
     func line() async throws -> String? {
-        try await onThread { [self] in
+        try await onThread(endedBy: descriptor) { [self] in
             while true {
                 if let line = nextLine() { return line }
                 var chunk = [UInt8](repeating: 0, count: 1 << 16)
@@ -95,7 +97,7 @@ final class ScriptedConnection: Sendable {
 
     func send(_ lines: String...) async throws {
         let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
-        try await onThread { [self] in
+        try await onThread(endedBy: descriptor) { [self] in
             var sent = 0
             while sent < bytes.count {
                 let count = bytes[sent...].withUnsafeBytes {
@@ -184,10 +186,17 @@ struct ScriptError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Runs a blocking call on a separate thread.
-func onThread<R: Sendable>(_ work: @escaping @Sendable () throws -> R) async throws -> R {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+/// Runs blocking calls with a socket on a separate thread. If the task is cancelled, the socket is shut down, which ends
+/// the calls.
+private func onThread<R: Sendable>(
+    endedBy socket: Int32, _ work: @escaping @Sendable () throws -> R
+) async throws -> R {
+    try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+        }
+    } onCancel: {
+        shutdown(socket, Int32(SHUT_RDWR))
     }
 }
 
