@@ -4,11 +4,11 @@
   parsers.py --larderd FILE --snapshot-search FILE
 
 Each case is a file of at least SIZE bytes, which `larder validate`, `larder restore` or SnapshotSearch.swift reads, or ten
-times as many bytes, which an agent receives: an SVG image, an event stream, or messages of etcd. The instructions of the same
+times as many bytes, which an agent receives: an image, an event stream, or messages of etcd. The instructions of the same
 command or request with a small input are subtracted, so the figure is that of the bytes. Those of an image include its digest,
 and those of keys the publication of their document. The script exits with status 1 if a figure exceeds the limit of its case. A
 parser whose work grows with the square of the input exceeds each limit many times.
-The image parsers also count their steps (WorkTests).
+The image parsers also count their steps (WorkTests), on more images.
 """
 import argparse
 import base64
@@ -77,6 +77,31 @@ IMAGES = (
     ("SVG, empty elements", 250, SVG, "<a/>", ""),
     ("SVG, quotes", 350, SVG + "<a ", "''", "/>"),
     ("SVG, character data", 200, SVG, "<![CDATA[]]>", ""),
+)
+
+
+def box(kind, *content):
+    """A box of an AVIF image or of JPEG XL."""
+    content = b"".join(content)
+    return struct.pack(">I4s", len(content) + 8, kind) + content
+
+
+def avif(*boxes):
+    """An AVIF image with these boxes in its `meta` box, after the one that says that its picture is item 1."""
+    return box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", bytes(4), box(b"pitm", bytes(5), b"\1"), *boxes)
+
+
+# An `iloc` box of version 2 declares four billion items, each with 65,535 extents, whose fields all have a length of 0.
+NO_EXTENTS = bytes([2, 0, 0, 0, 0, 0, 255, 255, 255, 255, 1, 2, 3, 4, 0, 0, 0, 0, 255, 255])
+PICTURE = box(b"iprp", box(b"ipco", box(b"ispe", struct.pack(">III", 0, 5, 6))),
+              box(b"ipma", struct.pack(">IIHBB", 0, 1, 1, 1, 1)))
+# The name of a case, the permitted instructions for each byte (about twice the recorded ones), and an image.
+BOXES = (
+    ("AVIF, extents of no bytes", 200, avif(box(b"iloc", NO_EXTENTS, fill(b"\xff", 10 * SIZE)), PICTURE)),
+    ("AVIF, empty associations", 150,
+     avif(box(b"iprp", box(b"ipma", struct.pack(">II", 0, 10 * SIZE // 3), bytes(10 * SIZE))))),
+    ("AVIF, empty properties", 100, avif(box(b"iprp", box(b"ipco", fill(box(b"free"), 10 * SIZE))))),
+    ("JPEG XL, empty boxes", 250, box(b"JXL ", b"\r\n\x87\n") + fill(box(b"free"), 10 * SIZE)),
 )
 # The name of a case, the permitted instructions for each byte (about twice the recorded ones), and the repeated part of an
 # event stream.
@@ -304,7 +329,7 @@ class AgentCounter:
     def put(self, content):
         """Stores an image. The agent may reject it, after it has read all of it."""
         try:
-            self.client.put_image("http://image.example/a.svg", content.encode())
+            self.client.put_image("http://image.example/a", content)
         except AgentError as error:
             if error.name != "imageRejected":
                 raise
@@ -329,9 +354,10 @@ class AgentCounter:
         self.client.call("config.refresh", namespace="keys")
 
     def figures(self):
-        least = self.count(self.put, SVG + "</svg>")
-        for name, limit, start, part, end in IMAGES:
-            content = start + fill(part, 10 * SIZE) + end + "</svg>"
+        least = self.count(self.put, (SVG + "</svg>").encode())
+        images = [(name, limit, (start + fill(part, 10 * SIZE) + end + "</svg>").encode())
+                  for name, limit, start, part, end in IMAGES]
+        for name, limit, content in [*images, *BOXES]:
             yield name, limit, (self.count(self.put, content) - least) / len(content)
         least = self.count(self.send, "")
         for name, limit, part in STREAMS:
