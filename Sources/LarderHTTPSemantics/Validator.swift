@@ -51,6 +51,22 @@ package struct Validator: Sendable, Hashable {
     /// Whether a request to `url` may contain the validator.
     package func isIssued(by url: String) -> Bool { self.url?.utf8.elementsEqual(url.utf8) ?? false }
 
+    /// Whether a 304 response to a request with this validator confirms its document (RFC 9111, section 4.3.4): the
+    /// entity tag of the response must match, and so must its `Last-Modified`, unless both tags are strong. A field that
+    /// the response does not have matches. Tags are compared weakly, because servers weaken only the tag of a
+    /// compressed 200 response.
+    package func isConfirmed(byTag tag: String?, lastModified: String?) -> Bool {
+        if let tag = tag?.utf8 {
+            guard let etag = etag?.utf8 else { return false }
+            let weak = "W/".utf8
+            let (isWeak, wasWeak) = (tag.starts(with: weak), etag.starts(with: weak))
+            guard tag.dropFirst(isWeak ? 2 : 0).elementsEqual(etag.dropFirst(wasWeak ? 2 : 0)) else { return false }
+            if !isWeak && !wasWeak { return true }
+        }
+        guard let new = lastModified, let old = self.lastModified else { return true }
+        return new.utf8.elementsEqual(old.utf8)
+    }
+
     /// Longer values are ignored, because every configuration snapshot stores the validator and would grow with it.
     private static let (maxBytes, maxURLBytes) = (1024, 8192)
 

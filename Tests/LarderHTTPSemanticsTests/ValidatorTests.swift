@@ -35,6 +35,36 @@ struct ValidatorTests {
         #expect(validator("", date(0), date: date(0)) == nil)
     }
 
+    @Test(
+        "a 304 confirms a document if its entity tag matches",
+        arguments: [
+            ("\"1\"", "\"1\"", true), ("\"1\"", "\"2\"", false), ("W/\"1\"", "W/\"1\"", true),
+            ("W/\"1\"", "W/\"2\"", false), ("\"1\"", "W/\"1\"", true), ("W/\"1\"", "\"1\"", true),
+            (nil, "\"1\"", false), ("\"1\"", nil, true), ("\"\u{E9}\"", "\"e\u{301}\"", false),
+        ] as [(String?, String?, Bool)])
+    func confirmingTags(_ old: String?, _ new: String?, isConfirmed: Bool) throws {
+        let validator = try #require(Validator(etag: old, lastModified: date(-1), url: Self.url))
+        #expect(validator.isConfirmed(byTag: new, lastModified: nil) == isConfirmed)
+        #expect(validator.isConfirmed(byTag: new, lastModified: date(-1)) == isConfirmed)
+    }
+
+    @Test("a 304 with another Last-Modified confirms a document only if both have the same strong tag")
+    func confirmingDates() throws {
+        func isConfirmed(_ old: String?, _ new: String?) throws -> Bool {
+            try #require(Validator(etag: old, lastModified: date(-2), url: Self.url))
+                .isConfirmed(byTag: new, lastModified: date(-1))
+        }
+        #expect(try isConfirmed("\"1\"", "\"1\""))
+        #expect(try !isConfirmed("W/\"1\"", "W/\"1\""))
+        #expect(try !isConfirmed("\"1\"", "W/\"1\""))
+        #expect(try !isConfirmed("W/\"1\"", "\"1\""))
+        #expect(try !isConfirmed("\"1\"", nil))
+        #expect(try !isConfirmed(nil, nil))
+        // A document without a Last-Modified has no date to compare.
+        let tagged = try #require(Validator(etag: "\"1\"", url: Self.url))
+        #expect(tagged.isConfirmed(byTag: nil, lastModified: date(-1)))
+    }
+
     @Test("a validator belongs to the URL that issued it, compared as bytes")
     func urls() {
         let validator = Validator(etag: "\"1\"", url: "https://h/\u{E9}")

@@ -68,6 +68,39 @@ struct RequestTests {
     }
 
     @Test(
+        "a 304 with another validator is followed by one request without conditions",
+        arguments: [
+            "ETag: \"2\"", "ETag: W/\"2\"", "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT",
+            "ETag: W/\"1\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:38 GMT",
+        ])
+    func otherNotModified(_ fields: String) async throws {
+        let server = try RawOrigin.listening { _, request in
+            [.send(request.contains("\r\nIf-") ? "HTTP/1.1 304 X\r\n\(fields)\r\n\r\n" : ok("{}"))]
+        }
+        let answer = try await withFetcher { fetcher in
+            let validator = Validator(
+                etag: "\"1\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", url: server.url)
+            return try await fetcher.fetch(FetchRequest(url: server.url, validator: validator, timeouts: .long))
+        }
+        server.stop()
+        #expect(try answer.requireDocument().body == Array("{}".utf8))
+        #expect(server.requests.map { $0.contains("\r\nIf-") } == [true, false])
+    }
+
+    @Test("a 304 with another validator, and then a 304 to the request without conditions, is an error")
+    func alwaysNotModified() async throws {
+        let server = try RawOrigin.listening([.send("HTTP/1.1 304 X\r\nETag: \"2\"\r\n\r\n")])
+        let error = try await withFetcher { fetcher in
+            let request = FetchRequest(
+                url: server.url, validator: Validator(etag: "\"1\"", url: server.url), timeouts: .long)
+            return try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+        }
+        server.stop()
+        #expect(error.code == .malformedAnswer)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test(
         "an invalid URL is rejected, and the error does not contain its password",
         arguments: [
             "", "not a url", "/path", "ftp://h/", "file:///etc/passwd", "http+unix://%2Ftmp%2Fs/", "http://",

@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import LarderHTTPSemantics
 internal import NIOHTTP1
 
 /// Reads the body of a response that is not a redirect, and checks that the body is complete.
@@ -17,11 +18,17 @@ struct BodyReader {
 
     /// Turns the response into its result: `notModified` for a 304, a complete document for a 200 or 203. For other
     /// statuses it throws an error or, if ``FetchRequest/readsProblems`` is set, returns the error with the body.
-    func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
+    ///
+    /// - Returns: nil for a 304 that refers to another document than the validator of the request
+    func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse? {
         switch response.status.code {
-        case 304 where request.validator(for: url) != nil:
-            return .notModified(metadata)
         case 304:
+            if let validator = request.validator(for: url) {
+                let isConfirmed = validator.isConfirmed(
+                    byTag: response.headers.first(name: "ETag"),
+                    lastModified: response.headers.first(name: "Last-Modified"))
+                return isConfirmed ? .notModified(metadata) : nil
+            }
             throw failure(.malformedAnswer, "returned 304 to a request without a validator; check any proxies")
         case 200, 203:
             return .document(FetchDocument(body: try await collect(deadline), metadata: metadata))

@@ -47,12 +47,23 @@ package final class HTTPFetcher: Sendable {
     /// Fetches one document.
     ///
     /// A body that is truncated, empty or too large is an error; no part of it is returned. Cancelling the task aborts
-    /// the request and closes its connection.
+    /// the request and closes its connection. If a 304 refers to another document than the validator of the request,
+    /// the request is repeated once without the validator, within the same time limits.
     ///
     /// - Throws: ``UpstreamError``
     package func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
         let deadline = Deadline(request.timeouts)
-        return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
+        if let response = try await fetch(request, deadline) { return response }
+        var unconditional = request
+        unconditional.validator = nil
+        guard let response = try await fetch(unconditional, deadline) else {
+            preconditionFailure("a 304 to an unconditional request is an error")
+        }
+        return response
+    }
+
+    private func fetch(_ request: FetchRequest, _ deadline: Deadline) async throws(UpstreamError) -> FetchResponse? {
+        try await exchange(request, deadline).run { response, target throws(UpstreamError) in
             try await BodyReader(response, to: request, from: target).read(deadline)
         }
     }
