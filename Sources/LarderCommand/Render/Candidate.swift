@@ -152,14 +152,15 @@ enum Candidate {
     }
 
     /// Waits until a child has ended, but does not collect its status.
-    /// - Returns: whether the child ended within this time, in which a suspended machine does not count.
+    /// - Returns: whether the child ended within this time, which includes the time in which the machine is suspended.
     private static func hasEnded(_ child: pid_t, within time: Duration) -> Bool {
-        let clock = SuspendingClock()
+        let clock = ContinuousClock()
         let end = clock.now + time
         var process = pollfd(fd: larder_open_process(child), events: Int16(POLLIN), revents: 0)
         defer { if process.fd >= 0 { close(process.fd) } }
-        // Without a descriptor, poll(2) only waits, so the child is checked at short intervals.
-        let longest = process.fd >= 0 ? Int(CInt.max) : 50
+        // The timeout of poll(2) does not count suspensions, so the time is checked each second. Without a descriptor,
+        // poll(2) only waits, so the child is checked at short intervals.
+        let longest = process.fd >= 0 ? 1_000 : 50
         while true {
             var information = siginfo_t()
             information.si_signo = 0
