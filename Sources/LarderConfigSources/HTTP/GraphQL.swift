@@ -1,4 +1,3 @@
-import FoundationEssentials
 import LarderJSON
 
 /// GraphQL requests, as in "GraphQL over HTTP", a working draft of the GraphQL Foundation.
@@ -13,8 +12,13 @@ enum GraphQL {
     /// like a GraphQL document. Every document has a selection set in braces.
     static func isRequest(url: String, body: [UInt8]?) -> Bool {
         if let body { return (try? JSONValue(parsing: body))?.member("query")?.string != nil }
-        let items = URLComponents(string: url)?.queryItems ?? []
-        return items.contains { $0.name == "query" && $0.value?.contains("{") == true }
+        // The text is not decoded, because the rest of the query may have escapes that are not UTF-8.
+        let query = url.utf8.prefix { $0 != UInt8(ascii: "#") }.drop { $0 != UInt8(ascii: "?") }.dropFirst()
+        return query.split(separator: UInt8(ascii: "&")).contains { member in
+            guard member.starts(with: "query=".utf8) else { return false }
+            let value = Substring(member)
+            return value.contains("{") || value.contains("%7B") || value.contains("%7b")
+        }
     }
 }
 

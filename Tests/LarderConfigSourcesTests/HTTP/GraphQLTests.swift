@@ -110,6 +110,9 @@ struct GraphQLSourceTests {
         for (body, path, own, expected) in [
             (Self.query, "", nil, "application/graphql-response+json, application/json"),
             (nil, "graphql?query=%7Bv%7D", nil, "application/graphql-response+json, application/json"),
+            (nil, "graphql?a=%B1&query=%7bv%7d", nil, "application/graphql-response+json, application/json"),
+            (nil, "graphql?query={v}#a", nil, "application/graphql-response+json, application/json"),
+            (nil, "search?q=%7B&querying=%7B", nil, "*/*"), (nil, "search?q=1#?query=%7B", nil, "*/*"),
             (nil, "search?query=v", nil, "*/*"), (Self.query, "", "application/json", "application/json"),
         ] as [(String?, String, String?, String)] {
             let (_, requests) = try await fetch(
