@@ -17,6 +17,16 @@ struct HostileSchemaTests {
         #expect(try violations(#"{"patternProperties": {"^(x+)+$": true}}"#, "{\"\(text)\": 1}").count == 1)
     }
 
+    @Test("two patterns that differ only in Unicode normalization are two patterns")
+    func normalization() throws {
+        let schema =
+            #"{"properties": {"a": {"pattern": "^\#u{E9}$"}, "b": {"pattern": "^e\#u{301}$"}, "c": {"pattern": "^\#u{E9}$"}}}"#
+        for (name, isComposed) in [("a", true), ("b", false), ("c", true)] {
+            #expect(try accepts(schema, #"{"\#(name)": "\#u{E9}"}"#) == isComposed, "\(name)")
+            #expect(try accepts(schema, #"{"\#(name)": "e\#u{301}"}"#) == !isComposed, "\(name)")
+        }
+    }
+
     @Test("validation stops if each of many texts takes many steps to match")
     func manyTexts() throws {
         let text = "\"" + String(repeating: "a", count: 400) + "!" + "\""
