@@ -45,4 +45,21 @@ struct SchemaFileTests {
         let prefix = scratch.at("schema.json") + ": file://" + scratch.at("inner.json") + "#/type: "
         #expect(message()?.hasPrefix(prefix) == true, "\(message() ?? "no error")")
     }
+
+    @Test("a reference follows no symbolic link out of the directory of the schema")
+    func link() throws {
+        let outside = try ScratchDirectory()
+        try outside.write("true", to: "other.json")
+        try scratch.write(#"{"properties":{"v":{"$ref":"other.json"}}}"#, to: "schema.json")
+        try scratch.link("other.json", to: outside.at("other.json"))
+        let text = message()
+        #expect(
+            text?.contains("other.json leads out of \(scratch.path) by a symbolic link; copy the file") == true,
+            "\(text ?? "no error")")
+        // A link within the directory is followed.
+        try scratch.remove("other.json")
+        try scratch.write("true", to: "target.json")
+        try scratch.link("other.json", to: "target.json")
+        #expect(message() == nil)
+    }
 }
