@@ -56,6 +56,21 @@ struct SchemaExamplesTests {
             }
         }
     }
+
+    @Test("each method rejects an unknown parameter")
+    func unknownParameter() throws {
+        let schemas = try Self.schemas()
+        for method in Self.methods {
+            let params = try method.parameters(schemas[method.name]?["examples"]?[0]?["params"] ?? [:])
+            let error = #expect(throws: WireError.self, "\(method.name)") {
+                try method.parameters(MergePatch.apply(["pth": 1], to: params))
+            }
+            #expect(error?.code == .invalidParams, "\(method.name)")
+            #expect(
+                error?.detail.hasPrefix("unknown parameter \"pth\"; ") == true, "\(method.name): \(error?.detail ?? "")"
+            )
+        }
+    }
 }
 
 @Suite("Requirements of methods")
