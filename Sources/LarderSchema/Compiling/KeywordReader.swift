@@ -20,7 +20,7 @@ struct KeywordReader {
 
     func error(_ name: String, _ requirement: String) -> SchemaError {
         let value = self[name].map { ", not \($0.shown)" } ?? ""
-        return registry.error(.invalidKeyword, location(name), "\"\(name)\" \(requirement)\(value)")
+        return registry.error(location(name), "\"\(name)\" \(requirement)\(value)")
     }
 
     func string(_ name: String) throws(SchemaError) -> String? {

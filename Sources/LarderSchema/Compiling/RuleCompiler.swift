@@ -60,7 +60,7 @@ extension SchemaCompiler {
             }
             guard divisor.isDivisor else {
                 throw registry.error(
-                    .unsupported, keywords.location("multipleOf"),
+                    keywords.location("multipleOf"),
                     "\"multipleOf\" has more than \(DecimalNumber.maxDivisorDigits) significant digits")
             }
             rule.multipleOf = decimal(divisor)
@@ -170,7 +170,7 @@ extension SchemaCompiler {
         }
         guard let names = KeywordReader.names(location.value) else {
             throw registry.error(
-                .invalidKeyword, location,
+                location,
                 "\"\(keyword.rawValue)\" must contain arrays of different strings, not \(location.value.shown)")
         }
         rule.required = pool(names.map { self.name($0) })

@@ -37,7 +37,7 @@ struct SchemaCompiler {
         if let index = nodesByLocation[location.key] { return RuleIndex(index) }
         let index = program.nodes.count
         guard index < Self.maxNodes else {
-            throw registry.error(.unsupported, location, "the schema has more than \(Self.maxNodes) subschemas")
+            throw registry.error(location, "the schema has more than \(Self.maxNodes) subschemas")
         }
         program.nodes.append(SchemaNode())
         program.locations.append(location)
@@ -55,8 +55,7 @@ struct SchemaCompiler {
             case .object: program.nodes[index] = try schema(location)
             default:
                 throw registry.error(
-                    .invalidSchema, location,
-                    "a schema must be an object or a boolean, not \(location.value.kind.article)")
+                    location, "a schema must be an object or a boolean, not \(location.value.kind.article)")
             }
             program.nodes[index].resource = Int32(location.resource)
             program.nodes[index].finish()
@@ -173,7 +172,7 @@ struct SchemaCompiler {
             known = (dynamicNames.count, registry.resources.count)
             guard known.names * known.resources <= Self.maxNodes else {
                 throw registry.error(
-                    .unsupported, program.locations[0],
+                    program.locations[0],
                     "the schema has \(known.names) dynamic anchors in \(known.resources) resources, whose product is above \(Self.maxNodes); use fewer"
                 )
             }
@@ -216,7 +215,7 @@ struct SchemaCompiler {
         do throws(PatternError) {
             program.patterns.append(try Pattern(text))
         } catch {
-            throw registry.error(.invalidPattern, location, "the pattern \"\(text)\" is invalid: \(error.reason)")
+            throw registry.error(location, "the pattern \"\(text)\" is invalid: \(error.reason)")
         }
         program.patternTexts.append(text)
         patterns[ExactText(text)] = program.patterns.count - 1
@@ -254,7 +253,7 @@ enum EndlessReferences {
                     path.append((next, Self.targets(next, program)))
                 case .open:
                     throw registry.error(
-                        .endlessReference, program.locations[next],
+                        program.locations[next],
                         "the schema applies itself to the same value, so validation would not end")
                 }
             }

@@ -51,8 +51,8 @@ final class SchemaRegistry {
         (location.document == 0 ? "" : documents[location.document].uri) + "#" + location.pointer
     }
 
-    func error(_ code: SchemaError.Code, _ location: SchemaLocation, _ detail: String) -> SchemaError {
-        SchemaError(code: code, location: text(location), detail: detail)
+    func error(_ location: SchemaLocation, _ detail: String) -> SchemaError {
+        SchemaError(location: text(location), detail: detail)
     }
 
     /// Adds a document with the URI that it was loaded from. Returns the location of its root.
@@ -61,7 +61,7 @@ final class SchemaRegistry {
         documents.append(Document(uri: uri, root: root))
         let location = SchemaLocation(document: document, value: root, pointer: "", resource: resources.count)
         guard let base = URIReference(uri) else {
-            throw error(.unresolvedReference, location, "the URI \"\(uri)\" is invalid")
+            throw error(location, "the URI \"\(uri)\" is invalid")
         }
         let inherited = resources.first?.dialect ?? defaultDialect
         resources.append(
@@ -82,11 +82,11 @@ final class SchemaRegistry {
     ) throws(SchemaError) -> Dialect {
         guard let value = schema["$schema"], schema.kind == .object else { return inherited }
         let place = location.appending("$schema", value)
-        guard let uri = value.string else { throw error(.invalidKeyword, place, "\"$schema\" must be a string") }
+        guard let uri = value.string else { throw error(place, "\"$schema\" must be a string") }
         if let dialect = Dialect.named(uri) { return dialect }
         guard depth < 8, let metaschema = load(uri), metaschema.kind == .object else {
             throw error(
-                .unknownDialect, place,
+                place,
                 "the dialect \"\(uri)\" is not supported; use \"\(Dialect.identifiers[0])\" or \"\(Dialect.identifiers[1])\""
             )
         }
@@ -95,8 +95,7 @@ final class SchemaRegistry {
         let (dialect, unknown) = Dialect.custom(metaschema["$vocabulary"])
         guard let dialect else {
             throw error(
-                .unknownDialect, place,
-                "the dialect \"\(uri)\" requires the vocabulary \"\(unknown ?? "")\", which is not supported")
+                place, "the dialect \"\(uri)\" requires the vocabulary \"\(unknown ?? "")\", which is not supported")
         }
         return dialect
     }
@@ -149,13 +148,13 @@ final class SchemaRegistry {
         guard let value = schema["$id"], !(isDraft7 && schema["$ref"] != nil) else { return }
         let place = location.appending("$id", value)
         guard let text = value.string, let reference = URIReference(text) else {
-            throw error(.invalidKeyword, place, "\"$id\" must be a URI reference")
+            throw error(place, "\"$id\" must be a URI reference")
         }
         if isDraft7, let fragment = reference.fragment, !fragment.isEmpty {
             try add(anchor: fragment, location)
             if text.hasPrefix("#") { return }
         } else if reference.fragment?.isEmpty == false {
-            throw error(.invalidKeyword, place, "\"$id\" must not have a fragment; use \"$anchor\"")
+            throw error(place, "\"$id\" must not have a fragment; use \"$anchor\"")
         }
         let uri = reference.resolved(against: resources[location.resource].uri)
         let dialect = try dialect(schema, at: location, inherited: dialect(of: location))
@@ -166,9 +165,7 @@ final class SchemaRegistry {
         if let other = byURI[key], resources[other].root.document == location.document,
             resources[other].root.key != location.key
         {
-            throw error(
-                .duplicateIdentifier, place,
-                "the identifier \"\(key.text)\" is also used by \(self.text(resources[other].root))")
+            throw error(place, "the identifier \"\(key.text)\" is also used by \(self.text(resources[other].root))")
         }
         byURI[key] = location.resource
     }
@@ -179,8 +176,7 @@ final class SchemaRegistry {
             guard let value = location.value[keyword] else { continue }
             guard let name = value.string, Self.isAnchor(name) else {
                 throw error(
-                    .invalidKeyword, location.appending(keyword, value),
-                    "\"\(keyword)\" must be a name of letters, digits, and - _ .")
+                    location.appending(keyword, value), "\"\(keyword)\" must be a name of letters, digits, and - _ .")
             }
             try add(anchor: name, location)
             if keyword == "$dynamicAnchor" { resources[location.resource].dynamicAnchors[ExactText(name)] = location }
@@ -190,7 +186,7 @@ final class SchemaRegistry {
     private func add(anchor name: String, _ location: SchemaLocation) throws(SchemaError) {
         let other = resources[location.resource].anchors.updateValue(location, forKey: ExactText(name))
         if let other, other.key != location.key {
-            throw error(.duplicateIdentifier, location, "the anchor \"\(name)\" is also used by \(text(other))")
+            throw error(location, "the anchor \"\(name)\" is also used by \(text(other))")
         }
     }
 
@@ -206,24 +202,22 @@ final class SchemaRegistry {
     ///   resource of this location.
     func resolve(_ reference: String, at place: SchemaLocation) throws(SchemaError) -> SchemaLocation {
         guard let relative = URIReference(reference) else {
-            throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")
+            throw error(place, "\"\(reference)\" is not a URI reference")
         }
         let uri = relative.resolved(against: resources[place.resource].uri)
         guard let fragment = uri.decodedFragment else {
-            throw error(.unresolvedReference, place, "\"\(reference)\" is not a URI reference")
+            throw error(place, "\"\(reference)\" is not a URI reference")
         }
         let resource = try resource(uri.withoutFragment, place)
         if fragment.isEmpty { return resources[resource].root }
         if fragment.hasPrefix("/") {
             guard let target = try target(of: fragment, in: resource) else {
-                throw error(.unresolvedReference, place, "\"\(reference)\" does not exist")
+                throw error(place, "\"\(reference)\" does not exist")
             }
             return target
         }
         guard let target = resources[resource].anchors[ExactText(fragment)] else {
-            throw error(
-                .unresolvedReference, place,
-                "\"\(reference)\" does not exist: there is no anchor \"\(fragment)\"")
+            throw error(place, "\"\(reference)\" does not exist: there is no anchor \"\(fragment)\"")
         }
         return target
     }
@@ -239,10 +233,10 @@ final class SchemaRegistry {
     private func resource(_ uri: String, _ place: SchemaLocation) throws(SchemaError) -> Int {
         if let resource = byURI[ExactText(uri)] { return resource }
         guard documents.count < Self.maxDocuments else {
-            throw error(.unsupported, place, "the schema refers to more than \(Self.maxDocuments) documents")
+            throw error(place, "the schema refers to more than \(Self.maxDocuments) documents")
         }
         guard let document = Metaschemas.document(uri) ?? load(uri) else {
-            throw error(.unresolvedReference, place, "the schema \"\(uri)\" does not exist or cannot be read")
+            throw error(place, "the schema \"\(uri)\" does not exist or cannot be read")
         }
         let root = try add(document, uri: uri)
         return root.resource
