@@ -74,7 +74,7 @@ struct DefaultPathsTests {
         let paths = DefaultPaths(environment: ["XDG_STATE_HOME": "/x"], userID: 1000)
         #expect(try paths.stateDirectory == "/x/larder")
         let socket = #expect(throws: SettingsError.self) { try paths.socket }
-        #expect(socket?.code == .noDefaultPath)
+        #expect(socket?.code == .invalid)
         #expect(socket?.description.contains("XDG_RUNTIME_DIR") == true)
         let settings = #expect(throws: SettingsError.self) { try paths.settingsFile }
         #expect(settings?.description.contains("XDG_CONFIG_HOME") == true)

@@ -74,7 +74,7 @@ struct RenamedSettingsTests {
         ])
     func oldWords(text: String, reason: String) {
         let error = #expect(throws: SettingsError.self) { try settings(text) }
-        #expect(error?.code == .invalidValue)
+        #expect(error?.code == .invalid)
         #expect(error?.reason == reason)
     }
 

@@ -97,7 +97,7 @@ struct SettingsErrorTests {
         ])
     func wrongType(text: String, message: String) {
         let error = #expect(throws: SettingsError.self) { try settings(text) }
-        #expect(error?.code == .wrongType)
+        #expect(error?.code == .invalid)
         #expect(error?.description == message)
     }
 
@@ -245,7 +245,7 @@ struct SettingsErrorTests {
         ])
     func outOfRange(text: String, member: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{\(text)}") }
-        #expect(error?.code == .invalidValue)
+        #expect(error?.code == .invalid)
         #expect(error?.member == member)
         #expect(error?.description.contains(member) == true)
         #expect(error?.line == 1)
@@ -256,7 +256,7 @@ struct SettingsErrorTests {
         arguments: ["", "Web", "-a", ".a", "_a", "a b", "ä", "a/b", String(repeating: "a", count: 65)])
     func namespaceNames(name: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{namespaces: {'\(name)': {}}}") }
-        #expect(error?.code == .invalidValue)
+        #expect(error?.code == .invalid)
         #expect(error?.reason.contains("is not a valid namespace name") == true)
     }
 
@@ -280,7 +280,7 @@ struct SettingsErrorTests {
         let error = #expect(throws: SettingsError.self) {
             try settings("{namespaces: {a: {remote: {http: {url: '\(url)'}}}}}")
         }
-        #expect(error?.code == .invalidValue)
+        #expect(error?.code == .invalid)
         #expect(error?.member == "namespaces.a.remote.http.url")
         #expect(error?.description.contains("pw") == false)
     }
@@ -301,7 +301,7 @@ struct SettingsErrorTests {
         let error = #expect(throws: SettingsError.self) {
             try settings("{\n  limits: { connections: 1,\n\n    \"connections\": 2 }\n}")
         }
-        #expect(error?.code == .duplicateMember)
+        #expect(error?.code == .invalid)
         #expect(
             error?.description
                 == "4:5: limits.connections is given twice, first in line 2; remove one of the two")

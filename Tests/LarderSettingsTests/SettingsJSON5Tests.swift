@@ -81,7 +81,7 @@ struct SettingsJSON5Tests {
         ])
     func refused(text: String, message: String) {
         let error = #expect(throws: SettingsError.self) { try settings(text) }
-        #expect(error?.code == .syntax)
+        #expect(error?.code == .invalid)
         #expect(error?.description == message)
     }
 
@@ -93,7 +93,7 @@ struct SettingsJSON5Tests {
         ])
     func almostNumbers(text: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{limits: {connections: \(text)}}") }
-        #expect(error?.code == .syntax)
+        #expect(error?.code == .invalid)
         #expect(
             error?.description.hasPrefix("1:24: \"\(text)\" is not a number; write it like 30, ") == true,
             "\(error?.description ?? "")")
@@ -117,7 +117,7 @@ struct SettingsJSON5Tests {
         let error = #expect(throws: SettingsError.self) {
             try Settings(parsing: Array("{\n  // ä ".utf8) + [0xe4, 0x0a, 0x7d])
         }
-        #expect(error?.code == .syntax)
+        #expect(error?.code == .invalid)
         #expect(error?.description == "2:8: the text is not UTF-8 from here on; save the file as UTF-8")
     }
 
@@ -125,7 +125,7 @@ struct SettingsJSON5Tests {
     func nesting() {
         let text = "{a:" + String(repeating: "[", count: 100_000)
         let error = #expect(throws: SettingsError.self) { try settings(text) }
-        #expect(error?.code == .syntax)
+        #expect(error?.code == .invalid)
         #expect(error?.column == 67)
     }
 

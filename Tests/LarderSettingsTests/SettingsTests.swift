@@ -314,7 +314,7 @@ struct SettingsTests {
             try Data(repeating: UInt8(ascii: " "), count: Settings.maxFileBytes + 1)
                 .write(to: URL(fileURLWithPath: path))
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
-            #expect(error?.code == .fileTooLarge)
+            #expect(error?.code == .invalid)
         }
     }
 }

@@ -36,7 +36,6 @@ package struct DefaultPaths: Sendable, Equatable {
             // as /tmp any user could create a file at the path of the socket first.
             guard let directory = absolute("XDG_RUNTIME_DIR") else {
                 throw SettingsError(
-                    .noDefaultPath,
                     "there is no default path of the socket, because XDG_RUNTIME_DIR is not set to an absolute path; "
                         + "set it, or give --socket or \"socket.path\"")
             }
@@ -90,8 +89,7 @@ package struct DefaultPaths: Sendable, Equatable {
         if isRoot { return root }
         if let base = absolute(xdg) { return "\(base)/larder" }
         if let home = absolute("HOME") { return home == "/" ? "/\(belowHome)/larder" : "\(home)/\(belowHome)/larder" }
-        throw SettingsError(
-            .noDefaultPath, "neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
+        throw SettingsError("neither \(xdg) nor HOME is set to an absolute path; set one, or give \(setting)")
     }
 
     /// The first of the colon-separated directories in a variable that systemd sets; nil if the variable is not set or

@@ -3,25 +3,13 @@ import LarderJSON5
 /// Why a settings file, or a default path from the environment, cannot be used.
 package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure.
-    package enum Code: String, Sendable {
+    package enum Code: Sendable {
         /// The file does not exist.
         case fileNotFound
-        /// The file exists but cannot be read.
-        case fileUnreadable
-        /// The file is larger than ``Settings/maxFileBytes``.
-        case fileTooLarge
-        /// The text is not JSON5 in UTF-8.
-        case syntax
-        /// A member occurs twice in one object.
-        case duplicateMember
         /// A member is not a setting.
         case unknownMember
-        /// A value has the wrong type.
-        case wrongType
-        /// A value has the right type but is invalid, or a required value is missing.
-        case invalidValue
-        /// The environment does not determine a default path.
-        case noDefaultPath
+        /// Anything else.
+        case invalid
     }
 
     package let code: Code
@@ -48,7 +36,7 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
         return place.isEmpty ? reason : "\(place.joined(separator: ":")): \(reason)"
     }
 
-    init(_ code: Code, _ reason: String, member: SettingsPath? = nil, offset: Int? = nil) {
+    init(_ reason: String, code: Code = .invalid, member: SettingsPath? = nil, offset: Int? = nil) {
         self.code = code
         self.reason = reason
         self.member = member?.description

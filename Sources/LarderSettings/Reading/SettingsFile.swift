@@ -56,8 +56,7 @@ enum SettingsFile {
         case S_IFREG: break
         case S_IFDIR: throw failure(EISDIR)
         default:
-            throw SettingsError(
-                .fileUnreadable, "this is not a regular file; write the settings to a file and name that")
+            throw SettingsError("this is not a regular file; write the settings to a file and name that")
         }
         var content: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 16384)
@@ -68,7 +67,6 @@ enum SettingsFile {
             content += piece[..<count]
             guard content.count <= Settings.maxFileBytes else {
                 throw SettingsError(
-                    .fileTooLarge,
                     "the settings are larger than \(Settings.maxFileBytes) bytes; check whether this is the right file"
                 )
             }
@@ -78,17 +76,16 @@ enum SettingsFile {
     private static func failure(_ number: CInt) -> SettingsError {
         switch number {
         case ENOENT, ENOTDIR:
-            SettingsError(.fileNotFound, "there is no such file; create it, or name another settings file")
+            SettingsError("there is no such file; create it, or name another settings file", code: .fileNotFound)
         case EISDIR:
-            SettingsError(.fileUnreadable, "this is a directory; name the settings file in it")
+            SettingsError("this is a directory; name the settings file in it")
         case EACCES, EPERM:
             SettingsError(
-                .fileUnreadable,
                 "user \(geteuid()) cannot read the settings; allow that user to read the file and to enter the "
                     + "directories above it (namei -l shows their modes)")
         default:
             // glibc's strerror is thread-safe since 2.32.
-            SettingsError(.fileUnreadable, "cannot read the settings: \(String(cString: strerror(number)))")
+            SettingsError("cannot read the settings: \(String(cString: strerror(number)))")
         }
     }
 }

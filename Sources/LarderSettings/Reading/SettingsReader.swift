@@ -17,7 +17,7 @@ struct SettingsReader {
     init(_ value: SettingsValue, at path: SettingsPath, knowing known: [String]?) throws(SettingsError) {
         guard case .object(let members) = value.content else {
             throw SettingsError(
-                .wrongType, "\(path) must be an object in braces, not \(value.shown)", member: path,
+                "\(path) must be an object in braces, not \(value.shown)", member: path,
                 offset: value.offset)
         }
         let isUnknown = { (member: SettingsValue.Member) in
@@ -31,7 +31,7 @@ struct SettingsReader {
                 } else {
                     "\(member) is not a setting; \(NearestName.advice(for: unknownMember.name, among: known))"
                 }
-            throw SettingsError(.unknownMember, problem, member: member, offset: unknownMember.offset)
+            throw SettingsError(problem, code: .unknownMember, member: member, offset: unknownMember.offset)
         }
         // The closure chooses between two members with the same name. It is never called: the names are distinct,
         // because the parser rejects duplicates.
@@ -72,30 +72,8 @@ struct SettingsReader {
         _ name: String, expected: String, where isValid: (String) -> Bool
     ) throws(SettingsError) -> String? {
         guard let value = value(name) else { return nil }
-        guard case .string(let text) = value.content else { throw wrongType(name, expected, value) }
-        guard isValid(text) else { throw invalid(name, expected, value) }
+        guard case .string(let text) = value.content, isValid(text) else { throw invalid(name, expected, value) }
         return text
-    }
-
-    /// Reads an array of strings that each pass a check.
-    ///
-    /// - Parameter expected: the allowed elements, as a continuation of "must be an array of"
-    func strings(
-        _ name: String, expected: String, where isValid: (String) -> Bool
-    ) throws(SettingsError) -> [String]? {
-        guard let value = value(name) else { return nil }
-        guard case .array(let elements) = value.content else {
-            throw wrongType(name, "an array of \(expected)", value)
-        }
-        var texts: [String] = []
-        for element in elements {
-            guard case .string(let text) = element.content else {
-                throw wrongType(name, "an array of \(expected)", element)
-            }
-            guard isValid(text) else { throw invalid(name, "an array of \(expected)", element) }
-            texts.append(text)
-        }
-        return texts
     }
 
     /// Returns a string that may be a secret; nil if the value is not a string. Throws no error, because the text of an
@@ -105,15 +83,14 @@ struct SettingsReader {
         return text
     }
 
-    /// Reads an array of strings that each pass a check. Unlike with ``strings(_:expected:where:)``, an error names the
-    /// invalid element.
+    /// Reads an array of strings that each pass a check.
     ///
     /// - Parameter expected: the allowed elements, as a continuation of "must be"
     func strings(
         _ name: String, each expected: String, where isValid: (String) -> Bool
     ) throws(SettingsError) -> [String]? {
         guard let value = value(name) else { return nil }
-        guard case .array(let elements) = value.content else { throw wrongType(name, "an array of strings", value) }
+        guard case .array(let elements) = value.content else { throw invalid(name, "an array of strings", value) }
         var texts: [String] = []
         for (index, element) in elements.enumerated() {
             guard case .string(let text) = element.content, isValid(text) else {
@@ -131,10 +108,20 @@ struct SettingsReader {
         }
     }
 
+    /// Reads a section that names only a directory.
+    func directory(in name: String) throws(SettingsError) -> String? {
+        try section(name) { (value, path) throws(SettingsError) in
+            try SettingsReader(value, at: path, knowing: ["directory"]).path("directory")
+        } ?? nil
+    }
+
     /// Reads one of several keywords.
-    func choice(_ name: String, _ words: [String]) throws(SettingsError) -> String? {
-        let expected = "one of \(words.map { "\"\($0)\"" }.joined(separator: ", "))"
-        return try string(name, expected: expected) { words.contains($0) }
+    func choice<Keyword: CaseIterable & RawRepresentable<String>>(_ name: String) throws(SettingsError) -> Keyword? {
+        let words = Keyword.allCases.map { "\"\($0.rawValue)\"" }
+        let word = try string(name, expected: "one of \(words.joined(separator: ", "))") {
+            Keyword(rawValue: $0) != nil
+        }
+        return word.flatMap(Keyword.init(rawValue:))
     }
 
     /// Reads permission bits: three octal digits, with an optional leading 0.
@@ -148,7 +135,7 @@ struct SettingsReader {
 
     func truth(_ name: String) throws(SettingsError) -> Bool? {
         guard let value = value(name) else { return nil }
-        guard case .bool(let truth) = value.content else { throw wrongType(name, "true or false", value) }
+        guard case .bool(let truth) = value.content else { throw invalid(name, "true or false", value) }
         return truth
     }
 
@@ -156,8 +143,8 @@ struct SettingsReader {
     func integer(_ name: String, in range: ClosedRange<Int>) throws(SettingsError) -> Int? {
         let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let value = value(name) else { return nil }
-        guard case .number(let number, _) = value.content else { throw wrongType(name, expected, value) }
-        guard let integer = Int(exactly: number), range.contains(integer) else { throw invalid(name, expected, value) }
+        guard case .number(let number, _) = value.content, let integer = Int(exactly: number), range.contains(integer)
+        else { throw invalid(name, expected, value) }
         return integer
     }
 
@@ -165,8 +152,9 @@ struct SettingsReader {
     func seconds(_ name: String, in range: ClosedRange<Double>) throws(SettingsError) -> Duration? {
         let expected = "a number of seconds from \(Self.short(range.lowerBound)) to \(Self.short(range.upperBound))"
         guard let value = value(name) else { return nil }
-        guard case .number(let number, _) = value.content else { throw wrongType(name, expected, value) }
-        guard range.contains(number) else { throw invalid(name, expected, value) }
+        guard case .number(let number, _) = value.content, range.contains(number) else {
+            throw invalid(name, expected, value)
+        }
         return .seconds(number)
     }
 
@@ -174,22 +162,15 @@ struct SettingsReader {
         Int(exactly: number).map(String.init) ?? String(number)
     }
 
-    private func wrongType(_ name: String, _ expected: String, _ value: SettingsValue) -> SettingsError {
-        let member = path.appending(name)
-        return SettingsError(
-            .wrongType, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
-    }
-
     private func invalid(_ name: String, _ expected: String, _ value: SettingsValue) -> SettingsError {
         let member = path.appending(name)
-        return SettingsError(
-            .invalidValue, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
+        return SettingsError("\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
     }
 
     /// Returns an error about an element of a member that is an array.
     func failure(_ name: String, at index: Int, _ element: SettingsValue, _ problem: String) -> SettingsError {
         let member = path.appending(name).appending(index)
-        return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: element.offset)
+        return SettingsError("\(member) \(problem)", member: member, offset: element.offset)
     }
 
     /// Returns an error about a member, or about the object itself if `name` is nil.
@@ -198,7 +179,7 @@ struct SettingsReader {
     func failure(_ name: String? = nil, _ problem: String) -> SettingsError {
         let member = name.map(path.appending) ?? path
         let offset = name.flatMap { members[ExactText($0)]?.offset } ?? offset
-        var error = SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
+        var error = SettingsError("\(member) \(problem)", member: member, offset: offset)
         error.isContextual = true
         return error
     }
@@ -211,9 +192,7 @@ typealias SettingsText = JSON5Shown
 extension SettingsError {
     /// Converts a parse error.
     init(_ error: JSON5Error) {
-        self.init(
-            error.code == .syntax ? .syntax : .duplicateMember, error.reason, member: error.member, offset: error.offset
-        )
+        self.init(error.reason, member: error.member, offset: error.offset)
         if let place = error.place { (line, column, offset) = (place.line, place.column, nil) }
     }
 }

@@ -13,11 +13,11 @@ extension EtcdSourceSettings {
                 "certificate", "privateKey",
             ])
         self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
-        if let word = try reader.choice("format", Format.allCases.map(\.rawValue)) {
+        if let given: Format = try reader.choice("format") {
             if case .key = keys {
                 throw reader.failure("format", "applies only to \"prefix\"; the value of a \"key\" is always JSON")
             }
-            format = Format(rawValue: word) ?? format
+            format = given
         }
         user = try Self.user(reader)
         tls = try Self.tls(reader, endpoints)

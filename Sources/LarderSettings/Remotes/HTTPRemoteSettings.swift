@@ -18,8 +18,7 @@ extension HTTPSourceSettings {
         self.init(url: url)
         body = try Self.body(reader)
         responsePath = try reader.documentPath("responsePath", such: "\"/data/config\"")
-        let handling = try reader.choice("partialData", PartialData.allCases.map(\.rawValue))
-        partialData = handling.flatMap { PartialData(rawValue: $0) } ?? partialData
+        partialData = try reader.choice("partialData") ?? partialData
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         firstFetchWindow = try reader.seconds("firstFetchSplaySeconds", in: 0...86_400) ?? firstFetchWindow
@@ -31,8 +30,8 @@ extension HTTPSourceSettings {
     }
 
     private static func body(_ reader: SettingsReader) throws(SettingsError) -> [UInt8]? {
-        let method = try reader.choice("method", ["GET", "POST"])
-        guard method == "POST" else {
+        enum Method: String, CaseIterable { case get = "GET", post = "POST" }
+        guard try reader.choice("method") == Method.post else {
             guard reader.has("body") else { return nil }
             throw reader.failure("body", "is only sent with POST; add method: \"POST\"")
         }

@@ -94,7 +94,7 @@ extension SSESourceSettings {
         heartbeat = try reader.seconds("heartbeatSeconds", in: 0.1...3600) ?? heartbeat
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         patchEvents =
-            try reader.strings("patchEvents", expected: "names of event types in quotes") {
+            try reader.strings("patchEvents", each: "the name of an event type other than \"message\", in quotes") {
                 !$0.isEmpty && $0 != "message" && !$0.contains { $0.isNewline }
             } ?? patchEvents
         versionPath = try reader.versionPath()

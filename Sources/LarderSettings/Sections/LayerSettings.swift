@@ -16,7 +16,7 @@ extension ExperimentRules {
     ) throws(SettingsError) -> [ExperimentOverlay] {
         guard let list = value.json else {
             throw SettingsError(
-                .invalidValue, "\(path) must not contain Infinity or NaN, which JSON does not have", member: path,
+                "\(path) must not contain Infinity or NaN, which JSON does not have", member: path,
                 offset: value.offset)
         }
         do throws(ExperimentOverlay.Problem) {
@@ -27,7 +27,7 @@ extension ExperimentRules {
                 member = path.appending(index)
                 offset = elements[index].offset
             }
-            throw SettingsError(.invalidValue, "\(member) \(error.reason)", member: member, offset: offset)
+            throw SettingsError("\(member) \(error.reason)", member: member, offset: offset)
         }
     }
 }

@@ -19,10 +19,9 @@ extension NamespaceConfiguration {
                 "access", "history", "schema",
             ])
         self = .standard(name)
-        let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
-        durability = word.flatMap(Durability.init(rawValue:)) ?? durability
+        durability = try reader.choice("durability") ?? durability
         defaultsPath = try reader.section("defaults", Self.defaultsPath)
-        hostDirectory = try reader.section("host", Self.hostDirectory) ?? nil
+        hostDirectory = try reader.directory(in: "host")
         isHostDirectoryNamed = hostDirectory != nil
         remote = try reader.section("remote", RemoteSourceSettings.init)
         if reader.isNull("maximumDeletionPercent") {
@@ -47,10 +46,6 @@ extension NamespaceConfiguration {
         let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
         guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
         return path
-    }
-
-    private static func hostDirectory(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> String? {
-        try SettingsReader(value, at: path, knowing: ["directory"]).path("directory")
     }
 
     /// Reads all namespaces of the settings.
@@ -83,8 +78,7 @@ extension SchemaSettings {
             value, at: settingsPath, knowing: ["path", "enforce", "maximumErrors", "assertFormats"])
         guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
         self.init(path: path)
-        let word = try reader.choice("enforce", Enforcement.allCases.map(\.rawValue))
-        enforcement = word.flatMap(Enforcement.init(rawValue:)) ?? enforcement
+        enforcement = try reader.choice("enforce") ?? enforcement
         maximumErrors = try reader.integer("maximumErrors", in: 1...20) ?? maximumErrors
         assertsFormats = try reader.truth("assertFormats")
     }

@@ -50,9 +50,9 @@ extension Settings {
                 "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "namespaces",
             ])
         socket = try reader.section("socket", SocketSettings.init) ?? socket
-        stateDirectory = try reader.section("state", Self.directory) ?? nil
-        cacheDirectory = try reader.section("cache", Self.directory) ?? nil
-        logLevel = try reader.section("log", Self.logLevel) ?? logLevel
+        stateDirectory = try reader.directory(in: "state")
+        cacheDirectory = try reader.directory(in: "cache")
+        logLevel = (try reader.section("log", Self.logLevel) ?? nil) ?? logLevel
         current = try reader.section("current", ExportOptions.init) ?? current
         images = try reader.section("images", ImageSettings.init) ?? images
         access = try reader.section("access", AccessSettings.init)
@@ -63,14 +63,8 @@ extension Settings {
         namespaceAccess = try reader.section("namespaces", AccessSettings.ofNamespaces) ?? [:]
     }
 
-    private static func directory(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> String? {
-        try SettingsReader(value, at: path, knowing: ["directory"]).path("directory")
-    }
-
-    private static func logLevel(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> Logger.Level {
-        let reader = try SettingsReader(value, at: path, knowing: ["level"])
-        let word = try reader.choice("level", Logger.Level.allCases.map(\.rawValue))
-        return word.flatMap(Logger.Level.init(rawValue:)) ?? Settings().logLevel
+    private static func logLevel(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> Logger.Level? {
+        try SettingsReader(value, at: path, knowing: ["level"]).choice("level")
     }
 }
 
