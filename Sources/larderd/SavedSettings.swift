@@ -38,12 +38,8 @@ struct SavedSettings {
         try UnsafeDirectory.check(directory)
         try files.createDirectory(directory)
         try UnsafeDirectory.check(directory)
-        var header = JSONWriter()
-        header.beginObject()
-        header.member("settings", settingsFile)
-        header.member("readAt", readAt.milliseconds)
-        header.endObject()
-        try files.replace(path, with: header.bytes + [0x0A] + text)
+        let header: JSONValue = ["settings": .string(settingsFile), "readAt": .int(readAt.milliseconds)]
+        try files.replace(path, with: header.compactBytes + [0x0A] + text)
     }
 
     private var files: LocalFileSystem { LocalFileSystem(beneath: directory) }

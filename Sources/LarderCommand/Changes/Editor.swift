@@ -2,8 +2,6 @@ import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
-import LarderPlatform
-import SystemPackage
 
 /// Runs the user's editor on a temporary file, which other users cannot read. `deinit` removes the file.
 final class Editor {
@@ -27,7 +25,9 @@ final class Editor {
 
     /// Lets the user edit a text, and returns the result.
     func edit(_ text: String) throws(Failure) -> String {
-        try write(text)
+        // The file of an earlier call.
+        unlink(path)
+        try NewFile.write(Array(text.utf8), to: path)
         let editor = environmentVariable("VISUAL") ?? environmentVariable("EDITOR") ?? "vi"
         // The value of `VISUAL` or `EDITOR` may contain options, so the shell splits it into arguments.
         let status = system("\(editor) \(path.shellWord)")
@@ -37,17 +37,6 @@ final class Editor {
                 "the editor \"\(editor.printable)\" failed; nothing was changed; set VISUAL or EDITOR to a working one")
         }
         return String(decoding: try Input.text(of: path), as: UTF8.self)
-    }
-
-    private func write(_ text: String) throws(Failure) {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Input.failure(path) }
-        defer { close(file) }
-        do throws(Errno) {
-            try writeAll(Array(text.utf8), to: file)
-        } catch {
-            throw Failure(.failure, "cannot write \(path): \(error)")
-        }
     }
 }
 

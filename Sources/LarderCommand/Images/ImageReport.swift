@@ -57,17 +57,13 @@ struct ImageReport {
             ("image", ImageText.properties(cached.image)),
             ("digest", cached.image.digest.description),
             ("file", cached.path.printable),
-            ("stored", ago(cached.storedAt)),
-            ("used", ago(cached.lastUsedAt)),
+            ("stored", cached.storedAt.ago(at: now)),
+            ("used", cached.lastUsedAt.ago(at: now)),
             (left.map { $0 > 0 } ?? true ? "expires" : "expired", end ?? "immediately: each use requires revalidation"),
             ("age", Human.span(milliseconds: cached.ageSeconds * 1000)),
             ("pinned", cached.isPinned ? "yes" : nil),
         ]
         return rows.compactMap { label, text in text.map { "  \(label.padded(to: width))\($0)" } }
-    }
-
-    private func ago(_ time: Timestamp) -> String {
-        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
     }
 }
 
@@ -112,13 +108,10 @@ struct ImageTable {
         let key = entry.reference.cacheKey.map { "  key \($0)" } ?? ""
         return [
             entry.image.mediaType.printable, ImageText.pixels(entry.image) ?? "", Human.bytes(entry.image.bytes),
-            entry.freshness.rawValue.printable, entry.isPinned ? "pin" : "", ago(entry.storedAt), ago(entry.lastUsedAt),
+            entry.freshness.rawValue.printable, entry.isPinned ? "pin" : "", entry.storedAt.ago(at: now),
+            entry.lastUsedAt.ago(at: now),
             "\(entry.reference.url)\(key)".printable,
         ]
-    }
-
-    private func ago(_ time: Timestamp) -> String {
-        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
     }
 }
 

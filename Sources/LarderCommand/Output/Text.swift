@@ -197,6 +197,9 @@ extension Timestamp {
     static var now: Timestamp {
         Timestamp(milliseconds: WallClock.system.now)
     }
+
+    /// How long ago the time was, such as `35 s ago`.
+    func ago(at now: Timestamp) -> String { Human.ago(milliseconds: now.milliseconds - milliseconds) }
 }
 
 /// Colors text if the terminal supports colors and the user does not disable them.

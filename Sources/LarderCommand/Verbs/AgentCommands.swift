@@ -41,7 +41,7 @@ struct ClientsTable {
         [
             "\(client.id)", "\(client.peer.pid)", "\(client.peer.uid)",
             client.command.isEmpty ? "?" : client.command.printable,
-            Human.ago(milliseconds: now.milliseconds - client.connectedAt.milliseconds),
+            client.connectedAt.ago(at: now),
             "\(client.requests)", "\(client.subscriptions)",
             Human.bytes(client.bytesReceived), Human.bytes(client.bytesSent), Human.bytes(client.pendingBytes),
             client.acknowledged.map(Self.acknowledged).joined(separator: ", "),

@@ -51,9 +51,8 @@ struct StatusCommand: AsyncParsableCommand {
             }
             if let info, let problem = info.settingsProblem {
                 let text = "rejected, so the agent runs with earlier ones: \(problem.printable)"
-                let age = Human.ago(milliseconds: Timestamp.now.milliseconds - info.settingsReadAt.milliseconds)
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
-                try Output.line("          those in effect were read \(age)")
+                try Output.line("          those in effect were read \(info.settingsReadAt.ago(at: .now))")
             }
             for line in info.map(StatusReport.problems) ?? [] {
                 try Output.line("\nproblem  \(Style.standardOutput.problem(line.printable))")
@@ -131,22 +130,22 @@ struct StatusReport {
         if let error = namespace.lastError {
             lines += rows(
                 "last error",
-                [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
+                [style.problem("\(error.name): \(error.message)".printable), error.at.ago(at: now)])
         }
         if let error = namespace.writeError, error.message != namespace.lastError?.message {
-            lines += rows("disk", [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
+            lines += rows("disk", [style.problem("\(error.name): \(error.message)".printable), error.at.ago(at: now)])
         }
         if let rejected = namespace.rejected {
             let version = rejected.version.map { "version \($0.printable)" } ?? "a document"
             lines += rows(
-                "rejected", [style.problem("\(version): \(rejected.reason.printable)"), ago(rejected.at)])
+                "rejected", [style.problem("\(version): \(rejected.reason.printable)"), rejected.at.ago(at: now)])
         }
         if let quarantine = namespace.quarantine {
             let version = quarantine.version.map { "version \($0)" } ?? "a document"
             let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
             let accept = UpstreamCheck.acceptance(in: namespace, hints)
             lines += rows(
-                "quarantine", [style.problem(what.printable), ago(quarantine.at), "accept it with: \(accept)"])
+                "quarantine", [style.problem(what.printable), quarantine.at.ago(at: now), "accept it with: \(accept)"])
         }
         if let schema = namespace.schema {
             if let problem = schema.problem {
@@ -162,7 +161,8 @@ struct StatusReport {
             let version = rejection.version.map { ", version \($0)" } ?? ""
             lines += rows(
                 "rejected",
-                ["\(what)\(version), by the schema".printable, ago(rejection.at)] + rejection.errors.map(violation))
+                ["\(what)\(version), by the schema".printable, rejection.at.ago(at: now)]
+                    + rejection.errors.map(violation))
         }
         if let hold = namespace.hold {
             let rejected = hold.rejectedVersion.map { ", version \($0) is held back" } ?? ""
@@ -185,7 +185,7 @@ struct StatusReport {
     /// ends.
     private func holding(_ hold: ConfigStatus.Hold) -> [String] {
         let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
-        var lines = [by + ago(hold.since)]
+        var lines = [by + hold.since.ago(at: now)]
         if !hold.layers.isEmpty { lines.append("layers held back: \(hold.layers.joined(separator: ", "))".printable) }
         if let rule = hold.rule {
             let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document arrives" : "released"
@@ -203,7 +203,7 @@ struct StatusReport {
             let peer = Provenance.process(rejection.peer.command, pid: rejection.peer.pid, uid: rejection.peer.uid)
             let reason = rejection.reason.map { ": \($0.printable)" } ?? ""
             return style.problem("revision \(rejection.revision) rejected by \(peer)\(reason)")
-                + ", \(ago(rejection.at))"
+                + ", \(rejection.at.ago(at: now))"
         }
         let more = reports.rejections - reports.rejected.count
         let rest = more > 0 ? [style.problem("rejected by \(Human.count(more, "more client", "more clients"))")] : []
@@ -215,7 +215,7 @@ struct StatusReport {
             return ["none published yet"]
         }
         return [
-            "revision \(namespace.revision), \(Human.bytes(namespace.bytes)), published \(ago(publishedAt))",
+            "revision \(namespace.revision), \(Human.bytes(namespace.bytes)), published \(publishedAt.ago(at: now))",
             "epoch \(namespace.epoch.printable), \(digest.prefix(19).description.printable)…, "
                 + "durability \(namespace.durability.printable)",
         ]
@@ -230,10 +230,10 @@ struct StatusReport {
         // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
         // success. An error or a rejected document is not a success.
         let none = held.isEmpty ? "no success yet" : "no success since the agent started"
-        lines.append(upstream.lastSuccessAt.map { "last success \(ago($0))" } ?? none)
+        lines.append(upstream.lastSuccessAt.map { "last success \($0.ago(at: now))" } ?? none)
         if upstream.consecutiveFailures > 0 {
             let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
-            let last = upstream.lastAttemptAt.map { ", the last \(ago($0))" } ?? ""
+            let last = upstream.lastAttemptAt.map { ", the last \($0.ago(at: now))" } ?? ""
             lines.append(style.problem("\(failures) since\(last)"))
         }
         if let next = upstream.nextAttemptAt {
@@ -252,17 +252,13 @@ struct StatusReport {
             var text = layer.name.printable.padded(to: width) + "  "
             text += layer.present ? Human.bytes(layer.bytes).rightAligned(to: 7) : "  empty"
             text += "  \(layer.origin.printable)"
-            if layer.present, let updated = layer.updatedAt { text += ", changed \(ago(updated))" }
+            if layer.present, let updated = layer.updatedAt { text += ", changed \(updated.ago(at: now))" }
             lines.append(text)
             if let problem = layer.problem, problem != namespace.lastError?.message {
                 lines.append(style.problem("  \(problem.printable)"))
             }
         }
         return rows("layers", lines)
-    }
-
-    private func ago(_ time: Timestamp) -> String {
-        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
     }
 
     /// Rows that share a label, which only the first row shows.

@@ -101,7 +101,7 @@ enum SettingsCheck {
         _ problem: String, _ facts: SettingsFacts? = nil, _ agent: AgentFacts? = nil, _ service: ServiceFacts = .absent
     ) -> Finding {
         let errors = errors(facts)
-        let age = agent.map { Human.ago(milliseconds: $0.now.milliseconds - $0.info.settingsReadAt.milliseconds) }
+        let age = agent.map { $0.info.settingsReadAt.ago(at: $0.now) }
         let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
         let isMissing = facts?.state == .missing && facts?.path == agent?.info.settings
         let correction = isMissing ? creation : "correct the file, then reload it:"
@@ -142,7 +142,7 @@ enum SettingsCheck {
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is valid, but was changed \(Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds)), "
+            "\(facts.path) is valid, but was changed \(changed.ago(at: agent.now)), "
                 + "after the agent had read it",
             detail: [
                 "changes of socket, state, cache, log, service, current and images.enabled need a restart, others a reload"

@@ -74,8 +74,7 @@ struct ExplainReport {
     }
 
     private func since(_ since: ConfigExplain.Since) -> String {
-        let ago = Human.ago(milliseconds: now.milliseconds - since.at.milliseconds)
-        return "revision \(since.revision), \(ago)" + (since.orEarlier ? ", or earlier" : "")
+        "revision \(since.revision), \(since.at.ago(at: now))" + (since.orEarlier ? ", or earlier" : "")
     }
 
     private func lock(_ lock: ConfigExplain.Lock) -> String {

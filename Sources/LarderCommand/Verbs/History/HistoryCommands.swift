@@ -76,7 +76,7 @@ struct HistoryReport {
     private func row(_ generation: ConfigHistory.Generation) -> [String] {
         [
             (generation.current ? "*" : "") + (generation.isPinned ? "+" : ""), "\(generation.revision)",
-            Human.ago(milliseconds: now.milliseconds - generation.publishedAt.milliseconds),
+            generation.publishedAt.ago(at: now),
             Human.bytes(generation.bytes), generation.upstreamVersion?.printable ?? "",
             generation.causes.map(Provenance.text).joined(separator: "; "),
         ]
