@@ -4,6 +4,7 @@
 @_exported public import LarderJSON
 @_exported public import LarderProtocol
 @_exported public import LarderSnapshotFile
+import Synchronization
 
 /// A client of the local agent.
 ///
@@ -76,6 +77,10 @@ public final class LarderClient: Sendable {
     }
 
     deinit { slot.close() }
+
+    /// The number of events that this client has ignored, because a newer agent sent them with a kind that this version
+    /// does not know.
+    public var ignoredEvents: Int { slot.monitor.ignoredEvents.load(ordering: .relaxed) }
 
     /// Information about the agent.
     public var agent: AgentClient { AgentClient(client: self) }

@@ -45,6 +45,8 @@ public struct ConfigEvent: Sendable, Equatable {
         case revision(Reason)
         /// The end of the subscription. No further events follow.
         case end(Reason)
+        /// An event of a kind that this version does not know. It counts in the sequence and has no other effect.
+        case unknown(kind: String)
     }
 
     /// The number of the subscription.
@@ -100,7 +102,7 @@ public struct ConfigEvent: Sendable, Equatable {
         case "end":
             content = .end(try Self.reason(reader))
         default:
-            throw WireError(.invalidParams, "\"kind\" is \"\(kind)\", which is unknown to this version")
+            content = .unknown(kind: kind)
         }
     }
 
@@ -141,6 +143,7 @@ public struct ConfigEvent: Sendable, Equatable {
         case .patch: writer.member("kind", "patch")
         case .revision: writer.member("kind", "revision")
         case .end: writer.member("kind", "end")
+        case .unknown(let kind): writer.member("kind", kind)
         }
         writer.member("namespace", namespace)
         writer.member("epoch", epoch)
@@ -155,6 +158,7 @@ public struct ConfigEvent: Sendable, Equatable {
             writer.member("patch", patch)
         case .revision(let reason), .end(let reason):
             writer.member("reason", reason.rawValue)
+        case .unknown: break
         }
         writer.endObject()
         // The head contains the opening brace of `params`, so a comma replaces the brace at the start of the body. The

@@ -225,6 +225,30 @@ struct ConfigSnapshotsTests {
         }
     }
 
+    @Test("an event of an unknown kind is ignored and counted, and the stream continues on the same connection")
+    func unknownKind() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let snapshots = client.config.snapshots()
+            async let script: Void = {
+                let connection = try await agent.accept()
+                try await connection.subscription(revision: 1)
+                try await connection.snapshot(1, revision: 1, "one")
+                try await connection.event(2, revision: 1, #""kind":"digest","digest":"sha256:0""#)
+                try await connection.snapshot(3, revision: 2, "two")
+                _ = try await connection.request("config.unsubscribe")
+            }()
+            var received: [Int] = []
+            for try await snapshot in snapshots {
+                received.append(snapshot.revision)
+                if snapshot.revision == 2 { break }
+            }
+            try await script
+            #expect(received.last == 2)
+            #expect(client.ignoredEvents == 1)
+        }
+    }
+
     @Test("an invalid path is rejected before anything is sent")
     func invalidPath() async throws {
         let client = LarderClient(socket: "/nonexistent")

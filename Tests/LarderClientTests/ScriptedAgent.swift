@@ -140,21 +140,24 @@ final class ScriptedConnection: Sendable {
         skipped: Int = 0
     ) async throws {
         let content = #""kind":"snapshot","reason":"\#(reason)","value":\#(value)"#
-        try await event(sequence, revision, epoch, skipped, content)
+        try await event(sequence, revision: revision, epoch: epoch, skipped: skipped, content)
     }
 
     /// Sends a patch of subscription 1.
     func patch(_ sequence: Int, revision: Int, from: Int, _ patch: JSONValue, epoch: String = "e1") async throws {
-        try await event(sequence, revision, epoch, 0, #""kind":"patch","from":\#(from),"patch":\#(patch)"#)
+        try await event(
+            sequence, revision: revision, epoch: epoch, #""kind":"patch","from":\#(from),"patch":\#(patch)"#)
     }
 
     /// Ends subscription 1.
     func end(_ sequence: Int, revision: Int, reason: String) async throws {
-        try await event(sequence, revision, "e1", 0, #""kind":"end","reason":"\#(reason)""#)
+        try await event(sequence, revision: revision, #""kind":"end","reason":"\#(reason)""#)
     }
 
-    private func event(
-        _ sequence: Int, _ revision: Int, _ epoch: String, _ skipped: Int, _ content: String
+    /// Sends an event of subscription 1.
+    /// - Parameter content: the members of the event that depend on its kind
+    func event(
+        _ sequence: Int, revision: Int, epoch: String = "e1", skipped: Int = 0, _ content: String
     ) async throws {
         try await send(
             #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":\#(sequence),"#

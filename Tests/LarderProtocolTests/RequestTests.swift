@@ -233,6 +233,7 @@ struct ConfigEventTests {
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
             // This version does not know the reason. Clients must accept it, because later versions may add reasons.
             .snapshot(2, ConfigEvent.Reason(rawValue: "brandNew")), .end(ConfigEvent.Reason(rawValue: "brandNew")),
+            .unknown(kind: "digest"),
         ])
     func roundTrip(content: ConfigEvent.Content) throws {
         for skipped in [0, 4] {

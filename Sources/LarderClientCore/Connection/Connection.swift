@@ -28,8 +28,9 @@ final class Connection: Sendable {
     /// - Parameters:
     ///   - maximumRequestsInFlight: the maximum number of requests that wait for a reply at the same time
     ///   - maximumReplyBytes: the maximum length of a reply or event in bytes
+    ///   - monitor: counts what happens on the connection
     static func open(
-        _ transport: Transport, maximumRequestsInFlight: Int, maximumReplyBytes: Int
+        _ transport: Transport, maximumRequestsInFlight: Int, maximumReplyBytes: Int, monitor: ClientMonitor
     ) -> EventLoopFuture<Connection> {
         let descriptor: CInt
         do throws(LarderSocket.ConnectError) {
@@ -44,7 +45,7 @@ final class Connection: Sendable {
                     try channel.pipeline.syncOperations.addHandler(
                         ConnectionHandler(
                             maximumRequestsInFlight: maximumRequestsInFlight, maximumReplyBytes: maximumReplyBytes,
-                            isUsable: UseFlag(), schedule: transport.schedule))
+                            monitor: monitor, isUsable: UseFlag(), schedule: transport.schedule))
                 }
             }
             .withConnectedSocket(descriptor)

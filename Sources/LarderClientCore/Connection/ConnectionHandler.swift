@@ -9,6 +9,12 @@ final class UseFlag: Sendable {
     let value = Atomic(true)
 }
 
+/// Counts what happens on the connections of a client.
+final class ClientMonitor: Sendable {
+    /// The number of events of an unknown kind.
+    let ignoredEvents = Atomic(0)
+}
+
 /// The last handler of a connection's pipeline. It parses replies and events and passes each to its caller or
 /// subscription. All methods run on the connection's event loop, so the state needs no lock.
 final class ConnectionHandler: ChannelInboundHandler {
@@ -28,16 +34,18 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
     private let maximumReplyBytes: Int
+    private let monitor: ClientMonitor
     /// Measures the timeouts of calls.
     private let schedule: Transport.Schedule
     private var framer: LineFramer
     private var parser = JSONParser(maximumDepth: ConnectionHandler.maximumDepth)
 
     init(
-        maximumRequestsInFlight: Int, maximumReplyBytes: Int, isUsable: UseFlag,
+        maximumRequestsInFlight: Int, maximumReplyBytes: Int, monitor: ClientMonitor, isUsable: UseFlag,
         schedule: @escaping Transport.Schedule
     ) {
         self.isUsable = isUsable
+        self.monitor = monitor
         self.schedule = schedule
         calls = CallTable(maximumInFlight: maximumRequestsInFlight)
         self.maximumReplyBytes = maximumReplyBytes
@@ -264,6 +272,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let receiver = subscriptions[event.subscription] else { return }
         do throws(LarderClientError) {
             try receiver.receive(event)
+            if case .unknown = event.content { monitor.ignoredEvents.wrappingAdd(1, ordering: .relaxed) }
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
             if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }

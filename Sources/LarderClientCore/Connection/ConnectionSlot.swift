@@ -14,6 +14,7 @@ final class ConnectionSlot: Sendable {
     private let transport: Transport
     private let configuration: LarderClient.Configuration
     private let state = Mutex(State.empty)
+    let monitor = ClientMonitor()
 
     init(transport: Transport, configuration: LarderClient.Configuration) {
         self.transport = transport
@@ -49,7 +50,7 @@ final class ConnectionSlot: Sendable {
         if let promise {
             Connection.open(
                 transport, maximumRequestsInFlight: configuration.maximumRequestsInFlight,
-                maximumReplyBytes: configuration.maximumReplyBytes
+                maximumReplyBytes: configuration.maximumReplyBytes, monitor: monitor
             ).whenComplete { result in
                 // The state changes first, so that a caller that retries at once does not get this outcome again.
                 if case .failure = result { self.uninstall() }

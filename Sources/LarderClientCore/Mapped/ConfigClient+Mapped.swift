@@ -122,7 +122,10 @@ extension ConfigClient {
 struct InvalidatingReceiver: EventReceiver {
     let token: InvalidationToken
 
-    func receive(_ event: ConfigEvent) { token.invalidate() }
+    func receive(_ event: ConfigEvent) {
+        if case .unknown = event.content { return }
+        token.invalidate()
+    }
 
     func interrupt(_ error: LarderClientError) { token.invalidate() }
 
