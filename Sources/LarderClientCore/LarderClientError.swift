@@ -38,7 +38,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let remote = Self(kind: .remote)
         /// The client was used after it was closed, because its `withConnection` or `run()` had ended.
         public static let closed = Self(kind: .closed)
-        /// A path is malformed, or a value or file cannot be sent.
+        /// A path is malformed, or a value or file cannot be sent, for example because it exceeds a limit of the agent.
         public static let invalidArgument = Self(kind: .invalidArgument)
 
         /// The name of the kind.

@@ -220,6 +220,45 @@ struct CallTests {
         }
     }
 
+    @Test("a value that is too deep or too long is not sent, and the error names the limit; the connection stays open")
+    func unacceptableValues() async throws {
+        let client = try await TestAgent().client()
+        try await client.agent.ping()
+        let connection = try await client.agent.clients().map(\.id)
+        let deepest = JSONValue.nested(126)
+        try await client.config.set(deepest, at: "deep")
+        #expect(try await client.config.snapshot(at: "deep").value == deepest)
+        for depth in [127, 2000] {
+            let deep = await error { try await client.config.set(.nested(depth), at: "deeper") }
+            #expect(deep?.code == .invalidArgument)
+            #expect(deep?.reason.contains("\(depth + 1) levels deep, and the limit is 127") == true)
+        }
+        let text = String(repeating: "[", count: 2 << 20)
+        let long = await error { try await client.config.set(.string(text), at: "long") }
+        #expect(long?.code == .invalidArgument)
+        #expect(long?.reason.contains("limit is 1048576") == true)
+        try await client.config.set(.string(String(text.prefix(1_048_000))), at: "long")
+        #expect(try await client.agent.clients().map(\.id) == connection)
+    }
+
+    @Test("an error without an ID ends only the longest request, and without a request the connection")
+    func discardedRequest() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let refused = JSONValue.building { WireError(.limitExceeded, "too much is buffered").write(to: &$0) }
+            async let failure = error { try await client.agent.ping() }
+            let connection = try await agent.accept()
+            _ = try await connection.request("agent.ping")
+            try await connection.send(#"{"jsonrpc":"2.0","id":null,"error":\#(refused)}"#)
+            #expect(await failure?.remoteError?.code == .limitExceeded)
+            async let ping: Void = client.agent.ping()
+            try await connection.reply(connection.request("agent.ping"), ["pong": true])
+            try await ping
+            try await connection.send(#"{"jsonrpc":"2.0","id":null,"error":\#(refused)}"#)
+            #expect(try await connection.line() == nil)
+        }
+    }
+
     @Test(
         "a protocol violation by the agent fails the call in flight",
         arguments: [
@@ -261,9 +300,21 @@ struct CallTests {
             let text = JSONValue.string(String(repeating: "ä€😀\\\"", count: 300_000))
             async let echo = client.call("echo", params: [text])
             let connection = try await agent.accept()
+            // The request is longer than the default limit, so the client first requests the limit of this agent.
+            try await connection.reply(connection.request("agent.info"), ["limits": ["lineBytes": .int(64 << 20)]])
             let request = try await connection.request("echo")
             try await connection.reply(request, request.params?[0] ?? .null)
             #expect(try await echo == text)
+        }
+    }
+}
+
+extension JSONValue {
+    /// Arrays that are nested a number of levels deep.
+    static func nested(_ depth: Int) -> JSONValue {
+        JSONValue.building { writer in
+            for _ in 0..<depth { writer.beginArray() }
+            for _ in 0..<depth { writer.endArray() }
         }
     }
 }

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Glibc
 import LarderJSON
+import LarderProtocol
 package import NIOCore
 import NIOPosix
 import Synchronization
@@ -68,12 +69,15 @@ final class Connection: Sendable {
     /// Sends a request and waits for its reply.
     ///
     /// If the task is cancelled or the timeout passes, this method throws at once, and the agent is asked to cancel the
-    /// request.
+    /// request. A request that the agent would reject because of its size or nesting is not sent.
     func call(
         _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
     ) async -> CallOutcome {
         let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
         let line = ConnectionHandler.line(id: id, method: method, params)
+        if line.readableBytes > RequestLimits.uncheckedBytes, let error = await refusal(of: line, method) {
+            return .failure(error)
+        }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 onLoop { handler in
@@ -86,6 +90,32 @@ final class Connection: Sendable {
         } onCancel: {
             cancel(id)
         }
+    }
+
+    /// Returns the error for a request that the agent would reject because it is nested too deeply or too long. The
+    /// agent's reply to such a line would not have the ID of the request.
+    private func refusal(of line: ByteBuffer, _ method: String) async -> LarderClientError? {
+        // The object of the request itself is one level.
+        let depth = RequestLimits.depth(of: line.readableBytesView) - 1
+        if depth > RequestLimits.maximumDepth - 1 {
+            return LarderClientError(
+                .invalidArgument,
+                "the parameters of \(method) are nested \(depth) levels deep, and the limit is "
+                    + "\(RequestLimits.maximumDepth - 1)",
+                advice: "reduce the nesting of the value")
+        }
+        // The LF at the end does not count.
+        let bytes = line.readableBytes - 1
+        guard bytes > RequestLimits.defaultLineBytes, method != AgentInfo.name else { return nil }
+        // A longer line is rare. The agent is therefore asked each time, because a reload can change the limit. If the
+        // agent does not return the limit, the request is sent, and the agent's reply shows what is wrong.
+        let info = await call(AgentInfo.name, timeout: .seconds(30), purpose: .answer) { $0.value(.emptyObject) }
+        guard case .result(let result) = info, let limit = result["limits"]?["lineBytes"]?.int, bytes > limit else {
+            return nil
+        }
+        return LarderClientError(
+            .invalidArgument, "the request \(method) has \(bytes) bytes, and the agent's limit is \(limit)",
+            advice: "divide the value, raise limits.lineBytes in the settings, or let the agent read a file")
     }
 
     /// Ends a call that is still running, and asks the agent to cancel its request.
@@ -117,6 +147,40 @@ final class Connection: Sendable {
         switch error {
         case let error as IOError: error.errnoCode
         default: EIO
+        }
+    }
+}
+
+/// The limits of the agent for the line of a request (section 5 of the protocol).
+enum RequestLimits {
+    /// The maximum nesting depth of a request.
+    static let maximumDepth = 128
+    /// The agent's default limit for the length of a line.
+    static let defaultLineBytes = 1 << 20
+    /// A request of this size, including its LF, cannot exceed the limits: each level needs two brackets.
+    static let uncheckedBytes = 2 * (maximumDepth + 1)
+
+    /// Returns the nesting depth of valid JSON.
+    static func depth(of text: ByteBufferView) -> Int {
+        text.withUnsafeBytes { bytes in
+            var (depth, deepest, index) = (0, 0, 0)
+            while index < bytes.count {
+                switch bytes[index] {
+                case UInt8(ascii: "{"), UInt8(ascii: "["):
+                    depth += 1
+                    deepest = max(deepest, depth)
+                case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+                case UInt8(ascii: "\""):
+                    // Continues after the string.
+                    index += 1
+                    while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+                        index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+                    }
+                default: break
+                }
+                index += 1
+            }
+            return deepest
         }
     }
 }

@@ -227,14 +227,17 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWaiting()
     }
 
-    /// Handles an error reply without an ID. The code `lineTooLong` means that the agent discarded a request without
-    /// reading its ID. The discarded request is assumed to be the longest one in flight.
+    /// Handles an error reply without an ID. With the codes `lineTooLong` and `limitExceeded`, the agent discarded a
+    /// request without reading its ID. The discarded request is assumed to be the longest one in flight. Without one,
+    /// `limitExceeded` means that the agent is about to close the connection.
     private func receive(errorWithoutID error: WireError) {
-        guard error.code == .lineTooLong, let call = calls.answerLongest() else {
-            return violation("the agent could not parse a request: \(error)")
+        switch error.code {
+        case .lineTooLong, .limitExceeded:
+            guard let call = calls.answerLongest() else { return finish(LarderClientError(remote: error)) }
+            call.resume(.failure(LarderClientError(remote: error)))
+            writeWaiting()
+        default: violation("the agent could not parse a request: \(error)")
         }
-        call.resume(.failure(LarderClientError(remote: error)))
-        writeWaiting()
     }
 
     private func receive(_ result: JSONValue, of call: PendingCall) {
