@@ -35,12 +35,18 @@ public final class LarderClient: Sendable {
     /// let client = LarderClient(configuration: configuration)
     /// ```
     public struct Configuration: Sendable {
-        /// The maximum duration of a call; nil for no limit. The default is 30 s.
+        /// The maximum time from sending the request of a call until the reply; nil for no limit. The default is 30 s.
+        ///
+        /// The time in which a call waits in the client, because ``maximumRequestsInFlight`` is reached, does not
+        /// count, unless the agent has stopped responding.
         public var timeout: Duration? = .seconds(30)
         /// The delays between attempts to connect.
         public var backoff = Backoff()
         /// The maximum number of requests that wait for a reply at the same time. Further requests wait in the client,
         /// in order. The default is 64, the agent's default limit for a connection.
+        ///
+        /// Calls that wait for a condition or for the network use at most three quarters: waits, refreshes, and
+        /// getting, pinning and prefetching images. Other calls overtake those that wait for a free place.
         public var maximumRequestsInFlight = 64
         /// The maximum length of a reply or event in bytes. The default is 64 MiB, four times the agent's default limit
         /// for a document.

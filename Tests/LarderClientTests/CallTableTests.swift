@@ -7,21 +7,48 @@ import LarderClient
 
 @Suite("Call table")
 struct CallTableTests {
-    private func call(bytes: Int = 1) -> PendingCall {
+    private func call(bytes: Int = 1, isLong: Bool = false) -> PendingCall {
         PendingCall(
-            line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, caller: { _ in })
+            line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, isLong: isLong,
+            caller: { _ in })
     }
 
     @Test("requests are sent in order, while fewer than the maximum number are in flight")
     func limit() {
         var table = CallTable(maximumInFlight: 2)
         for id in 1...3 { table.add(call(bytes: id), id) }
-        #expect(table.nextLine()?.readableBytes == 1)
-        #expect(table.nextLine()?.readableBytes == 2)
-        #expect(table.nextLine() == nil)
+        #expect(table.next()?.line.readableBytes == 1)
+        #expect(table.next()?.line.readableBytes == 2)
+        #expect(table.next() == nil)
         #expect(table.answer(2)?.byteCount == 2)
-        #expect(table.nextLine()?.readableBytes == 3)
+        #expect(table.next()?.line.readableBytes == 3)
         #expect(table.inFlight == 2)
+    }
+
+    @Test("long calls have at most three quarters of the requests in flight, and other calls overtake the next one")
+    func longCalls() {
+        var table = CallTable(maximumInFlight: 4)
+        for id in 1...5 { table.add(call(isLong: true), id) }
+        for id in 6...7 { table.add(call(), id) }
+        #expect((1...4).map { _ in table.next()?.id } == [1, 2, 3, 6])
+        #expect(table.next() == nil)
+        #expect(table.answer(6) != nil)
+        #expect(table.next()?.id == 7)
+        #expect(table.abandon(4) != nil)
+        #expect(table.answer(1)?.isLong == true)
+        #expect(table.next()?.id == 5)
+        #expect(table.next() == nil)
+        #expect(table.inFlight == 4)
+    }
+
+    @Test("without other calls, requests of all calls are written in order", arguments: [1, 2, 64])
+    func orderOfLongCalls(maximum: Int) {
+        var table = CallTable(maximumInFlight: maximum)
+        for id in 1...9 { table.add(call(isLong: id.isMultiple(of: 3)), id) }
+        for id in 1...9 {
+            #expect(table.next()?.id == id)
+            #expect(table.answer(id) != nil)
+        }
     }
 
     @Test("a reply to a request that is unsent, unknown or already answered matches no call")
@@ -30,7 +57,7 @@ struct CallTableTests {
         table.add(call(), 1)
         #expect(table.answer(1) == nil)
         #expect(table.answer(7) == nil)
-        _ = table.nextLine()
+        _ = table.next()
         #expect(table.answer(1) != nil)
         #expect(table.answer(1) == nil)
     }
@@ -39,7 +66,7 @@ struct CallTableTests {
     func abandonedInFlight() {
         var table = CallTable(maximumInFlight: 1)
         table.add(call(), 1)
-        _ = table.nextLine()
+        _ = table.next()
         #expect(table.abandon(1)?.isAbandoned == false)
         #expect(table.abandon(1) == nil)
         #expect(table.active(1) == nil)
@@ -54,8 +81,8 @@ struct CallTableTests {
         table.add(call(bytes: 1), 1)
         table.add(call(bytes: 2), 2)
         #expect(table.abandon(1)?.isSent == false)
-        #expect(table.nextLine()?.readableBytes == 2)
-        #expect(table.nextLine() == nil)
+        #expect(table.next()?.line.readableBytes == 2)
+        #expect(table.next() == nil)
     }
 
     @Test("a reply without an ID belongs to the request in flight that has the most bytes")
@@ -63,8 +90,8 @@ struct CallTableTests {
         var table = CallTable(maximumInFlight: 2)
         for (id, bytes) in [(1, 5), (2, 9), (3, 20)] { table.add(call(bytes: bytes), id) }
         #expect(table.answerLongest() == nil)
-        _ = table.nextLine()
-        _ = table.nextLine()
+        _ = table.next()
+        _ = table.next()
         #expect(table.answerLongest()?.byteCount == 9)
         #expect(table.answerLongest()?.byteCount == 5)
         #expect(table.answerLongest() == nil)
@@ -82,7 +109,7 @@ struct CallTableTests {
                 table.add(call(bytes: id), id)
                 waiting.append(id)
             case 1:
-                let line = table.nextLine()
+                let line = table.next()?.line
                 let expected = sent.count < 3 ? waiting.first : nil
                 #expect(line?.readableBytes == expected)
                 if let expected {
@@ -104,6 +131,6 @@ struct CallTableTests {
             #expect(table.inFlight == sent.count)
         }
         #expect(table.removeAll().count == waiting.count + sent.count)
-        #expect(table.nextLine() == nil)
+        #expect(table.next() == nil)
     }
 }

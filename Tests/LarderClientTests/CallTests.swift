@@ -154,6 +154,68 @@ struct CallTests {
         try await waitForRequestsInFlight(0, at: agent)
     }
 
+    @Test("the timeout of a call does not start before its request is sent")
+    func timeoutOfWaitingCall() async throws {
+        let agent = try await TestAgent()
+        var configuration = agent.clientConfiguration
+        configuration.maximumRequestsInFlight = 1
+        let client = agent.client(configuration: configuration)
+        async let wait = client.call("config.wait", params: ["path": "a", "exists": true], timeout: .seconds(60))
+        try await waitForRequestsInFlight(1, at: agent)
+        let ping = Task.immediate { try await client.agent.ping() }
+        agent.clock.advance(by: .seconds(31))
+        try await agent.publish(["a": 1])
+        try await ping.value
+        #expect(try await wait["value"] == 1)
+    }
+
+    @Test("if the agent does not respond, calls that wait in the client time out as well")
+    func timeoutOfHungAgent() async throws {
+        let agent = try await TestAgent()
+        var configuration = agent.clientConfiguration
+        configuration.maximumRequestsInFlight = 1
+        let client = agent.client(configuration: configuration)
+        agent.faults.delay = .seconds(1000)
+        let sent = Task { await error { try await client.agent.ping() } }
+        await agent.waitForDelayedMessages()
+        let before = Task.immediate { await error { try await client.agent.ping() } }
+        agent.clock.advance(by: .seconds(30))
+        #expect(await sent.value?.reason.contains("did not reply within") == true)
+        let after = Task.immediate { await error { try await client.call("later", timeout: .seconds(5)) } }
+        // This cancelled call is queued last, so the calls above are queued as well when it ends.
+        let last = Task.immediate { await error { try await client.call("last") } }
+        last.cancel()
+        _ = await last.value
+        agent.clock.advance(by: .seconds(30))
+        for call in [before, after] {
+            let failure = await call.value
+            #expect(failure?.code == .timeout)
+            #expect(failure?.reason.contains("was not sent") == true)
+        }
+    }
+
+    @Test("waits and image calls leave a quarter of the slots to other calls, and further ones wait in the client")
+    func longCalls() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.maximumRequestsInFlight = 4 }
+            try await withThrowingTaskGroup { group in
+                for method in ["config.wait", "image.get", "image.prefetch", "config.wait"] {
+                    group.addTask { _ = try await client.call(method) }
+                }
+                let connection = try await agent.accept()
+                var open: [ScriptedConnection.Request] = []
+                for _ in 0..<3 { open.append(try await connection.request()) }
+                async let ping: Void = client.agent.ping()
+                try await connection.reply(connection.request("agent.ping"), ["pong": true])
+                try await ping
+                try await connection.reply(open[0], 0)
+                open[0] = try await connection.request()
+                for request in open { try await connection.reply(request, 0) }
+                try await group.waitForAll()
+            }
+        }
+    }
+
     @Test("at most maximumRequestsInFlight requests are in flight; after each reply, the client sends the next one")
     func limit() async throws {
         try await ScriptedAgent.with { (agent) async throws in
@@ -188,11 +250,11 @@ struct CallTests {
             let first = Task { await error { try await client.agent.ping() } }
             let connection = try await agent.accept()
             _ = try await connection.request("agent.ping")
-            let second = Task { try await client.call("second") }
-            // `third` is queued after `second` on the same loop, so `second` is certain to be queued when `third` times
-            // out.
-            let third = Task { await error { try await client.call("third", timeout: .milliseconds(1)) } }
-            #expect(await third.value?.code == .timeout)
+            let second = Task.immediate { try await client.call("second") }
+            // `third` is queued after `second` on the same loop, so `second` is certain to be queued when `third` ends.
+            let third = Task.immediate { await error { try await client.call("third") } }
+            third.cancel()
+            #expect(await third.value?.code == .cancelled)
             connection.close()
             #expect(await first.value?.code == .disconnected)
             let next = try await agent.accept()

@@ -8,12 +8,22 @@ struct CallTable {
     /// The maximum number of requests in flight. Further calls wait.
     private let maximumInFlight: Int
     private var calls: [Int: PendingCall] = [:]
-    /// The IDs of calls whose requests were not written yet, in order. ``nextLine()`` skips the IDs of abandoned calls.
+    /// The IDs of calls whose requests were not written yet, in order. ``next()`` skips the IDs of abandoned calls.
     private var waiting = CircularBuffer<Int>()
+    /// As ``waiting``, for long calls.
+    private var waitingLong = CircularBuffer<Int>()
     /// The number of requests that were written and not yet answered, including those of abandoned calls.
     private(set) var inFlight = 0
+    private var longInFlight = 0
 
     init(maximumInFlight: Int) { self.maximumInFlight = maximumInFlight }
+
+    /// The maximum number of requests of long calls in flight: three quarters of all, so that they do not delay other
+    /// calls.
+    private var maximumLongInFlight: Int { max(1, maximumInFlight - maximumInFlight / 4) }
+
+    /// The IDs of calls whose requests were not written yet.
+    var waitingIDs: [Int] { (Array(waiting) + waitingLong).filter { calls[$0] != nil } }
 
     /// Returns the call with an ID; nil if it was answered or abandoned.
     func active(_ id: Int) -> PendingCall? { calls[id].flatMap { $0.isAbandoned ? nil : $0 } }
@@ -21,19 +31,30 @@ struct CallTable {
     /// Adds a call whose request is not written yet.
     mutating func add(_ call: PendingCall, _ id: Int) {
         calls[id] = call
-        waiting.append(id)
+        if call.isLong { waitingLong.append(id) } else { waiting.append(id) }
     }
 
-    /// Returns the request to write next and counts it as in flight.
-    /// - Returns: the line of the request; nil if no request is waiting or the maximum number of requests is in flight
-    mutating func nextLine() -> ByteBuffer? {
-        while inFlight < maximumInFlight, let id = waiting.popFirst() {
+    /// Returns the request to write next and counts it as in flight. Requests are written in the order of their IDs,
+    /// but other calls overtake long calls that wait because of ``maximumLongInFlight``.
+    /// - Returns: the ID and the line of the request; nil if no request may be written now
+    mutating func next() -> (id: Int, line: ByteBuffer)? {
+        while inFlight < maximumInFlight {
+            let long = longInFlight < maximumLongInFlight ? waitingLong.first : nil
+            let isLong = long.map { id in waiting.first.map { id < $0 } ?? true } ?? false
+            guard let id = isLong ? waitingLong.popFirst() : waiting.popFirst() else { return nil }
             guard let line = calls[id]?.line else { continue }
             calls[id]?.line = nil
             inFlight += 1
-            return line
+            if isLong { longInFlight += 1 }
+            return (id, line)
         }
         return nil
+    }
+
+    /// Replaces the timer of a call that was not abandoned.
+    mutating func setTimer(_ timer: Scheduled<Void>, of id: Int) {
+        calls[id]?.timer?.cancel()
+        calls[id]?.timer = timer
     }
 
     /// Removes the call that a reply answers, and returns it.
@@ -42,6 +63,7 @@ struct CallTable {
         guard let call = calls[id], call.isSent else { return nil }
         calls[id] = nil
         inFlight -= 1
+        if call.isLong { longInFlight -= 1 }
         return call
     }
 
@@ -68,6 +90,7 @@ struct CallTable {
         defer {
             calls = [:]
             waiting.removeAll()
+            waitingLong.removeAll()
         }
         return Array(calls.values)
     }
@@ -103,9 +126,13 @@ struct PendingCall {
     /// The size of the request in bytes.
     let byteCount: Int
     let purpose: CallPurpose
+    /// Whether the agent may take long to answer, because it waits for a condition or for the network.
+    var isLong = false
+    /// The maximum time from writing the request until the reply; nil for no limit.
+    var timeout: Duration?
     /// Called with the outcome. Nil once the call is abandoned, although the agent's reply may then still arrive.
     var caller: (@Sendable (CallOutcome) -> Void)?
-    /// Fires when the timeout of the call passes.
+    /// Fires when the timeout of the call passes. Nil without a timeout, and usually before the request is written.
     var timer: Scheduled<Void>?
 
     /// Whether the request was written.

@@ -78,10 +78,13 @@ final class Connection: Sendable {
         if line.readableBytes > RequestLimits.uncheckedBytes, let error = await refusal(of: line, method) {
             return .failure(error)
         }
+        let isLong = Self.longMethods.contains(method)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 onLoop { handler in
-                    handler.start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
+                    handler.start(id, line, timeout: timeout, isLong: isLong, purpose: purpose) {
+                        continuation.resume(returning: $0)
+                    }
                 }
                 // If the task was cancelled before `onLoop`, `onCancel` found no call to cancel, so cancel the call
                 // here.
@@ -91,6 +94,11 @@ final class Connection: Sendable {
             cancel(id)
         }
     }
+
+    /// Methods that wait for a condition or for the network.
+    private static let longMethods: Set<String> = [
+        ConfigWait.name, ConfigRefresh.name, ImageGet.name, ImagePrefetch.name, ImagePin.name,
+    ]
 
     /// Returns the error for a request that the agent would reject because it is nested too deeply or too long. The
     /// agent's reply to such a line would not have the ID of the request.

@@ -33,6 +33,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var end: LarderClientError?
     private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
+    /// Whether a request has timed out since the last reply. The agent may hang, so calls may wait indefinitely for
+    /// the replies to earlier requests.
+    private var isUnresponsive = false
     private let maximumReplyBytes: Int
     private let monitor: ClientMonitor
     /// Measures the timeouts of calls.
@@ -176,20 +179,39 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Starts a call. Its request is written once fewer requests than the maximum are in flight and the socket is
     /// writable.
     func start(
-        _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
+        _ id: Int, _ line: ByteBuffer, timeout: Duration?, isLong: Bool, purpose: CallPurpose,
         _ caller: @escaping @Sendable (CallOutcome) -> Void
     ) {
-        guard end == nil, let context else { return caller(.notSent) }
-        var call = PendingCall(
-            line: line, byteCount: line.readableBytes, purpose: purpose, caller: caller)
-        if let timeout {
-            let own = NIOLoopBound(self, eventLoop: context.eventLoop)
-            call.timer = schedule(context.eventLoop, TimeAmount(timeout)) {
-                own.value.abandon(id, LarderClientError(.timeout, "the agent did not reply within \(timeout)"))
-            }
-        }
+        guard end == nil, context != nil else { return caller(.notSent) }
+        let call = PendingCall(
+            line: line, byteCount: line.readableBytes, purpose: purpose, isLong: isLong, timeout: timeout,
+            caller: caller)
         calls.add(call, id)
         writeWaiting()
+        if isUnresponsive, calls.active(id)?.isSent == false { startTimer(of: id) }
+    }
+
+    /// Starts the timeout of a call.
+    private func startTimer(of id: Int) {
+        guard let context, let timeout = calls.active(id)?.timeout else { return }
+        let own = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let timer = schedule(context.eventLoop, TimeAmount(timeout)) { own.value.timeOut(id, after: timeout) }
+        calls.setTimer(timer, of: id)
+    }
+
+    /// Fails a call whose timeout has passed. A timeout starts when the request is written. The exception are calls
+    /// that wait while the agent does not respond: their timeouts start now.
+    private func timeOut(_ id: Int, after timeout: Duration) {
+        guard let call = calls.active(id) else { return }
+        if call.isSent, !isUnresponsive {
+            isUnresponsive = true
+            for id in calls.waitingIDs { startTimer(of: id) }
+        }
+        let reason =
+            call.isSent
+            ? "the agent did not reply within \(timeout)"
+            : "the agent did not reply to earlier requests within \(timeout), so the request was not sent"
+        abandon(id, LarderClientError(.timeout, reason))
     }
 
     /// Fails a call at once, and asks the agent to cancel its request.
@@ -205,8 +227,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func writeWaiting() {
         guard end == nil, let context else { return }
         var hasWritten = false
-        while context.channel.isWritable, let line = calls.nextLine() {
+        while context.channel.isWritable, let (id, line) = calls.next() {
             hasWritten = true
+            startTimer(of: id)
             context.write(wrapOutboundOut(line), promise: nil)
         }
         if hasWritten { flush(context) }
@@ -217,6 +240,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let number = id.int, let call = calls.answer(number) else {
             return violation("the agent replied to a request that was not sent (id \(id))")
         }
+        isUnresponsive = false
         if let result = message.member("result") {
             receive(result, of: call)
         } else if let error = message.member("error") {
