@@ -125,7 +125,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .success: "success"
         case .failure: "any other failure; doctor, status --check: something does not work"
         case .usage: "invalid command line or parameter"
-        case .notFound: "no value at the path, unknown namespace, or image not cached"
+        case .notFound: "no value at the path, unknown namespace, or no such image"
         case .denied: "denied by the agent, its settings or the permissions of the socket"
         case .unreachable: "the agent is unreachable"
         case .timeout: "no reply in time; wait: the condition was not met in time"

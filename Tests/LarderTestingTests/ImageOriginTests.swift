@@ -55,14 +55,18 @@ struct ImageOriginTests {
         await #expect(throws: LarderClientError.self) { try await second.value }
     }
 
-    @Test("an error status of the origin fails the request")
-    func errorStatus() async throws {
+    @Test(
+        "an error status of the origin fails the request; an image that the origin does not have is not found",
+        arguments: [(404, WireError.Code.notFound), (410, .notFound), (403, .upstreamFailed)])
+    func errorStatus(status: Int, code: WireError.Code) async throws {
         let (_, client) = try await client()
-        origin.fail(at: url, status: 404)
+        origin.fail(at: url, status: status)
         let error = await failure { () async throws(LarderClientError) in
             try await client.images.get(ImageRequest(url))
         }
-        #expect(error?.code == .remote)
+        #expect(error?.remoteError?.code == code)
+        #expect(error?.remoteError?.reason == "status")
+        #expect(error?.isRetryable == (code != .notFound))
     }
 
     @Test("an image is still cached after a restart")

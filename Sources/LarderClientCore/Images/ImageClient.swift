@@ -64,8 +64,8 @@ public struct ImageClient: Sendable {
     ///   - onProgress: called with the progress of the download that the request waits for, at most ten times per
     ///     second. It is not called for an image that is cached. It must not block, because it runs on the client's
     ///     event loop.
-    /// - Throws: `remote` with `notFound` under the policy `cacheOnly` if the image is not cached, or with `timeout` if
-    ///   the deadline passes.
+    /// - Throws: `remote` with `notFound` if the origin does not have the image or, under the policy `cacheOnly`, if the
+    ///   image is not cached; with `timeout` if the deadline passes.
     public func get(
         _ request: ImageRequest, onProgress: (@Sendable (ImageGet.Progress) -> Void)? = nil
     ) async throws(LarderClientError) -> LeasedImage {

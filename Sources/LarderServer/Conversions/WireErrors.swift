@@ -62,7 +62,10 @@ extension WireError {
             .lengthMismatch, .digestMismatch, .fileChanged:
             self.init(.imageRejected, error.message, reason: error.code.rawValue)
         case .cacheFull: self.init(.cacheFull, error.message)
-        case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.rawValue)
+        case .upstreamFailed:
+            // The origin does not have the image, so a retry would not help.
+            let isMissing = error.cause?.status == 404 || error.cause?.status == 410
+            self.init(isMissing ? .notFound : .upstreamFailed, error.message, reason: error.cause?.code.rawValue)
         case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)
         case .denied: self.init(.denied, error.message)
         case .timeout: self.init(.timeout, error.message)

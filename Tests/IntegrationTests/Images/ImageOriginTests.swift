@@ -106,6 +106,9 @@ extension Integration {
                     error: "upstreamFailed"),
                 Case(
                     fault: "does not have the image", answers: [.head("404 Not Found", ["Content-Length: 0"])],
+                    error: "notFound", reason: "status"),
+                Case(
+                    fault: "refuses the image", answers: [.head("403 Forbidden", ["Content-Length: 0"])],
                     error: "upstreamFailed", reason: "status"),
                 Case(
                     fault: "is not an HTTP server",
@@ -266,7 +269,7 @@ extension Integration {
                 let agent = try home.start()
                 let client = try agent.connect()
                 let url = origin.address("/gone.png")
-                for _ in 0..<3 { #expect(try client.imageRefusal(url).name == "upstreamFailed") }
+                for _ in 0..<3 { #expect(try client.imageRefusal(url).name == "notFound") }
                 try origin.request()
                 // Only the first of these requests reached the origin, so the next request at the origin is that for
                 // another image.

@@ -13,8 +13,8 @@ extension WireErrorCode {
     public static let invalidParams = Self(-32602, "invalidParams", "Invalid params")
     /// A bug in the agent. Its log has details.
     public static let internalError = Self(-32603, "internalError", "Internal error")
-    /// There is no value at the path; the revision is not known; the connection has no such subscription; or no usable
-    /// image is cached, and the request forbids the network.
+    /// There is no value at the path; the revision is not known; the connection has no such subscription; the origin
+    /// does not have the image; or no usable image is cached, and the request forbids the network.
     public static let notFound = Self(1, "notFound", "Not found")
     /// The settings declare no such namespace. The detail lists the namespaces that the peer may see.
     public static let unknownNamespace = Self(2, "unknownNamespace", "Unknown namespace")
