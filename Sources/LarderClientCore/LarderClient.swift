@@ -65,10 +65,12 @@ public final class LarderClient: Sendable {
     let transport: Transport
     let slot: ConnectionSlot
     let mappedSnapshots = MappedSnapshotStore()
+    private let hasRun = Atomic(false)
 
     /// Creates a client. It connects on the first call.
     /// - Parameters:
-    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``.
+    ///   - socket: the path of the agent socket; nil for ``LarderSocket/defaultPath``. With an empty path, every call
+    ///     fails with `invalidArgument`.
     ///   - configuration: timeouts and limits of the client.
     public convenience init(socket: String? = nil, configuration: Configuration = Configuration()) {
         self.init(transport: .unixSocket(socket ?? LarderSocket.defaultPath), configuration: configuration)
@@ -149,13 +151,15 @@ public final class LarderClient: Sendable {
     ///   - configuration: timeouts and limits of the client.
     ///   - body: uses the client. The client is closed when `body` returns or throws.
     /// - Returns: the result of `body`.
-    /// - Throws: ``LarderClientError`` with `unreachable` if the connection cannot be made, and the errors of `body`.
+    /// - Throws: ``LarderClientError`` with `unreachable` if the connection cannot be made, or with `cancelled` if the
+    ///   task was already cancelled; also the errors of `body`.
     public static func withConnection<Result>(
         socket: String? = nil, configuration: Configuration = Configuration(),
         _ body: (LarderClient) async throws -> Result
     ) async throws -> Result {
         let client = LarderClient(socket: socket, configuration: configuration)
         defer { client.slot.close() }
+        if Task.isCancelled { throw LarderClientError.cancelled }
         _ = try await client.slot.connection()
         return try await body(client)
     }
@@ -166,7 +170,7 @@ public final class LarderClient: Sendable {
     /// ```swift
     /// let client = LarderClient()
     /// try await withThrowingTaskGroup { group in
-    ///     group.addTask { await client.run() }
+    ///     group.addTask { try await client.run() }
     ///     group.addTask {
     ///         for try await snapshot in client.config.snapshots(at: "search") {
     ///             print("revision \(snapshot.revision)")
@@ -180,14 +184,26 @@ public final class LarderClient: Sendable {
     /// If the connection breaks, the client reconnects after a random delay (``Configuration/backoff``). Calls do not
     /// wait for that delay, nor for `run()` to start: a call that finds no connection makes one. After `run()` returns,
     /// every call fails with `closed`.
-    public func run() async {
+    ///
+    /// Call this method once. It returns when its task is cancelled, and throws only errors that a retry cannot resolve.
+    /// - Throws: `alreadyRunning` if the method was called before, `closed` if the client is closed, `invalidArgument` if
+    ///   the path of the socket is empty.
+    public func run() async throws(LarderClientError) {
+        if hasRun.exchange(true, ordering: .relaxed) {
+            throw LarderClientError(
+                .alreadyRunning, "run() was called a second time", advice: "call it once for each client")
+        }
         defer { slot.close() }
         var failures = 0
         while !Task.isCancelled {
             let age = configuration.clock.stopwatch()
-            if let connection = try? await slot.connection() {
+            do throws(LarderClientError) {
+                let connection = try await slot.connection()
                 await connection.waitUntilClosed()
                 if age() > configuration.backoff.cap { failures = 0 }
+            } catch {
+                if Task.isCancelled { return }
+                guard error.isRetryable else { throw error }
             }
             try? await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: failures))
             failures += 1

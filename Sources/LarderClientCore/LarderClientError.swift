@@ -17,7 +17,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case unreachable, disconnected, timeout, cancelled, protocolViolation, decodingFailed, remote, closed
-            case invalidArgument
+            case invalidArgument, alreadyRunning
         }
 
         private let kind: Kind
@@ -40,6 +40,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let closed = Self(kind: .closed)
         /// A path is malformed, or a value or file cannot be sent, for example because it exceeds a limit of the agent.
         public static let invalidArgument = Self(kind: .invalidArgument)
+        /// `run()` was called a second time.
+        public static let alreadyRunning = Self(kind: .alreadyRunning)
 
         /// The name of the kind.
         public var description: String { kind.rawValue }
@@ -100,6 +102,10 @@ extension LarderClientError {
         let file = SocketFile(socket)
         let (reason, advice): (String, String?)
         switch code {
+        case EINVAL where socket.isEmpty:
+            return Self(
+                .invalidArgument, "the path of the agent socket is empty",
+                advice: "pass nil for the default socket")
         case ENOENT, ENOTDIR:
             // The default socket is the system path only if the socket of the user's own agent does not exist.
             // Therefore neither of the two sockets exists, and the message names both paths.

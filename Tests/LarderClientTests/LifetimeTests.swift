@@ -31,12 +31,12 @@ struct LifetimeTests {
     func run() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
-            let run = Task { await client.run() }
+            let run = Task { try await client.run() }
             let first = try await agent.accept()
             first.close()
             let second = try await agent.accept()
             run.cancel()
-            await run.value
+            try await run.value
             #expect(try await second.line() == nil)
             #expect(await error { try await client.agent.ping() }?.code == .closed)
         }
@@ -50,12 +50,55 @@ struct LifetimeTests {
             configuration.clock = clock
             configuration.backoff = Backoff(base: .seconds(1), cap: .seconds(5), fraction: { 1 })
             let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
-            let run = Task { await client.run() }
+            let run = Task { try await client.run() }
             while clock.sleeps.count < 5 { await Task.yield() }
             run.cancel()
-            await run.value
+            try await run.value
             #expect(clock.sleeps.prefix(5) == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5)])
         }
+    }
+
+    @Test("a second call of run() throws, also after the first one has returned")
+    func secondRun() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            let run = Task { try await client.run() }
+            _ = try await agent.accept()
+            #expect(await error { try await client.run() }?.code == .alreadyRunning)
+            run.cancel()
+            try await run.value
+            #expect(await error { try await client.run() }?.code == .alreadyRunning)
+        }
+    }
+
+    @Test("run() of a closed client throws")
+    func closedRun() async throws {
+        try await ScriptedAgent.with { agent in
+            let escaped = try await LarderClient.withConnection(socket: agent.path) { $0 }
+            #expect(await error { try await escaped.run() }?.code == .closed)
+        }
+    }
+
+    @Test("in a cancelled task, nothing runs and no connection is made")
+    func cancelledBefore() async throws {
+        // Without a listener, each attempt to connect would fail with `unreachable`.
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            let scope = await error {
+                try await LarderClient.withConnection(socket: "/nonexistent") { _ in Issue.record("the body runs") }
+            }
+            let client = LarderClient(socket: "/nonexistent")
+            let ping = await error { try await client.agent.ping() }
+            let mapped = await error { try await client.config.snapshot(mapped: true) }
+            let stream = await error {
+                for try await _ in client.config.snapshots() { Issue.record("there is a snapshot") }
+            }
+            let run = await error { try await client.run() }
+            return (codes: [scope, ping, mapped].map { $0?.code }, silent: [stream, run])
+        }
+        let (codes, silent) = await task.value
+        #expect(codes == [.cancelled, .cancelled, .cancelled])
+        #expect(silent == [nil, nil])
     }
 
     @Test("a released client closes its connection")

@@ -31,6 +31,15 @@ struct UnreachableTests {
         }
     }
 
+    @Test("an empty path is an invalid argument, also for run() and for streams")
+    func emptyPath() async throws {
+        let client = LarderClient(socket: "")
+        #expect(await error { try await client.agent.ping() }?.code == .invalidArgument)
+        #expect(await error { try await client.config.snapshot(mapped: true) }?.code == .invalidArgument)
+        #expect(await error { for try await _ in client.config.snapshots() {} }?.code == .invalidArgument)
+        #expect(await error { try await client.run() }?.code == .invalidArgument)
+    }
+
     @Test("a file that is not a socket is reported")
     func plainFile() async throws {
         try await withTemporaryDirectory { directory in

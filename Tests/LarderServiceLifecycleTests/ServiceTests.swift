@@ -15,7 +15,7 @@ struct ServiceTests {
             let limit = try await client.config.value(at: "limit", as: Int.self)
             limitAtShutdown.withLock { $0 = limit }
         }
-        try await group(client, worker, shutsDownAfter: {}).run()
+        try await group(LarderService(client), worker, shutsDownAfter: {}).run()
         #expect(limitAtShutdown.withLock { $0 } == 10)
         #expect(await pingError(client)?.code == .closed)
     }
@@ -25,7 +25,7 @@ struct ServiceTests {
         let agent = try await TestAgent()
         let client = agent.client()
         let observer = agent.client()
-        try await group(client) {
+        try await group(LarderService(client)) {
             let before = try await connections(observer) { $0.count == 2 }
             await agent.disconnect()
             await agent.clock.waitForSleepers()
@@ -40,7 +40,7 @@ struct ServiceTests {
         let agent = try await TestAgent()
         agent.faults.isUnreachable = true
         let client = agent.client()
-        try await group(client) { await agent.clock.waitForSleepers() }.run()
+        try await group(LarderService(client)) { await agent.clock.waitForSleepers() }.run()
         agent.faults.isUnreachable = false
         #expect(await pingError(client)?.code == .closed)
     }
@@ -48,11 +48,20 @@ struct ServiceTests {
     @Test("a cancelled group closes the client")
     func cancellation() async throws {
         let client = try await TestAgent().client()
-        let group = ServiceGroup(services: [client], logger: logger)
+        let group = ServiceGroup(services: [LarderService(client)], logger: logger)
         let running = Task { try await group.run() }
         running.cancel()
         _ = await running.result
         #expect(await pingError(client)?.code == .closed)
+    }
+
+    @Test("a group that runs a client twice fails")
+    func secondService() async throws {
+        let client = try await TestAgent().client()
+        let service = LarderService(client)
+        let group = ServiceGroup(services: [service, service], logger: logger)
+        let error = await #expect(throws: LarderClientError.self) { try await group.run() }
+        #expect(error?.code == .alreadyRunning)
     }
 
     private let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

@@ -113,7 +113,7 @@ private final class ScriptedSteps<Steps: AsyncSequence<LarderSnapshots.Step, Nev
     init(_ steps: Steps) { iterator = steps.makeAsyncIterator() }
 
     func next() async throws(LarderClientError) -> LarderSnapshots.Step? {
-        await iterator.next(isolation: #isolation)
+        Task.isCancelled ? nil : await iterator.next(isolation: #isolation)
     }
 }
 

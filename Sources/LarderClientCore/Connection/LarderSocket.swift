@@ -54,7 +54,10 @@ extension LarderSocket {
     /// Creates a stream socket and connects it.
     /// - Parameter isBlocking: whether calls on the socket block, including connect(2).
     /// - Returns: the socket, which is close-on-exec.
+    /// - Throws: the error of connect(2), or `EINVAL` if the path is empty, which would name the abstract socket with
+    ///   the empty name
     package static func connect(_ path: String, isBlocking: Bool) throws(ConnectError) -> CInt {
+        if path.isEmpty { throw ConnectError(code: EINVAL) }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         // In `sun_path`, a file path ends with a NUL. The name of an abstract socket begins with a NUL and has no

@@ -119,7 +119,7 @@ struct DocumentationExamplesTests {
     func following(mode: ConfigSubscribe.Mode) async throws {
         let client = try await TestAgent().client()
         try await withThrowingTaskGroup { group in
-            group.addTask { await client.run() }
+            group.addTask { try await client.run() }
             group.addTask {
                 var limits: [Int] = []
                 for try await snapshot in client.config.snapshots(at: "search", mode: mode) {

@@ -19,7 +19,7 @@ struct Server {
             router: router,
             configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: port)),
             // Services shut down in the reverse order: first the server, then the greeting, then the client.
-            services: [client, greeting],
+            services: [LarderService(client), greeting],
             logger: logger)
         try await application.runService()
     }
