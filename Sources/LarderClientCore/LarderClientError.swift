@@ -60,6 +60,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public let systemError: Int32?
     /// The number of models that `Repository.importAll` had saved before the error. Nil for other operations.
     public let savedCount: Int?
+    /// Whether the call may succeed later although the code of the error means that it cannot.
+    private var isMarkedRetryable = false
 
     /// Creates an error from its properties, for example for tests.
     public init(
@@ -82,11 +84,19 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
     /// Whether the same call may succeed later, with the same arguments and without a change of the settings.
     public var isRetryable: Bool {
-        switch code {
+        if isMarkedRetryable { return true }
+        return switch code {
         case .unreachable, .disconnected, .timeout: true
         case .remote: remoteError?.code.isRetryable ?? false
         default: false
         }
+    }
+
+    /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
+    package func asRetryable() -> Self {
+        var error = self
+        error.isMarkedRetryable = true
+        return error
     }
 
     /// The reason of the error and, if there is one, the advice, in one line.

@@ -58,8 +58,8 @@ extension ConfigClient {
     }
 
     /// Reads the value at a path, changes it, and writes the differences as overrides, unless another client has
-    /// changed the value in the meantime. In that case the update starts again with the new value, up to nine times,
-    /// each time after a random delay of at most one second.
+    /// changed the value in the meantime. In that case the update starts again with the new value, each time after a
+    /// random delay of at most one second.
     ///
     /// ```swift
     /// struct Search: Codable { var limit: Int; var hosts: [String] }
@@ -76,16 +76,18 @@ extension ConfigClient {
     ///   - initial: the value to change if there is none at the path; nil makes an absent value an error.
     ///   - namespace: the name of the namespace.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
+    ///   - attempts: the maximum number of attempts, at least 1.
     ///   - change: changes the value. It may be called several times.
     /// - Returns: the changed value.
     /// - Throws: `remote` with `notFound` if there is no value and `initial` is nil, or with `conflict` if another
-    ///   client changed the value before each of the ten attempts was complete; `decodingFailed` if the value does not
-    ///   match the type; `invalidArgument` if the changed value cannot be encoded as JSON; also the errors of
+    ///   client changed the value before each of the attempts was complete. This conflict is retryable. Throws
+    ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded as JSON; also the errors of
     ///   ``set(_:at:ttl:namespace:)``.
     @discardableResult
     public func update<Value: Codable>(
         at path: String, as type: Value.Type = Value.self, default initial: Value? = nil,
-        namespace: String = defaultNamespace, reason: String? = nil, _ change: (inout Value) -> Void
+        namespace: String = defaultNamespace, reason: String? = nil, attempts: Int = 10,
+        _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         let path = try JSONPath(argument: path)
         let backoff = Backoff(base: .milliseconds(10), cap: .seconds(1))
@@ -94,9 +96,10 @@ extension ConfigClient {
             do throws(LarderClientError) {
                 return try await updateOnce(path, initial, namespace, reason, change)
             } catch {
-                guard error.remoteError?.code == .conflict, attempt < 9 else { throw error }
+                guard error.remoteError?.code == .conflict else { throw error }
                 let delay = backoff.delay(beforeAttempt: attempt)
                 attempt += 1
+                if attempt >= attempts { throw error.asRetryable() }
                 do {
                     try await client.configuration.clock.sleep(for: delay)
                 } catch {

@@ -56,10 +56,13 @@ actor PrefetchRun {
                 try await fetch(chunk, over: client)
             } catch let error as LarderClientError {
                 // Only a request for a single image can exceed the agent's maximum line length, because of the image's
-                // long URL or key. Chunks of several images are made to fit.
-                guard chunk.count == 1, let item = chunk.first, let remote = error.remoteError,
-                    remote.code == .lineTooLong
-                else { throw error }
+                // long URL or key. Chunks of several images are made to fit. The client itself rejects a request of
+                // more than 1 MiB.
+                let remote =
+                    error.code == .invalidArgument ? WireError(.lineTooLong, error.reason) : error.remoteError
+                guard chunk.count == 1, let item = chunk.first, let remote, remote.code == .lineTooLong else {
+                    throw error
+                }
                 let failure = ImagePrefetch.Failure(url: item.image.url, error: remote)
                 await add(
                     ImagePrefetch.Result(total: 1, fetched: 0, cached: 0, failed: 1, bytes: 0, failures: [failure]))

@@ -94,6 +94,27 @@ struct ConditionalUpdateTests {
         #expect(try await client.config.snapshot().revision == snapshot.revision)
     }
 
+    @Test("`update` has the given number of attempts, and its conflict is retryable", arguments: [1, 3])
+    func attempts(maximum: Int) async throws {
+        try await ScriptedAgent.with { (scripted) async throws in
+            let client = scripted.client()
+            async let failure = error {
+                try await client.config.update(at: "search", as: Search.self, attempts: maximum) { $0.limit += 1 }
+            }
+            let connection = try await scripted.accept()
+            let conflict = WireError(.conflict, "the value is different")
+            for _ in 0..<maximum {
+                try await connection.reply(
+                    connection.request("config.get"),
+                    ["value": ["limit": 1], "revision": 2, "epoch": "e1", "state": "fresh"])
+                try await connection.fail(connection.request("config.apply"), conflict)
+            }
+            #expect(await failure?.remoteError?.code == .conflict)
+            #expect(await failure?.isRetryable == true)
+            #expect(!LarderClientError(remote: conflict).isRetryable)
+        }
+    }
+
     @Test("`update` without a default fails with `notFound` if there is no value")
     func absent() async throws {
         let client = try await TestAgent().client()
