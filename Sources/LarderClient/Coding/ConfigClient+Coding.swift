@@ -12,14 +12,32 @@ extension ConfigClient {
     /// let search = try await client.config.value(at: "search", as: Search.self)
     /// let theme = try await client.config.value(at: "ui.theme", default: "light")
     /// ```
+    ///
+    /// **Defaults of members.** If the type is also `Encodable`, the default provides the members that the value lacks:
+    ///
+    /// ```swift
+    /// struct Limits: Codable { var results = 10; var hosts: [String] = [] }
+    /// try await client.config.set(25, at: "limits.results")
+    /// let limits = try await client.config.value(at: "limits", default: Limits())
+    /// print(limits.results, limits.hosts)  // 25 []
+    /// ```
+    ///
+    /// The rule: the default is encoded as JSON, and decoding a member by its key reads the member of the encoded
+    /// default if the value has no such member. This applies to the members of members as well. A member that the value
+    /// has is never replaced, also if it is null or has the wrong type. `allKeys` and `contains` of a decoder show only
+    /// the members of the value. Arrays, dictionaries and the cases of enumerations are therefore not mixed: the whole
+    /// array, dictionary or case comes from the value or, if the value lacks the member, from the default. The encoded
+    /// default is written and read with the standard strategies of `JSONEncoder` and `JSONDecoder`.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - type: the type to decode.
-    ///   - defaultValue: the result if there is no value at the path; nil makes an absent value an error.
+    ///   - defaultValue: the result if there is no value at the path, and the source of the members that the value
+    ///     lacks. Nil makes an absent value, and an absent member that the type requires, an error.
     ///   - namespace: the name of the namespace.
     ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
     /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
-    ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type.
+    ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type;
+    ///   `invalidArgument` if the default cannot be encoded.
     public func value<T: Decodable>(
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
         namespace: String = defaultNamespace, decoder: JSONDecoder = JSONDecoder()
@@ -32,7 +50,7 @@ extension ConfigClient {
             guard let defaultValue, error.remoteError?.code == .notFound else { throw error }
             return defaultValue
         }
-        return try value.decode(type, decoder: decoder)
+        return try value.decode(type, decoder: decoder, over: defaultValue)
     }
 
     /// Encodes a value and sets it as an override, as ``set(_:at:ttl:namespace:)`` does.
@@ -73,7 +91,8 @@ extension ConfigClient {
     /// - Parameters:
     ///   - path: the path of an object member; empty for the whole document.
     ///   - type: the type of the value.
-    ///   - initial: the value to change if there is none at the path; nil makes an absent value an error.
+    ///   - initial: the value to change if there is none at the path, and the source of the members that the value
+    ///     lacks, as for ``value(at:as:default:namespace:decoder:)``. Nil makes an absent value an error.
     ///   - namespace: the name of the namespace.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - attempts: the maximum number of attempts, at least 1.
@@ -122,7 +141,7 @@ extension ConfigClient {
         var changes: [ConfigApply.Change]
         var value: Value
         if let old {
-            value = try old.decode(Value.self, decoder: JSONDecoder())
+            value = try old.decode(Value.self, decoder: JSONDecoder(), over: initial)
             // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
             // comparison, so that the lost members do not count as differences.
             let before = try JSONValue(encoding: value)
@@ -143,17 +162,32 @@ extension ConfigClient {
 }
 
 extension JSONValue {
-    /// Decodes the value from its JSON text. `Int`, `Bool` and `String`, the types of most values, and `JSONValue`
-    /// itself are read without the decoder.
-    func decode<T: Decodable>(_ type: T.Type, decoder: JSONDecoder) throws(LarderClientError) -> T {
+    /// Decodes the value from its JSON text. Members that it lacks are read from the encoded default. `Int`, `Bool` and
+    /// `String`, the types of most values, and `JSONValue` itself are read without the decoder.
+    func decode<T: Decodable>(
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil
+    ) throws(LarderClientError) -> T {
         if type == Int.self, let int = int as? T { return int }
         if type == Bool.self, let bool = bool as? T { return bool }
         if type == String.self, let string = string as? T { return string }
         if let value = self as? T { return value }
+        let defaultData: Data?
         do {
-            return try decoder.decode(type, from: withTextBytes { Data($0) })
+            defaultData = try JSONEncoder.defaultData(defaultValue)
+        } catch {
+            throw LarderClientError(.invalidArgument, "the default cannot be encoded as JSON: \(error)")
+        }
+        let data = withTextBytes { Data($0) }
+        do {
+            return try decoder.decode(type, from: data, over: defaultData)
         } catch let error as DecodingError {
-            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error.inOneLine)")
+            var reason = error.inOneLine
+            if error.isOfNumber {
+                let trace = DecodingTrace()
+                _ = try? decoder.decode(type, from: data, over: defaultData, trace: trace)
+                reason = DecodingError.place(trace.codingPath) + "a number does not fit into \(trace.type ?? type)"
+            }
+            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(reason)")
         } catch {
             throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error)")
         }
@@ -175,18 +209,33 @@ extension JSONValue {
 }
 
 extension DecodingError {
-    /// The coding path at which decoding failed, and the reason for the failure, in one line.
+    /// The coding path at which decoding failed, and the reason for the failure, in one line. It has no value of the
+    /// configuration, unless a type of the caller adds one to its error.
     fileprivate var inOneLine: String {
         switch self {
-        case .keyNotFound(let key, let context): "\(Self.place(context))\"\(key.stringValue)\" is missing"
+        case .keyNotFound(let key, let context): "\(Self.place(context.codingPath))\"\(key.stringValue)\" is missing"
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-            Self.place(context) + context.debugDescription.replacing("\n", with: " ")
+            Self.place(context.codingPath) + Self.text(of: context)
         @unknown default: String(describing: self).replacing("\n", with: " ")
         }
     }
 
-    private static func place(_ context: Context) -> String {
-        let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
+    /// Whether a number does not fit into the type that it is read as. Because the text is valid JSON, `JSONDecoder` has
+    /// no other reason to report it as invalid. The error then has no coding path.
+    fileprivate var isOfNumber: Bool {
+        guard case .dataCorrupted(let context) = self else { return false }
+        return context.codingPath.isEmpty && context.debugDescription == "The given data was not valid JSON."
+    }
+
+    /// The reason in one line. The standard library adds the value to the error of an enumeration that has no such case.
+    private static func text(of context: Context) -> String {
+        let text = context.debugDescription.replacing("\n", with: " ")
+        guard text.hasPrefix("Cannot initialize "), let end = text.firstRange(of: " value ") else { return text }
+        return text[..<end.lowerBound] + " value"
+    }
+
+    fileprivate static func place(_ codingPath: [any CodingKey]) -> String {
+        let path = codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
         return path.isEmpty ? "" : "at \(path.joined(separator: ".")): "
     }
 }
@@ -195,19 +244,22 @@ extension LarderSnapshot {
     /// Decodes the value.
     ///
     /// ```swift
-    /// struct Search: Decodable { var limit: Int }
-    /// let search = try snapshot.decode(Search.self)
+    /// struct Search: Codable { var limit = 10; var hosts: [String] = [] }
+    /// let search = try snapshot.decode(Search.self, default: Search())
     /// ```
     /// - Parameters:
     ///   - type: the type to decode.
+    ///   - defaultValue: the result if there is no value, and the source of the members that the value lacks, as for
+    ///     ``ConfigClient/value(at:as:default:namespace:decoder:)``. Nil makes an absent value an error.
     ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
-    /// - Throws: `decodingFailed` if there is no value or it does not match the type.
+    /// - Throws: `decodingFailed` if the value does not match the type, or if there is neither a value nor a default;
+    ///   `invalidArgument` if the default cannot be encoded.
     public func decode<T: Decodable>(
-        _ type: T.Type = T.self, decoder: JSONDecoder = JSONDecoder()
+        _ type: T.Type = T.self, default defaultValue: T? = nil, decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> T {
-        guard let value else {
-            throw LarderClientError(.decodingFailed, "cannot decode \(type): there is no value at the path")
-        }
-        return try value.decode(type, decoder: decoder)
+        if let value { return try value.decode(type, decoder: decoder, over: defaultValue) }
+        if let defaultValue { return defaultValue }
+        throw LarderClientError(
+            .decodingFailed, "cannot decode \(type): there is no value at the path", advice: "pass a default")
     }
 }

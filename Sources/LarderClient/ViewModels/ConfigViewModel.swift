@@ -59,7 +59,9 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     ///   - path: the path of the value; empty for the whole document.
     ///   - type: the type of the value.
     ///   - namespace: the name of the namespace.
-    ///   - defaultValue: the value of the model before the first snapshot, and while there is no value at the path.
+    ///   - defaultValue: the value of the model before the first snapshot, and while there is no value at the path. It
+    ///     also provides the members that a value lacks, as for
+    ///     ``ConfigClient/value(at:as:default:namespace:decoder:)``.
     ///   - decoder: decodes the values.
     public init(
         _ client: LarderClient, at path: String = "", as type: Value.Type = Value.self,
@@ -178,7 +180,9 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         if let snapshot, snapshot.epoch == newest.epoch, snapshot.revision > newest.revision { return }
         snapshot = newest
         do throws(LarderClientError) {
-            value = newest.value == nil ? defaultValue : try newest.decode(Value.self, decoder: decoder)
+            value =
+                newest.value == nil
+                ? defaultValue : try newest.decode(Value.self, default: defaultValue, decoder: decoder)
             decodingError = nil
         } catch {
             decodingError = error

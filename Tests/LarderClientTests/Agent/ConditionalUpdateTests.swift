@@ -54,6 +54,18 @@ struct ConditionalUpdateTests {
         #expect(error?.remoteError?.code == .conflict)
     }
 
+    @Test("reads and updates take the members that a value lacks from the default, and write only what was changed")
+    func defaultsOfMembers() async throws {
+        struct Limits: Codable, Equatable {
+            var results = 10
+            var hosts: [String] = []
+        }
+        let config = try await TestAgent(["limits": ["results": 25]]).client().config
+        #expect(try await config.value(at: "limits", default: Limits()) == Limits(results: 25))
+        #expect(try await config.update(at: "limits", default: Limits()) { $0.results = 30 }.hosts == [])
+        #expect(try await config.snapshot(at: "limits").value == ["results": 30])
+    }
+
     @Test("concurrent `update` calls of several clients for one value all take effect")
     func concurrentUpdates() async throws {
         let agent = try await TestAgent()

@@ -69,6 +69,22 @@ struct ConfigViewModelTests {
         #expect(model.lastError == nil)
     }
 
+    @Test("members that a value lacks have the value of the default")
+    func absentMembers() async {
+        struct Limits: Codable, Equatable {
+            var results = 10
+            var hosts: [String] = []
+        }
+        let model = ConfigViewModel(LarderClient(socket: "/nonexistent"), at: "limits", default: Limits())
+        await model.follow(
+            LarderSnapshots(
+                AsyncStream { continuation in
+                    continuation.yield(Self.snapshot(["results": 25], revision: 1))
+                    continuation.finish()
+                }))
+        #expect(model.value == Limits(results: 25) && model.lastError == nil)
+    }
+
     @Test("an older snapshot of the same epoch is ignored, and one of another epoch is not")
     func older() async {
         let model = model()
