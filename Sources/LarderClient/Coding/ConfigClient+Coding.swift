@@ -100,25 +100,130 @@ extension ConfigClient {
     /// - Returns: the changed value.
     /// - Throws: `remote` with `notFound` if there is no value and `initial` is nil, or with `conflict` if another
     ///   client changed the value before each of the attempts was complete. This conflict is retryable. Throws
-    ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded as JSON; also the errors of
-    ///   ``set(_:at:ttl:namespace:)``.
+    ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
+    ///   as JSON; also the errors of ``set(_:at:ttl:namespace:)``.
     @discardableResult
     public func update<Value: Codable>(
         at path: String, as type: Value.Type = Value.self, default initial: Value? = nil,
         namespace: String = defaultNamespace, reason: String? = nil, attempts: Int = 10,
         _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
+        try await update(
+            at: path, default: initial, namespace: namespace, reason: reason, attempts: attempts, coding: Coding(),
+            change)
+    }
+
+    /// How a program reads and writes its types as JSON.
+    struct Coding: Sendable {
+        var decoder = JSONDecoder()
+        var encoder = JSONEncoder()
+    }
+
+    /// Performs ``update(at:as:default:namespace:reason:attempts:_:)`` with a decoder and an encoder.
+    func update<Value: Codable>(
+        at path: String, default initial: Value?, namespace: String, reason: String?, attempts: Int = 10,
+        coding: Coding, _ change: (inout Value) -> Void
+    ) async throws(LarderClientError) -> Value {
         let path = try JSONPath(argument: path)
+        return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
+            guard let old = try await value(at: path, namespace, isOptional: initial != nil) else {
+                guard var value = initial else { preconditionFailure("an absent value without a default is an error") }
+                change(&value)
+                let created = try JSONValue(encoding: value, encoder: coding.encoder)
+                try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], namespace, reason)
+                return value
+            }
+            var value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
+            // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
+            // comparison, so that the lost members do not count as differences.
+            let before = try JSONValue(encoding: value, encoder: coding.encoder)
+            change(&value)
+            let after = try JSONValue(encoding: value, encoder: coding.encoder)
+            try await apply(Self.differences(from: before, to: after, at: path, ifValue: old), namespace, reason)
+            return value
+        }
+    }
+
+    /// Makes the value at a path equal to `value`. Writes only the differences, as
+    /// ``update(at:as:default:namespace:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the members
+    /// of that value which `value` does not have.
+    /// - Parameter ttl: the time after which the overrides that this method writes expire; nil for no expiry.
+    func setDifferences<Value: Codable>(
+        to value: Value, at path: String, default initial: Value?, ttl: Duration?, namespace: String, coding: Coding
+    ) async throws(LarderClientError) {
+        let path = try JSONPath(argument: path)
+        let after = try JSONValue(encoding: value, encoder: coding.encoder)
+        try await retryingConflicts { () async throws(LarderClientError) in
+            guard let old = try await self.value(at: path, namespace, isOptional: true) else {
+                let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
+                return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], namespace, nil)
+            }
+            let before: JSONValue
+            let new: JSONValue
+            if let decoded = try? old.decode(Value.self, decoder: coding.decoder, over: initial) {
+                (before, new) = (try JSONValue(encoding: decoded, encoder: coding.encoder), after)
+            } else {
+                (before, new) = (old, MergePatch.apply(after, to: old))
+            }
+            let changes = Self.differences(from: before, to: new, at: path, ifValue: old, ttl: ttl)
+            try await apply(changes, namespace, nil)
+        }
+    }
+
+    /// Reads the value at a path. If it is optional, returns nil for no value.
+    private func value(
+        at path: JSONPath, _ namespace: String, isOptional: Bool
+    ) async throws(LarderClientError) -> JSONValue? {
+        do throws(LarderClientError) {
+            return try await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
+        } catch {
+            guard isOptional, error.remoteError?.code == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    private func apply(
+        _ changes: [ConfigApply.Change], _ namespace: String, _ reason: String?
+    ) async throws(LarderClientError) {
+        if changes.isEmpty { return }
+        _ = try await client.call(
+            ConfigApply.self, ConfigApply.Parameters(changes, namespace: namespace, reason: reason))
+    }
+
+    /// The changes from one encoded value to another, on condition that the value at the path still is `old`. If there
+    /// are more than a request can have, a single change sets the whole value.
+    private static func differences(
+        from before: JSONValue, to after: JSONValue, at path: JSONPath, ifValue old: JSONValue, ttl: Duration? = nil
+    ) -> [ConfigApply.Change] {
+        var changes = ConfigApply.Change.differences(from: before, to: after, at: path)
+        if changes.isEmpty { return [] }
+        if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
+            changes = [ConfigApply.Change(.set(after), at: path)]
+        }
+        if let ttl {
+            for index in changes.indices {
+                guard case .set(let value, _) = changes[index].operation else { continue }
+                changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
+            }
+        }
+        return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
+    }
+
+    /// Calls `attempt` up to `attempts` times while it fails with a conflict, each time after a random delay of at most
+    /// one second.
+    private func retryingConflicts<Success>(
+        attempts: Int = 10, _ attempt: () async throws(LarderClientError) -> Success
+    ) async throws(LarderClientError) -> Success {
         let backoff = Backoff(base: .milliseconds(10), cap: .seconds(1))
-        var attempt = 0
+        var failures = 0
         while true {
             do throws(LarderClientError) {
-                return try await updateOnce(path, initial, namespace, reason, change)
+                return try await attempt()
             } catch {
                 guard error.remoteError?.code == .conflict else { throw error }
-                let delay = backoff.delay(beforeAttempt: attempt)
-                attempt += 1
-                if attempt >= attempts { throw error.asRetryable() }
+                let delay = backoff.delay(beforeAttempt: failures)
+                failures += 1
+                if failures >= attempts { throw error.asRetryable() }
                 do {
                     try await client.configuration.clock.sleep(for: delay)
                 } catch {
@@ -126,38 +231,6 @@ extension ConfigClient {
                 }
             }
         }
-    }
-
-    private func updateOnce<Value: Codable>(
-        _ path: JSONPath, _ initial: Value?, _ namespace: String, _ reason: String?, _ change: (inout Value) -> Void
-    ) async throws(LarderClientError) -> Value {
-        let old: JSONValue?
-        do throws(LarderClientError) {
-            old = try await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
-        } catch {
-            guard error.remoteError?.code == .notFound, initial != nil else { throw error }
-            old = nil
-        }
-        var changes: [ConfigApply.Change]
-        var value: Value
-        if let old {
-            value = try old.decode(Value.self, decoder: JSONDecoder(), over: initial)
-            // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
-            // comparison, so that the lost members do not count as differences.
-            let before = try JSONValue(encoding: value)
-            change(&value)
-            changes = ConfigApply.Change.differences(from: before, to: try JSONValue(encoding: value), at: path)
-            if changes.isEmpty { return value }
-            changes.append(ConfigApply.Change(.test, at: path, ifValue: .equals(old)))
-        } else {
-            guard var created = initial else { preconditionFailure("an absent value without a default is an error") }
-            change(&created)
-            value = created
-            changes = [ConfigApply.Change(.set(try JSONValue(encoding: value)), at: path, ifValue: .absent)]
-        }
-        _ = try await client.call(
-            ConfigApply.self, ConfigApply.Parameters(changes, namespace: namespace, reason: reason))
-        return value
     }
 }
 

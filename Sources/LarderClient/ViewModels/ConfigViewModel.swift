@@ -10,6 +10,7 @@ public import Observation
 /// let model = ConfigViewModel(client, at: "search", as: Search.self)
 /// let following = Task { await model.follow() }
 /// await model.set(Search(limit: 25, hosts: ["a"]))
+/// await model.update { $0.limit = 30 }
 /// await model.refresh()
 /// print(model.value?.limit ?? 10, model.isLoading, model.lastError?.description ?? "no error")
 /// following.cancel()
@@ -23,7 +24,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     public enum Activity: Sendable, Hashable {
         /// ``ConfigViewModel/follow(_:)`` waits for the first snapshot.
         case firstValue
-        /// ``ConfigViewModel/refresh(force:)`` or ``ConfigViewModel/set(_:ttl:)`` waits for the agent.
+        /// ``ConfigViewModel/refresh(force:)`` or a method that writes waits for the agent.
         case refresh
         /// ``ConfigViewModel/follow(_:)`` has lost the connection to the agent.
         case reconnection
@@ -51,7 +52,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     @ObservationIgnored private var decodingError: LarderClientError?
     private let client: LarderClient
     private let defaultValue: Value?
-    private let decoder: JSONDecoder
+    private let coding: ConfigClient.Coding
 
     /// Creates a model. It does not connect to the agent before one of its methods is called.
     /// - Parameters:
@@ -63,15 +64,18 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     ///     also provides the members that a value lacks, as for
     ///     ``ConfigClient/value(at:as:default:namespace:decoder:)``.
     ///   - decoder: decodes the values.
+    ///   - encoder: encodes the values that ``set(_:ttl:)`` and ``update(_:)`` write. Its strategies must match those of
+    ///     the decoder.
     public init(
         _ client: LarderClient, at path: String = "", as type: Value.Type = Value.self,
-        namespace: String = defaultNamespace, default defaultValue: Value? = nil, decoder: JSONDecoder = JSONDecoder()
+        namespace: String = defaultNamespace, default defaultValue: Value? = nil,
+        decoder: JSONDecoder = JSONDecoder(), encoder: JSONEncoder = JSONEncoder()
     ) {
         self.client = client
         self.path = path
         self.namespace = namespace
         self.defaultValue = defaultValue
-        self.decoder = decoder
+        coding = ConfigClient.Coding(decoder: decoder, encoder: encoder)
         value = defaultValue
     }
 
@@ -132,16 +136,54 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         }
     }
 
-    /// Sets an override at ``path``. When this method returns, ``value`` has the resolved value, also if ``follow(_:)``
-    /// is not running.
+    /// Makes the value at ``path`` equal to `value`. When this method returns, ``value`` has the resolved value, also if
+    /// ``follow(_:)`` is not running.
+    ///
+    /// Only the members that differ from the current value become overrides, so the others still come from the source.
+    /// If another client changes the value at the same time, the method compares again, as
+    /// ``ConfigClient/update(at:as:default:namespace:reason:attempts:_:)`` does. Members that the type does not have stay as they
+    /// are. A value that cannot be decoded is replaced.
     /// - Parameters:
-    ///   - value: the value. An object is merged with the values of the lower layers.
-    ///   - ttl: the time after which the override expires; nil for no expiry.
+    ///   - value: the value.
+    ///   - ttl: the time after which the overrides that this call sets expire; nil for no expiry.
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult
     public func set(_ value: Value, ttl: Duration? = nil) async -> Bool where Value: Encodable {
+        await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
+            try await client.config.setDifferences(
+                to: value, at: path, default: defaultValue, ttl: ttl, namespace: namespace, coding: coding)
+        }
+    }
+
+    /// Reads the value at ``path`` from the agent, changes it, and writes only the differences, as
+    /// ``ConfigClient/update(at:as:default:namespace:reason:attempts:_:)`` does. When this method returns, ``value`` has the
+    /// resolved value.
+    ///
+    /// ```swift
+    /// struct Search: Codable { var limit = 10; var hosts: [String] = [] }
+    /// let model = ConfigViewModel(client, at: "search", default: Search())
+    /// await model.update { $0.hosts.append("c") }
+    /// ```
+    /// - Parameter change: changes the value, which is the default of the model if there is none. It may be called
+    ///   several times.
+    /// - Returns: whether it succeeded; if not, the error is ``lastError``.
+    @discardableResult
+    public func update(_ change: (inout Value) -> Void) async -> Bool where Value: Encodable {
+        await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
+            try await client.config.update(
+                at: path, default: defaultValue, namespace: namespace, reason: nil, coding: coding, change)
+        }
+    }
+
+    /// Removes the overrides at and below ``path``, so that the values of the other layers take effect again. When this
+    /// method returns, ``value`` has the resolved value. With an empty path, all overrides of the namespace are removed.
+    /// - Returns: whether it succeeded; if not, the error is ``lastError``.
+    @discardableResult
+    public func unset() async -> Bool {
         await call { [client, path, namespace] () async throws(LarderClientError) in
-            try await client.config.set(encoding: value, at: path, ttl: ttl, namespace: namespace)
+            path.isEmpty
+                ? try await client.config.unsetAll(namespace: namespace)
+                : try await client.config.unset(at: path, namespace: namespace)
         }
     }
 
@@ -182,7 +224,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         do throws(LarderClientError) {
             value =
                 newest.value == nil
-                ? defaultValue : try newest.decode(Value.self, default: defaultValue, decoder: decoder)
+                ? defaultValue : try newest.decode(Value.self, default: defaultValue, decoder: coding.decoder)
             decodingError = nil
         } catch {
             decodingError = error

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import LarderClient
 import LarderTesting
 import Observation
@@ -171,6 +172,87 @@ struct ConfigViewModelTests {
         #expect(try #require(model.snapshot?.revision) > revision)
     }
 
+    private struct Shop: Codable, Equatable {
+        var limit = 10
+        var hosts: [String] = []
+        var owner: String?
+    }
+
+    @Test("`set` overrides only the members that differ, so that the others still follow the source")
+    func setDifferences() async throws {
+        let agent = try await TestAgent(["shop": ["limit": 10, "hosts": ["a"], "owner": "ada", "extra": true]])
+        let model = ConfigViewModel<Shop>(agent.client(), at: "shop")
+        #expect(await model.set(Shop(limit: 20, hosts: ["a"], owner: "ada")))
+        #expect(model.value == Shop(limit: 20, hosts: ["a"], owner: "ada"))
+        try await agent.publish(["shop": ["limit": 11, "hosts": ["b"], "owner": "bob", "extra": false]])
+        let followed: JSONValue = ["limit": 20, "hosts": ["b"], "owner": "bob", "extra": false]
+        #expect(try await agent.client().config.snapshot(at: "shop").value == followed)
+        #expect(await model.set(Shop(limit: 20, hosts: ["b"], owner: nil)))
+        #expect(model.value == Shop(limit: 20, hosts: ["b"], owner: nil))
+    }
+
+    @Test("`set` without a difference writes nothing")
+    func setSame() async throws {
+        let agent = try await TestAgent(["shop": ["limit": 25]])
+        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        #expect(await model.set(Shop(limit: 25)))
+        let revision = try #require(model.snapshot?.revision)
+        #expect(try await agent.client().config.snapshot().revision == revision)
+        #expect(try await agent.client().config.explain(at: "shop.limit").winner != "override")
+        #expect(model.snapshot?.value == ["limit": 25])
+    }
+
+    @Test("`update` changes the value of the agent, not the one that the model has")
+    func updates() async throws {
+        let agent = try await TestAgent(["shop": ["limit": 10]])
+        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        #expect(await model.set(Shop(limit: 10)))
+        try await agent.client().config.set(["a"], at: "shop.hosts")
+        #expect(await model.update { $0.hosts.append("b") })
+        #expect(model.value == Shop(limit: 10, hosts: ["a", "b"]))
+        let missing = ConfigViewModel<Shop>(agent.client(), at: "nowhere")
+        #expect(await missing.update { $0.limit = 1 } == false)
+        #expect(missing.lastError?.remoteError?.code == .notFound)
+    }
+
+    @Test("`unset` removes the overrides at the path, and all overrides if the path is empty")
+    func unsets() async throws {
+        let agent = try await TestAgent(["shop": ["limit": 10], "other": 1])
+        try await agent.client().config.set(2, at: "other")
+        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        #expect(await model.set(Shop(limit: 20, hosts: ["a"])))
+        #expect(await model.unset())
+        #expect(model.value == Shop(limit: 10))
+        #expect(try await agent.client().config.value(at: "other", as: Int.self) == 2)
+        #expect(await ConfigViewModel<JSONValue>(agent.client()).unset())
+        #expect(try await agent.client().config.value(at: "other", as: Int.self) == 1)
+    }
+
+    @Test("the overrides of `set` with a time to live expire")
+    func expires() async throws {
+        let agent = try await TestAgent(["shop": ["limit": 10, "hosts": ["a"]]])
+        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        #expect(await model.set(Shop(limit: 20, hosts: ["a"]), ttl: .seconds(60)))
+        #expect(model.value?.limit == 20)
+        agent.clock.advance(by: .seconds(60))
+        #expect(try await agent.client().config.wait(for: .equals(10), at: "shop.limit").value == 10)
+    }
+
+    @Test("`set` and `update` use the encoder of the model")
+    func encoder() async throws {
+        struct Window: Codable, Equatable { var startHour = 1 }
+        let (decoder, encoder) = (JSONDecoder(), JSONEncoder())
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        let agent = try await TestAgent(["window": ["start_hour": 8]])
+        let model = ConfigViewModel(
+            agent.client(), at: "window", as: Window.self, decoder: decoder, encoder: encoder)
+        #expect(await model.set(Window(startHour: 9)))
+        #expect(model.snapshot?.value == ["start_hour": 9])
+        #expect(await model.update { $0.startHour += 1 })
+        #expect(model.value == Window(startHour: 10) && model.snapshot?.value == ["start_hour": 10])
+    }
+
     @Test("a call whose value cannot be read afterwards fails, instead of waiting for the agent")
     func disconnectedCall() async throws {
         try await ScriptedAgent.with { (agent) async throws in
@@ -178,7 +260,9 @@ struct ConfigViewModelTests {
             let call = Task { await model.set(20) }
             let connection = try await agent.accept()
             try await connection.reply(
-                connection.request("config.set"), ["revision": 2, "epoch": "e1", "changed": true])
+                connection.request("config.get"), ["value": 10, "revision": 1, "epoch": "e1", "state": "fresh"])
+            try await connection.reply(
+                connection.request("config.apply"), ["revision": 2, "epoch": "e1", "changed": true])
             _ = try await connection.request("config.subscribe")
             connection.close()
             #expect(await call.value == false)
