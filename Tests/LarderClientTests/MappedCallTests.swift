@@ -102,4 +102,78 @@ struct MappedCallTests {
             while snapshot.isCurrent { await Task.yield() }
         }
     }
+
+    private static let epoch = "9f86d081884c7d65"
+
+    /// What two concurrent requests for a snapshot returned, after both were complete.
+    private struct ConcurrentSnapshots {
+        var first: MappedSnapshot
+        var second: MappedSnapshot
+        var isFirstCurrent: Bool
+        var isSecondCurrent: Bool
+        /// The subscription that the client then ended.
+        var unsubscribed: JSONValue?
+    }
+
+    /// Starts two requests for a snapshot at the same time, which get documents with the given revisions. Both subscribe
+    /// before the first one is complete.
+    private func concurrentSnapshots(
+        _ agent: ScriptedAgent, revisions: (Int, Int)
+    ) async throws -> ConcurrentSnapshots {
+        func document(_ revision: Int) -> JSONValue {
+            [
+                "value": ["n": .int(revision)], "revision": .int(revision), "epoch": .string(Self.epoch),
+                "state": "fresh",
+            ]
+        }
+        func subscription(_ number: Int, _ revision: Int) -> JSONValue {
+            [
+                "subscription": .int(number), "revision": .int(revision), "epoch": .string(Self.epoch),
+                "state": "fresh",
+            ]
+        }
+        let client = agent.client()
+        let first = Task { try await client.config.snapshot(mapped: false) }
+        let connection = try await agent.accept()
+        let firstGet = try await connection.request("config.get")
+        let second = Task { try await client.config.snapshot(mapped: false) }
+        let secondGet = try await connection.request("config.get")
+        try await connection.reply(firstGet, document(revisions.0))
+        let firstSubscription = try await connection.request("config.subscribe")
+        try await connection.reply(secondGet, document(revisions.1))
+        let secondSubscription = try await connection.request("config.subscribe")
+        try await connection.reply(firstSubscription, subscription(1, revisions.0))
+        let firstSnapshot = try await first.value
+        #expect(firstSnapshot.isCurrent)
+        try await connection.reply(secondSubscription, subscription(2, revisions.1))
+        let secondSnapshot = try await second.value
+        let unsubscribed = try await connection.request("config.unsubscribe").params?["subscription"]
+        // The end of the connection would invalidate both snapshots.
+        return withExtendedLifetime((client, connection)) {
+            ConcurrentSnapshots(
+                first: firstSnapshot, second: secondSnapshot, isFirstCurrent: firstSnapshot.isCurrent,
+                isSecondCurrent: secondSnapshot.isCurrent, unsubscribed: unsubscribed)
+        }
+    }
+
+    @Test("a snapshot that a concurrent call replaces with a newer one is no longer current")
+    func replaced() async throws {
+        try await ScriptedAgent.with { agent in
+            let found = try await concurrentSnapshots(agent, revisions: (7, 8))
+            #expect(!found.isFirstCurrent && found.isSecondCurrent)
+            #expect(found.first.revision == 7 && found.second.revision == 8)
+            #expect(found.unsubscribed == 1)
+        }
+    }
+
+    @Test("of two calls at the same time, the second one returns the snapshot of the first if its own is not newer")
+    func shared() async throws {
+        for revisions in [(7, 7), (8, 7)] {
+            try await ScriptedAgent.with { agent in
+                let found = try await concurrentSnapshots(agent, revisions: revisions)
+                #expect(found.first === found.second && found.isFirstCurrent)
+                #expect(found.unsubscribed == 2)
+            }
+        }
+    }
 }

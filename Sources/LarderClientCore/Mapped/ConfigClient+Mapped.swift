@@ -1,5 +1,6 @@
 public import LarderProtocol
 public import LarderSnapshotFile
+import Synchronization
 
 extension ConfigClient {
     /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
@@ -37,17 +38,16 @@ extension ConfigClient {
         let token = InvalidationToken()
         let snapshot =
             mapped ? try await opened(namespace, token) : try await copied(namespace, token)
-        // A concurrent call may already have cached a snapshot. Return the cached one if it is not older than the one
-        // opened here.
+        // A concurrent call may already have cached a snapshot. If it is not older than the one opened here, no
+        // subscription is needed.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
         if let cached = cached(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
             namespace: namespace, mode: .revision, since: snapshot.revision, epoch: snapshot.epoch)
         let (result, connection) = try await client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(InvalidatingReceiver(token: token)))
-        client.mappedSnapshots.keep(
-            snapshot, OpenSubscription(connection: connection, number: result.subscription), of: namespace)
-        return snapshot
+        let subscription = OpenSubscription(connection: connection, number: result.subscription)
+        return client.mappedSnapshots.keep(snapshot, token, subscription, of: namespace)
     }
 
     /// The cached snapshot of a namespace if it is current and not older than the position `known`.
@@ -114,6 +114,45 @@ extension ConfigClient {
         MappedSnapshots(
             client: client, namespace: namespace,
             announcements: snapshots(namespace: namespace, mode: .revision, onInterruption: onInterruption))
+    }
+}
+
+/// A client's cache of the newest mapped snapshot of each namespace.
+final class MappedSnapshotStore: Sendable {
+    private struct CachedSnapshot {
+        var snapshot: MappedSnapshot
+        var token: InvalidationToken
+        /// The subscription that invalidates `snapshot` when the agent announces a newer one.
+        var subscription: OpenSubscription
+    }
+
+    private let cached = Mutex<[String: CachedSnapshot]>([:])
+
+    /// Returns the cached snapshot of a namespace if it is current.
+    func current(_ namespace: String) -> MappedSnapshot? {
+        guard let snapshot = cached.withLock({ $0[namespace]?.snapshot }), snapshot.isCurrent else { return nil }
+        return snapshot
+    }
+
+    /// Caches a snapshot, with its token and the subscription that invalidates it, unless a concurrent call has cached
+    /// one that is current and not older. A snapshot that is replaced is invalidated, because its subscription ends.
+    /// - Returns: the snapshot that is cached now.
+    func keep(
+        _ snapshot: MappedSnapshot, _ token: InvalidationToken, _ subscription: OpenSubscription,
+        of namespace: String
+    ) -> MappedSnapshot {
+        let (kept, replaced) = cached.withLock { cached -> (MappedSnapshot, CachedSnapshot?) in
+            if let other = cached[namespace]?.snapshot, other.isCurrent, other.epoch == snapshot.epoch,
+                other.revision >= snapshot.revision
+            {
+                return (other, nil)
+            }
+            let new = CachedSnapshot(snapshot: snapshot, token: token, subscription: subscription)
+            return (snapshot, cached.updateValue(new, forKey: namespace))
+        }
+        // The replaced values are released outside the lock, because releasing them ends a subscription.
+        replaced?.token.invalidate()
+        return kept
     }
 }
 
