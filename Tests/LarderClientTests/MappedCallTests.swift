@@ -1,5 +1,6 @@
 import Glibc
 import LarderClient
+import LarderTesting
 import Testing
 
 @Suite("Calls that pass descriptors", .timeLimit(.minutes(15)))
@@ -64,9 +65,49 @@ struct MappedCallTests {
                     "mediaType": "image/png", "width": 1, "height": 1, "bytes": 67,
                 ])
             #expect(try await stored.bytes == 67)
-            #expect(
-                await error { try await client.images.put(file: -1, at: "https://a/1.png") }?.code == .invalidArgument)
         }
+    }
+
+    /// The ends of a new pipe.
+    private static func pipe() throws -> (input: CInt, output: CInt) {
+        var ends: [CInt] = [-1, -1]
+        try check(Glibc.pipe(&ends))
+        return (ends[0], ends[1])
+    }
+
+    @Test("images from empty pipes do not block other tasks of the program, and their calls can be cancelled")
+    func emptyPipes() async throws {
+        let client = LarderClient(socket: "/nonexistent")
+        // More calls than there are threads that run tasks.
+        let pipes = try (0..<sysconf(CInt(_SC_NPROCESSORS_ONLN)) + 8).map { _ in try Self.pipe() }
+        defer { for pipe in pipes { _ = (close(pipe.input), close(pipe.output)) } }
+        let calls = pipes.map { pipe in
+            Task { await error { try await client.images.put(file: pipe.input, at: "https://a/1.png") } }
+        }
+        for _ in 0..<100 { await Task { await Task.yield() }.value }
+        for call in calls { call.cancel() }
+        for call in calls { #expect(await call.value?.code == .cancelled) }
+    }
+
+    @Test("an image can come from a pipe")
+    func pipe() async throws {
+        let client = try await TestAgent(images: TestImageOrigin()).client()
+        let pipe = try Self.pipe()
+        defer { close(pipe.input) }
+        #expect(write(pipe.output, TestImageOrigin.png, TestImageOrigin.png.count) == TestImageOrigin.png.count)
+        close(pipe.output)
+        let stored = try await client.images.put(file: pipe.input, at: "https://img.example.org/pipe.png")
+        #expect(stored.bytes == TestImageOrigin.png.count)
+    }
+
+    @Test("a descriptor that is not open for reading is an error", arguments: [true, false])
+    func notReadable(isOpen: Bool) async throws {
+        let pipe = try Self.pipe()
+        defer { _ = (close(pipe.input), close(pipe.output)) }
+        let client = LarderClient(socket: "/nonexistent")
+        let file = isOpen ? pipe.output : -1
+        #expect(
+            await error { try await client.images.put(file: file, at: "https://a/1.png") }?.code == .invalidArgument)
     }
 
     @Test("a cancelled task stops waiting, and its connection closes")

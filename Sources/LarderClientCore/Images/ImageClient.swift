@@ -159,7 +159,7 @@ public struct ImageClient: Sendable {
     /// - Parameters:
     ///   - file: a descriptor that is open for reading; it stays open. A file in memory (memfd_create(2)) is read from
     ///     its start and must not change until this method returns. Any other file, such as one on a disk or a pipe, is
-    ///     first copied to memory from its current position, at most 1 GiB.
+    ///     first copied to memory from its current position, at most 1 GiB, by a separate thread.
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is rejected.
