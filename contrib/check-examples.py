@@ -91,8 +91,9 @@ let agent: TestAgent = { fatalError("examples are not run") }()
 let origin = TestImageOrigin()
 actor SearchService {
     init(client: LarderClient) {}
-    func waitForLimit(_ limit: Int) async {}
+    var limit: Int { 10 }
 }
+let service = SearchService(client: client)
 """
 
 MANIFEST = (".package(url:", ".product(name:", ".package(path:")

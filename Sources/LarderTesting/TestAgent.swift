@@ -15,7 +15,7 @@ import Synchronization
 ///     let agent = try await TestAgent(["search": ["limit": 10]])
 ///     let service = SearchService(client: agent.client())
 ///     try await agent.publish(["search": ["limit": 20]])
-///     await service.waitForLimit(20)
+///     try await agent.waitUntil { await service.limit == 20 }
 /// }
 /// ```
 ///
@@ -24,7 +24,9 @@ import Synchronization
 /// process can have hundreds of them. Each has its own state in a temporary directory, which is removed with the agent.
 ///
 /// Time passes only when the test advances ``clock``. ``faults`` shows how a program behaves while the agent is slow,
-/// unreachable or misbehaves.
+/// unreachable or misbehaves. A test that waits for something that does not happen, such as
+/// ``waitUntil(within:file:line:_:)``, fails after 30 s with advice. A call that waits for a clock that stands still
+/// fails after 60 s with `timeout`, and a message on the standard error names the reason.
 ///
 /// The agent runs as long as the test or a client refers to it. ``shutDown()`` stops it earlier.
 public final class TestAgent: Sendable {
@@ -248,32 +250,97 @@ public final class TestAgent: Sendable {
         }
     }
 
+    // MARK: Waiting
+
+    /// Waits until a condition holds. It checks the condition every millisecond.
+    ///
+    /// ```swift
+    /// try await agent.publish(["search": ["limit": 25]])
+    /// try await agent.waitUntil { await service.limit == 25 }
+    /// ```
+    /// - Parameters:
+    ///   - limit: the maximum time on the clock of the machine.
+    ///   - file: the file of the call, for the error.
+    ///   - line: the line of the call, for the error.
+    ///   - condition: checks whether the test can continue.
+    /// - Throws: `LarderClientError` with the code `timeout` if the condition does not hold in time. Its advice names
+    ///   what the test may have forgotten, such as to advance ``clock`` or to end ``faults``. Also `CancellationError`
+    ///   if the task is cancelled, and the errors of `condition`.
+    public func waitUntil(
+        within limit: Duration = TestClock.waitLimit, file: StaticString = #fileID, line: UInt = #line,
+        _ condition: () async throws -> Bool
+    ) async throws {
+        let clock = ContinuousClock()
+        let end = clock.now.advanced(by: limit)
+        while !(try await condition()) {
+            guard clock.now < end else {
+                throw LarderClientError(
+                    .timeout, "the condition at \(file):\(line) did not hold within \(limit)", advice: advice)
+            }
+            try await clock.sleep(for: .milliseconds(1))
+        }
+    }
+
+    /// Advice for a test that waits for nothing.
+    private var advice: String {
+        if let hint = clock.hint { return hint }
+        if faults != Faults() { return "end the faults of the agent: agent.faults = TestAgent.Faults()" }
+        return "check that the code under test runs, and that its client is one of agent.client()"
+    }
+
     // MARK: Faults
 
     /// The faults between the agent and its clients; none at first. A change affects existing and new
     /// connections.
+    ///
+    /// The assignment of one fault is atomic: other tasks can change other faults at the same time.
+    /// ``updateFaults(_:)`` changes several faults in one step.
     public var faults: Faults {
         get { connector.faults }
-        set { connector.faults = newValue }
+        set { connector.changeFaults { $0 = newValue } }
+        _modify {
+            let before = connector.faults
+            var after = before
+            defer { connector.changeFaults { $0.apply(from: before, to: after) } }
+            yield &after
+        }
     }
+
+    /// Changes several faults in one step: no message sees only some of the changes.
+    ///
+    /// ```swift
+    /// agent.updateFaults { faults in
+    ///     faults.isUnreachable = true
+    ///     faults.delay = .milliseconds(200)
+    /// }
+    /// ```
+    public func updateFaults(_ change: (inout Faults) -> Void) { change(&faults) }
 
     /// Closes all connections. Returns once all clients have noticed. Clients can connect again at once.
     ///
     /// ```swift
     /// await agent.disconnect()
-    /// await agent.clock.waitForSleepers()  // a stream of snapshots waits before it reconnects
+    /// try await agent.clock.waitForSleepers()  // a stream of snapshots waits before it reconnects
     /// agent.clock.advance(by: .seconds(1))
     /// ```
     public func disconnect() async { await connector.disconnect() }
 
-    /// Waits until at least `count` replies and events are held back because of ``Faults/delay``, or until the task is
-    /// cancelled.
+    /// Waits until at least `count` replies and events are held back because of ``Faults/delay``.
     ///
     /// ```swift
     /// agent.faults.delay = .seconds(60)
     /// let value = Task { try await client.config.value(at: "search.limit", as: Int.self) }
-    /// await agent.waitForDelayedMessages()
+    /// try await agent.waitForDelayedMessages()
     /// agent.clock.advance(by: .seconds(30))  // the call fails with `timeout`
     /// ```
-    public func waitForDelayedMessages(_ count: Int = 1) async { await connector.waitForHeldMessages(count) }
+    /// - Parameters:
+    ///   - count: the number of messages.
+    ///   - limit: the maximum time on the clock of the machine.
+    /// - Throws: `timeout` if fewer messages are held back when the limit has passed; `cancelled` if the task is
+    ///   cancelled.
+    public func waitForDelayedMessages(
+        _ count: Int = 1, within limit: Duration = TestClock.waitLimit
+    ) async throws(LarderClientError) {
+        try await connector.waitForHeldMessages(count, within: limit)
+    }
 }

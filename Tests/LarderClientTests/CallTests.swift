@@ -53,7 +53,7 @@ struct CallTests {
         agent.faults.delay = .seconds(1)
         async let one = error { try await client.agent.ping() }
         async let two = error { try await client.agent.ping() }
-        await agent.waitForDelayedMessages(2)
+        try await agent.waitForDelayedMessages(2)
         await agent.disconnect()
         #expect(await one?.code == .disconnected)
         #expect(await two?.code == .disconnected)

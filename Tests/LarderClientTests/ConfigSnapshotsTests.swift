@@ -185,7 +185,7 @@ struct ConfigSnapshotsTests {
         let follower = Task {
             for try await _ in agent.client().config.snapshots() {}
         }
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         follower.cancel()
         try await follower.value
     }

@@ -28,7 +28,7 @@ struct ServiceTests {
         try await group(LarderService(client)) {
             let before = try await connections(observer) { $0.count == 2 }
             await agent.disconnect()
-            await agent.clock.waitForSleepers()
+            try await agent.clock.waitForSleepers()
             agent.clock.advance(by: .seconds(10))
             _ = try await connections(observer) { $0.subtracting(before).count == 2 }
         }.run()
@@ -40,7 +40,7 @@ struct ServiceTests {
         let agent = try await TestAgent()
         agent.faults.isUnreachable = true
         let client = agent.client()
-        try await group(LarderService(client)) { await agent.clock.waitForSleepers() }.run()
+        try await group(LarderService(client)) { try await agent.clock.waitForSleepers() }.run()
         agent.faults.isUnreachable = false
         #expect(await pingError(client)?.code == .closed)
     }

@@ -1,3 +1,4 @@
+import LarderClient
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -10,7 +11,7 @@ struct ClockTests {
     private let clock = TestClock()
 
     @Test("sleeps end in the order of their deadlines when the clock passes them")
-    func order() async {
+    func order() async throws {
         let clock = clock
         let (ended, end) = AsyncStream.makeStream(of: Int.self)
         let tasks = [3, 1, 2].map { seconds in
@@ -19,7 +20,7 @@ struct ClockTests {
                 end.yield(seconds)
             }
         }
-        await clock.waitForSleepers(3)
+        try await clock.waitForSleepers(3)
         var iterator = ended.makeAsyncIterator()
         for seconds in 1...3 {
             clock.advance(by: .seconds(1))
@@ -31,14 +32,14 @@ struct ClockTests {
     }
 
     @Test("a cancelled sleep throws, and no longer counts as a sleeper")
-    func cancellation() async {
+    func cancellation() async throws {
         let clock = clock
         let task = Task { try await clock.sleep(for: .seconds(1)) }
-        await clock.waitForSleepers()
+        try await clock.waitForSleepers()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         let other = Task { try await clock.sleep(for: .seconds(1)) }
-        await clock.waitForSleepers(1)
+        try await clock.waitForSleepers(1)
         clock.advance(by: .seconds(1))
         await #expect(throws: Never.self) { try await other.value }
     }
@@ -49,12 +50,33 @@ struct ClockTests {
         try await clock.sleep(until: TestClock.Instant(offset: .seconds(5)))
     }
 
-    @Test("a wait for sleepers ends when its task is cancelled")
+    @Test("a wait for sleepers throws `cancelled` when its task is cancelled")
     func cancelledWait() async {
         let clock = clock
-        let wait = Task { await clock.waitForSleepers(2) }
+        let wait = Task { try await clock.waitForSleepers(2) }
         wait.cancel()
-        await wait.value
+        let error = await #expect(throws: LarderClientError.self) { try await wait.value }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test("a wait for sleepers that never sleep fails after its limit, with the numbers and advice")
+    func limit() async {
+        let error = await failure { () async throws(LarderClientError) in
+            try await clock.waitForSleepers(2, within: .milliseconds(1))
+        }
+        #expect(error?.code == .timeout)
+        #expect(error?.reason.contains("is 0, not 2, after 0.001 seconds") == true)
+        #expect(error?.advice != nil)
+    }
+
+    @Test("a call that waits for a clock that stands still ends after a time on the clock of the machine")
+    func callLimit() async {
+        let connector = Connector(clock, callLimit: .milliseconds(1))
+        let loop = MultiThreadedEventLoopGroup.singleton.any()
+        await withCheckedContinuation { continuation in
+            _ = connector.schedule(loop, .hours(1)) { continuation.resume() }
+        }
+        #expect(clock.now.offset == .zero)
     }
 
     @Test("a timer that its event loop cancels does not fire, even if it is due")

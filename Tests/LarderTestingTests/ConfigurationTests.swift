@@ -98,7 +98,7 @@ struct ConfigurationTests {
         let after = try await client.config.snapshot(at: "limit")
         #expect(after.value == 25)
         #expect((after.revision, after.epoch) == (before.revision, before.epoch))
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
         try await client.config.set(26, at: "limit")
         #expect(try await snapshots.next()?.value == 26)

@@ -14,7 +14,7 @@ struct FaultTests {
         #expect(try await snapshots.next()?.value == 10)
         await agent.disconnect()
         try await client.agent.ping()
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
         try await agent.publish(["limit": 20])
         #expect(try await snapshots.next()?.value == 20)
@@ -41,7 +41,7 @@ struct FaultTests {
         #expect(try await snapshots.next()?.value == 10)
         agent.faults.isUnreachable = true
         await agent.disconnect()
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         try await agent.publish(["limit": 20])
         agent.faults.isUnreachable = false
         agent.clock.advance(by: .seconds(1))
@@ -66,7 +66,7 @@ struct FaultTests {
         var snapshots = following(agent.client().config.snapshots(at: "limit")).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
         agent.faults.deniedRights = [.read]
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
         let error = await #expect(throws: LarderClientError.self) { try await snapshots.next() }
         #expect(error?.remoteError?.code == .denied)
@@ -78,7 +78,7 @@ struct FaultTests {
         let client = agent.client()
         agent.faults.delay = .seconds(5)
         let value = Task { try await client.config.value(at: "limit", as: Int.self) }
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         agent.clock.advance(by: .seconds(5))
         #expect(try await value.value == 10)
     }
@@ -89,7 +89,7 @@ struct FaultTests {
         let client = agent.client()
         agent.faults.delay = .seconds(5)
         let value = Task { try await client.config.value(at: "limit", as: Int.self) }
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         agent.faults.delay = .zero
         #expect(try await value.value == 10)
     }
@@ -100,7 +100,7 @@ struct FaultTests {
         let client = agent.client()
         agent.faults.delay = .seconds(60)
         let value = Task { try await client.config.value(at: "limit", as: Int.self) }
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         agent.clock.advance(by: .seconds(30))
         let error = await #expect(throws: LarderClientError.self) { try await value.value }
         #expect(error?.code == .timeout)
@@ -112,7 +112,7 @@ struct FaultTests {
         slow.faults.delay = .seconds(5)
         let client = slow.client()
         let value = Task { try await client.config.value(at: "limit", as: Int.self) }
-        await slow.waitForDelayedMessages()
+        try await slow.waitForDelayedMessages()
         #expect(try await other.client().config.value(at: "limit", as: Int.self) == 20)
         slow.clock.advance(by: .seconds(5))
         #expect(try await value.value == 10)
@@ -137,11 +137,11 @@ struct FaultTests {
         var snapshots = following(stream).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
         // The delay lets the test wait until the garbage has reached the client.
-        (agent.faults.sendsGarbage, agent.faults.delay) = (true, .seconds(1))
+        agent.updateFaults { ($0.sendsGarbage, $0.delay) = (true, .seconds(1)) }
         try await agent.publish(["limit": 20])
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         agent.faults = TestAgent.Faults()
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         #expect(interruptions.codes == [.protocolViolation])
         agent.clock.advance(by: .seconds(1))
         #expect(try await snapshots.next()?.value == 20)
@@ -152,12 +152,86 @@ struct FaultTests {
         let agent = try await TestAgent(["limit": 10])
         var snapshots = following(agent.client().config.snapshots(at: "limit")).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
-        (agent.faults.sendsOldRevisions, agent.faults.delay) = (true, .seconds(1))
+        agent.updateFaults { ($0.sendsOldRevisions, $0.delay) = (true, .seconds(1)) }
         try await agent.publish(["limit": 20])
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         agent.faults = TestAgent.Faults()
         try await agent.publish(["limit": 30])
         #expect(try await snapshots.next()?.value == 30)
+    }
+
+    @Test("tasks that change different faults at the same time do not undo each other's changes")
+    func concurrentChanges() async throws {
+        let agent = try await TestAgent()
+        await withTaskGroup { group in
+            group.addTask {
+                for number in 1...1000 {
+                    agent.faults.delay = .nanoseconds(number)
+                    #expect(agent.faults.delay == .nanoseconds(number))
+                }
+            }
+            for right in [Right.push, .administer] {
+                group.addTask {
+                    for _ in 1...1000 {
+                        agent.faults.deniedRights.insert(right)
+                        #expect(agent.faults.deniedRights.contains(right))
+                        agent.faults.deniedRights.remove(right)
+                        #expect(!agent.faults.deniedRights.contains(right))
+                    }
+                }
+            }
+            group.addTask {
+                for _ in 1...1000 {
+                    agent.updateFaults { faults in
+                        faults.isUnreachable.toggle()
+                        faults.sendsOldRevisions.toggle()
+                    }
+                    let faults = agent.faults
+                    #expect(faults.isUnreachable == faults.sendsOldRevisions)
+                }
+            }
+        }
+        agent.faults = TestAgent.Faults()
+        #expect(agent.faults == TestAgent.Faults())
+    }
+
+    @Test("a wait for a message that is not delayed fails after its limit")
+    func noDelayedMessage() async throws {
+        let agent = try await TestAgent()
+        let error = await failure { () async throws(LarderClientError) in
+            try await agent.waitForDelayedMessages(within: .milliseconds(1))
+        }
+        #expect(error?.code == .timeout && error?.reason.contains("is 0, not 1") == true)
+    }
+
+    @Test("a wait for a condition ends when the condition holds")
+    func condition() async throws {
+        let agent = try await TestAgent(["limit": 10])
+        let client = agent.client()
+        let change = Task { try await client.config.set(25, at: "limit") }
+        try await agent.waitUntil { try await client.config.value(at: "limit", as: Int.self) == 25 }
+        _ = try await change.value
+    }
+
+    @Test("a wait for a condition that never holds fails after its limit, with advice about the clock and the faults")
+    func neverTrue() async throws {
+        let agent = try await TestAgent(["limit": 10])
+        func error() async throws -> LarderClientError? {
+            await #expect(throws: LarderClientError.self) {
+                try await agent.waitUntil(within: .milliseconds(1)) { false }
+            }
+        }
+        var failure = try await error()
+        #expect(failure?.code == .timeout && failure?.reason.contains("LarderTestingTests/FaultTests.swift:") == true)
+        #expect(failure?.advice?.contains("agent.client()") == true)
+        agent.faults.isUnreachable = true
+        failure = try await error()
+        #expect(failure?.advice?.contains("end the faults") == true)
+        let sleep = Task { try await agent.clock.sleep(for: .seconds(5)) }
+        try await agent.clock.waitForSleepers()
+        failure = try await error()
+        #expect(failure?.advice?.contains("the first one until 5.0 seconds: call agent.clock.advance(by:)") == true)
+        sleep.cancel()
     }
 
     private final class Interruptions: Sendable {

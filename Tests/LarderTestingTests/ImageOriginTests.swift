@@ -32,7 +32,7 @@ struct ImageOriginTests {
         let (_, client) = try await client()
         origin.hold(at: url, after: 20)
         let image = Task { [url] in try await client.images.get(ImageRequest(url)) }
-        await origin.waitUntilHeld(at: url)
+        try await origin.waitUntilHeld(at: url)
         origin.release(at: url)
         #expect(try await image.value.image.bytes == TestImageOrigin.png.count)
     }
@@ -42,7 +42,7 @@ struct ImageOriginTests {
         let (agent, client) = try await client()
         origin.hold(at: url)
         let first = Task { [url] in try await client.images.get(ImageRequest(url)) }
-        await origin.waitUntilHeld(at: url)
+        try await origin.waitUntilHeld(at: url)
         #expect(origin.requests(at: url) == 1)
         first.cancel()
         await #expect(throws: LarderClientError.self) { try await first.value }
@@ -50,7 +50,7 @@ struct ImageOriginTests {
         origin.add(TestImageOrigin.png, at: other)
         origin.hold(at: other)
         let second = Task { try await client.images.get(ImageRequest(other)) }
-        await origin.waitUntilHeld(at: other)
+        try await origin.waitUntilHeld(at: other)
         await agent.shutDown()
         await #expect(throws: LarderClientError.self) { try await second.value }
     }

@@ -1,3 +1,4 @@
+public import LarderClientCore
 import Synchronization
 
 /// A clock that stands still until the test advances it. A ``TestAgent`` and its clients measure all times with it:
@@ -29,8 +30,8 @@ public final class TestClock: Clock, Sendable {
 
     private struct Waiter {
         let sleepers: Int
-        /// Finished when the number is reached.
-        let wait: AsyncStream<Never>.Continuation
+        /// Gets true when the number is reached.
+        let wait: AsyncStream<Bool>.Continuation
     }
 
     private struct State {
@@ -50,6 +51,9 @@ public final class TestClock: Clock, Sendable {
     private static let start = 1_767_225_600_000
 
     private let state = Mutex(State())
+
+    /// The time on the clock of the machine after which a wait of a test fails by default: 30 s.
+    public static let waitLimit = Duration.seconds(30)
 
     /// Creates a clock at the offset zero.
     public init() {}
@@ -89,7 +93,7 @@ public final class TestClock: Clock, Sendable {
         for timer in due { timer.end(true) }
     }
 
-    /// Waits until at least `count` tasks sleep on the clock, or until the task is cancelled.
+    /// Waits until at least `count` tasks sleep on the clock.
     ///
     /// Tasks of the test and clients that wait before another attempt to connect count. The agent's own timers and the
     /// timeouts of calls do not count.
@@ -97,18 +101,39 @@ public final class TestClock: Clock, Sendable {
     /// ```swift
     /// agent.faults.isUnreachable = true
     /// await agent.disconnect()
-    /// await agent.clock.waitForSleepers()  // a stream of snapshots waits before it reconnects
+    /// try await agent.clock.waitForSleepers()  // a stream of snapshots waits before it reconnects
     /// agent.faults.isUnreachable = false
     /// agent.clock.advance(by: .seconds(10))
     /// ```
-    public func waitForSleepers(_ count: Int = 1) async {
-        let (end, wait) = AsyncStream.makeStream(of: Never.self)
-        let isReached = state.withLock { state in
-            if state.queue.sleepers >= count { return true }
-            state.waiters.append(Waiter(sleepers: count, wait: wait))
-            return false
+    /// - Parameters:
+    ///   - count: the number of tasks.
+    ///   - limit: the maximum time on the clock of the machine.
+    /// - Throws: `timeout` if fewer tasks sleep when the limit has passed; `cancelled` if the task is cancelled.
+    public func waitForSleepers(
+        _ count: Int = 1, within limit: Duration = TestClock.waitLimit
+    ) async throws(LarderClientError) {
+        try await waitForEvent(within: limit) {
+            LarderClientError(
+                .timeout,
+                "the number of tasks that sleep on the test clock is \(state.withLock { $0.queue.sleepers }), "
+                    + "not \(count), after \(limit)",
+                advice: "cause the sleep first, for example with agent.disconnect() while a stream is followed")
+        } register: { wait in
+            state.withLock { state in
+                if state.queue.sleepers >= count { return true }
+                state.waiters.append(Waiter(sleepers: count, wait: wait))
+                return false
+            }
         }
-        if !isReached { for await _ in end {} }
+    }
+
+    /// Advice for a test that may have forgotten to advance the clock; nil if no task sleeps on it.
+    var hint: String? {
+        let (now, sleepers, next) = state.withLock { ($0.now, $0.queue.sleepers, $0.queue.nextWake) }
+        guard let next else { return nil }
+        return "the test clock stands still at \(now.offset), and \(sleepers) "
+            + "\(sleepers == 1 ? "task sleeps" : "tasks sleep") on it, the first one until \(next.offset): "
+            + "call agent.clock.advance(by:)"
     }
 
     func sleep(until deadline: Instant, countsAsSleeper: Bool) async throws {
@@ -155,7 +180,7 @@ public final class TestClock: Clock, Sendable {
             return (false, state.takeWaiters())
         }
         if isDue { timer.end(true) }
-        for waiter in waiters { waiter.wait.finish() }
+        for waiter in waiters { waiter.wait.yield(true) }
     }
 }
 
@@ -175,6 +200,8 @@ struct TimerTable {
     private var lastID = 0
     /// The number of timers that ``TestClock/waitForSleepers(_:)`` counts.
     var sleepers: Int { timers.values.count(where: \.isSleeper) }
+    /// The time at which the first of these timers ends; nil without one.
+    var nextWake: TestClock.Instant? { timers.values.filter(\.isSleeper).map(\.deadline).min() }
 
     mutating func newID() -> Int {
         lastID += 1

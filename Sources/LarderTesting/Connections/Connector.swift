@@ -19,14 +19,22 @@ final class Connector: Sendable {
         var links: [ObjectIdentifier: Link] = [:]
         /// The number of messages that the handlers hold back.
         var heldMessages = 0
-        /// The tasks that wait for a number of held messages. Their streams finish when it is reached.
-        var waiters: [(messages: Int, wait: AsyncStream<Never>.Continuation)] = []
+        /// The tasks that wait for a number of held messages. They get true when it is reached.
+        var waiters: [(messages: Int, wait: AsyncStream<Bool>.Continuation)] = []
     }
 
     let clock: TestClock
     private let state = Mutex(State())
 
-    init(_ clock: TestClock) { self.clock = clock }
+    /// The time on the clock of the machine after which a call fails, because a test that forgets to advance its clock
+    /// would otherwise wait without end.
+    private let callLimit: TimeAmount
+
+    /// - Parameter callLimit: by default longer than the pauses of a machine on which many tests run
+    init(_ clock: TestClock, callLimit: TimeAmount = .minutes(1)) {
+        self.clock = clock
+        self.callLimit = callLimit
+    }
 
     /// Connects to the agent.
     /// - Returns: a socket that does not block
@@ -72,24 +80,36 @@ final class Connector: Sendable {
         _ eventLoop: any EventLoop, _ time: TimeAmount, _ action: @escaping @Sendable () -> Void
     ) -> Scheduled<Void> {
         let deadline = clock.now.advanced(by: .nanoseconds(time.nanoseconds))
-        return clock.schedule(action, on: eventLoop, at: deadline, for: self)
+        let timer = clock.schedule(action, on: eventLoop, at: deadline, for: self)
+        let limit = eventLoop.scheduleTask(in: callLimit) { [clock] in
+            var text =
+                "LarderTesting: a call has waited for a minute and fails; "
+                + "\(clock.hint ?? "the test clock stands still at \(clock.now.offset): call agent.clock.advance(by:)")\n"
+            text.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            timer.cancel()
+            action()
+        }
+        timer.futureResult.whenComplete { _ in limit.cancel() }
+        return timer
     }
 
     // MARK: Faults
 
-    var faults: TestAgent.Faults {
-        get { state.withLock { $0.faults } }
-        set {
-            let links = state.withLock { state in
-                defer { state.faults = newValue }
-                // The lock keeps the order of concurrent changes.
-                if state.faults.deniedRights != newValue.deniedRights {
-                    state.server?.use(RunningAgent.accessRules(denying: newValue.deniedRights))
-                }
-                return state.links.values.map { $0 }
+    var faults: TestAgent.Faults { state.withLock { $0.faults } }
+
+    /// Changes the faults in one step.
+    /// - Parameter change: called while the state is locked
+    func changeFaults(_ change: (inout TestAgent.Faults) -> Void) {
+        let links = state.withLock { state in
+            let before = state.faults
+            change(&state.faults)
+            // The lock keeps the order of concurrent changes.
+            if state.faults.deniedRights != before.deniedRights {
+                state.server?.use(RunningAgent.accessRules(denying: state.faults.deniedRights))
             }
-            for link in links { link.channel.eventLoop.execute { link.handler.value.faultsChanged() } }
+            return state.links.values.map { $0 }
         }
+        for link in links { link.channel.eventLoop.execute { link.handler.value.faultsChanged() } }
     }
 
     func add(_ handler: FaultHandler, on channel: any Channel) {
@@ -112,17 +132,23 @@ final class Connector: Sendable {
             defer { state.waiters.removeAll { $0.messages <= held } }
             return state.waiters.filter { $0.messages <= held }
         }
-        for waiter in ready { waiter.wait.finish() }
+        for waiter in ready { waiter.wait.yield(true) }
     }
 
-    /// Returns once at least `count` messages are held back, or when the task is cancelled.
-    func waitForHeldMessages(_ count: Int) async {
-        let (end, wait) = AsyncStream.makeStream(of: Never.self)
-        let isReached = state.withLock { state in
-            if state.heldMessages >= count { return true }
-            state.waiters.append((count, wait))
-            return false
+    /// Returns once at least `count` messages are held back.
+    /// - Throws: `timeout` after the limit; `cancelled` if the task is cancelled
+    func waitForHeldMessages(_ count: Int, within limit: Duration) async throws(LarderClientError) {
+        try await waitForEvent(within: limit) {
+            LarderClientError(
+                .timeout,
+                "the number of delayed messages is \(state.withLock { $0.heldMessages }), not \(count), after \(limit)",
+                advice: "set agent.faults.delay before the call or the change whose message is to be delayed")
+        } register: { wait in
+            state.withLock { state in
+                if state.heldMessages >= count { return true }
+                state.waiters.append((count, wait))
+                return false
+            }
         }
-        if !isReached { for await _ in end {} }
     }
 }

@@ -146,5 +146,18 @@ extension TestAgent {
         public init() {}
 
         var changesMessages: Bool { sendsGarbage || sendsOldRevisions }
+
+        /// Applies the differences between two values, and keeps what else has changed.
+        mutating func apply(from before: Self, to after: Self) {
+            func take<Value: Equatable>(_ member: WritableKeyPath<Self, Value>) {
+                if before[keyPath: member] != after[keyPath: member] { self[keyPath: member] = after[keyPath: member] }
+            }
+            take(\.isUnreachable)
+            take(\.delay)
+            take(\.sendsGarbage)
+            take(\.sendsOldRevisions)
+            deniedRights.subtract(before.deniedRights.subtracting(after.deniedRights))
+            deniedRights.formUnion(after.deniedRights.subtracting(before.deniedRights))
+        }
     }
 }

@@ -1,3 +1,4 @@
+public import LarderClientCore
 import LarderUpstream
 import Synchronization
 
@@ -15,7 +16,7 @@ import Synchronization
 /// ```swift
 /// origin.hold(at: "https://img.example.org/logo.png", after: 20)
 /// let image = Task { try await client.images.get("https://img.example.org/logo.png") }
-/// await origin.waitUntilHeld(at: "https://img.example.org/logo.png")
+/// try await origin.waitUntilHeld(at: "https://img.example.org/logo.png")
 /// origin.release(at: "https://img.example.org/logo.png")
 /// ```
 public final class TestImageOrigin: Sendable {
@@ -42,8 +43,8 @@ public final class TestImageOrigin: Sendable {
         var holds: [String: Int] = [:]
         var held: [Int: (url: String, continuation: CheckedContinuation<Void, Never>)] = [:]
         var lastID = 0
-        /// The tasks that wait for a held transfer. Their streams finish when a transfer of the URL is held.
-        var watchers: [(url: String, wait: AsyncStream<Never>.Continuation)] = []
+        /// The tasks that wait for a held transfer. They get true when a transfer of the URL is held.
+        var watchers: [(url: String, wait: AsyncStream<Bool>.Continuation)] = []
 
         mutating func takeHeld(_ url: String) -> [CheckedContinuation<Void, Never>] {
             let ended = held.filter { $0.value.url == url }
@@ -115,16 +116,26 @@ public final class TestImageOrigin: Sendable {
         for continuation in ended { continuation.resume() }
     }
 
-    /// Returns once a transfer of the URL waits because of ``hold(at:after:)``, or when the task is cancelled.
-    public func waitUntilHeld(at url: String) async {
-        let url = Self.key(url)
-        let (end, wait) = AsyncStream.makeStream(of: Never.self)
-        let isHeld = state.withLock { state in
-            if state.held.values.contains(where: { $0.url == url }) { return true }
-            state.watchers.append((url, wait))
-            return false
+    /// Returns once a transfer of the URL waits because of ``hold(at:after:)``.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - limit: the maximum time on the clock of the machine.
+    /// - Throws: `timeout` if no transfer waits when the limit has passed; `cancelled` if the task is cancelled.
+    public func waitUntilHeld(
+        at url: String, within limit: Duration = TestClock.waitLimit
+    ) async throws(LarderClientError) {
+        let key = Self.key(url)
+        try await waitForEvent(within: limit) {
+            LarderClientError(
+                .timeout, "no transfer of \(url) is held after \(limit); the origin got \(requests(at: url)) requests",
+                advice: "call hold(at:after:) before the image is requested, with fewer bytes than the image has")
+        } register: { wait in
+            state.withLock { state in
+                if state.held.values.contains(where: { $0.url == key }) { return true }
+                state.watchers.append((key, wait))
+                return false
+            }
         }
-        if !isHeld { for await _ in end {} }
     }
 
     /// Waits while a transfer that has sent `sent` bytes is held. A cancelled task does not wait.
@@ -135,7 +146,7 @@ public final class TestImageOrigin: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (isHeld, watchers) = state.withLock { state -> (Bool, [AsyncStream<Never>.Continuation]) in
+                let (isHeld, watchers) = state.withLock { state -> (Bool, [AsyncStream<Bool>.Continuation]) in
                     guard let hold = state.holds[url], sent >= hold, !Task.isCancelled else { return (false, []) }
                     state.held[id] = (url, continuation)
                     let watchers = state.watchers.filter { $0.url == url }
@@ -143,7 +154,7 @@ public final class TestImageOrigin: Sendable {
                     return (true, watchers.map(\.wait))
                 }
                 if !isHeld { continuation.resume() }
-                for watcher in watchers { watcher.finish() }
+                for watcher in watchers { watcher.yield(true) }
             }
         } onCancel: {
             state.withLock { $0.held.removeValue(forKey: id) }?.continuation.resume()

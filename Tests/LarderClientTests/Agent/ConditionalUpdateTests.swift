@@ -86,7 +86,7 @@ struct ConditionalUpdateTests {
             // sleep has no conflict after it. So each iteration completes the updates of at least one client, which
             // then sleeps for an hour.
             for _ in 0..<clients {
-                await agent.clock.waitForSleepers(clients)
+                try await agent.clock.waitForSleepers(clients)
                 agent.clock.advance(by: .seconds(1))
             }
             agent.clock.advance(by: .seconds(3600))

@@ -145,7 +145,7 @@ struct DocumentationExamplesTests {
         let agent = try await TestAgent(["ui": ["theme": "dark"]])
         let model = ConfigViewModel<JSONValue>(agent.client(), at: "ui")
         let task = Task { await model.follow() }
-        while model.snapshot == nil { await Task.yield() }
+        try await agent.waitUntil { model.snapshot != nil }
         #expect(model.value == ["theme": "dark"])
         task.cancel()
         await task.value

@@ -34,7 +34,7 @@ struct ImageViewModelTests {
         await model.load(logo)
         origin.hold(at: photo, after: 20)
         let loading = Task { await model.load(photo) }
-        await origin.waitUntilHeld(at: photo)
+        try await origin.waitUntilHeld(at: photo)
         await wait {
             if case .loading(_?) = model.phase { true } else { false }
         }
@@ -59,7 +59,7 @@ struct ImageViewModelTests {
         let model = try await model()
         origin.hold(at: photo)
         let first = Task { await model.load(photo) }
-        await origin.waitUntilHeld(at: photo)
+        try await origin.waitUntilHeld(at: photo)
         await model.load(logo)
         await first.value
         guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
@@ -85,7 +85,7 @@ struct ImageViewModelTests {
         await model.load(logo)
         origin.hold(at: photo)
         let load = Task { await model.load(photo) }
-        await origin.waitUntilHeld(at: photo)
+        try await origin.waitUntilHeld(at: photo)
         load.cancel()
         await load.value
         guard case .loaded = model.phase else { return #expect(Bool(false), "\(model.phase)") }
@@ -97,7 +97,7 @@ struct ImageViewModelTests {
         await model.load(logo)
         origin.hold(at: photo)
         let load = Task { await model.load(photo) }
-        await origin.waitUntilHeld(at: photo)
+        try await origin.waitUntilHeld(at: photo)
         model.clear()
         await load.value
         guard case .empty = model.phase else { return #expect(Bool(false), "\(model.phase)") }
@@ -163,8 +163,8 @@ struct ImageViewModelTests {
         var lists = received.makeAsyncIterator()
         #expect(await lists.next() == [])
         let image = Task { [logo] in try await client.images.get(ImageRequest(logo)) }
-        await origin.waitUntilHeld(at: logo)
-        await agent.clock.waitForSleepers()
+        try await origin.waitUntilHeld(at: logo)
+        try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
         let download = try #require(await lists.next()?.first)
         #expect(download.url == logo && download.receivedBytes == 20 && download.requests == 1)

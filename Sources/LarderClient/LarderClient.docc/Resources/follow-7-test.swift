@@ -9,6 +9,6 @@ func appliesDocument() async throws {
     let service = SearchService(client: agent.client())
     let running = Task { try await service.run() }
     try await agent.publish(["search": ["limit": 25, "hosts": ["a", "b"]]])
-    while await service.settings.limit != 25 { await Task.yield() }
+    try await agent.waitUntil { await service.settings.limit == 25 }
     running.cancel()
 }

@@ -8,14 +8,14 @@ func continuesAfterOutage() async throws {
     let agent = try await TestAgent(["search": ["limit": 10, "hosts": ["a"]]])
     let service = SearchService(client: agent.client())
     let running = Task { try await service.run() }
-    while await service.settings.hosts.isEmpty { await Task.yield() }
+    try await agent.waitUntil { await !service.settings.hosts.isEmpty }
 
     await agent.disconnect()
-    await agent.clock.waitForSleepers()
+    try await agent.clock.waitForSleepers()
     #expect(await service.settings.limit == 10)
 
     try await agent.publish(["search": ["limit": 25, "hosts": ["a"]]])
     agent.clock.advance(by: .seconds(10))
-    while await service.settings.limit != 25 { await Task.yield() }
+    try await agent.waitUntil { await service.settings.limit == 25 }
     running.cancel()
 }
