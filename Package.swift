@@ -156,7 +156,7 @@ let package = Package(
         larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
             "ConfigurationLarder",
-            ["LarderClientCore", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", configuration]),
+            ["LarderClientCore", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", configuration, lifecycle]),
         larder(
             "LarderTesting",
             [
@@ -260,7 +260,11 @@ let package = Package(
                 "LarderTesting", "LarderClient", "LarderJSON", "LarderProtocol", "LarderSnapshotFile", nioCore,
                 nioPosix,
             ]),
-        tests("LarderServiceLifecycleTests", ["LarderServiceLifecycle", "LarderTesting", lifecycle, logging]),
+        tests(
+            "LarderServiceLifecycleTests",
+            [
+                "LarderServiceLifecycle", "LarderTesting", "ConfigurationLarder", configuration, lifecycle, logging,
+            ]),
         tests(
             "ConfigurationLarderTests",
             ["ConfigurationLarder", "LarderClientCore", "LarderJSON", "LarderSnapshotFile", configuration]),

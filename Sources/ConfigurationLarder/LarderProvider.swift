@@ -4,13 +4,27 @@ public import LarderClientCore
 // `LarderClient` is part of this library's interface, so clients need no further import.
 @_exported public import LarderClientCore
 import LarderJSON
+import Synchronization
+
+#if ServiceLifecycle
+    public import ServiceLifecycle
+#endif
 
 /// A provider of swift-configuration that reads the configuration of one namespace from the local agent.
 ///
 /// ```swift
 /// let larder = try await LarderProvider(startup: .required(timeout: .seconds(10)))
 /// let config = ConfigReader(providers: [EnvironmentVariablesProvider(), larder])
-/// let limit = config.int(forKey: "search.limit", default: 10)
+/// try await withThrowingTaskGroup { group in
+///     group.addTask { try await larder.run() }  // follows the agent
+///     group.addTask {
+///         try await config.watchInt(forKey: "search.limit", default: 10) { limits in
+///             for await limit in limits { print("at most \(limit) results") }
+///         }
+///     }
+///     try await group.next()
+///     group.cancelAll()
+/// }
 /// ```
 ///
 /// **Keys.** A component of a key is the name of an object member, so `["a.b"]` and `["a", "b"]` are different keys. A
@@ -30,8 +44,8 @@ import LarderJSON
 /// with the agent, and never waits. To read several values of one revision, read them from one snapshot. While the
 /// agent is away, the last snapshot stays in use.
 ///
-/// **Life cycle.** The provider follows the agent in a task of its own, which survives restarts of the agent and ends
-/// with the last reference to the provider. It needs no service that runs it.
+/// **Life cycle.** The provider has the snapshot of its start. It gets later ones while ``run()`` runs, also after
+/// restarts of the agent. With the trait `ServiceLifecycle` of the package, the provider is a `Service`.
 public final class LarderProvider: Sendable {
     /// Selects secrets, in addition to the patterns in the agent's settings. The keys have no context.
     public typealias Secrets = SecretsSpecifier<AbsoluteConfigKey, ConfigContent>
@@ -41,7 +55,8 @@ public final class LarderProvider: Sendable {
         /// Retries until the agent passes a snapshot, and throws an error after the timeout.
         case required(timeout: Duration)
         /// Continues without the agent: with the file that the agent has exported, if there is one, else without any
-        /// value. The agent's values replace these as soon as it passes a snapshot.
+        /// value. The initializer makes one attempt. It does not wait for an agent that does not run, and waits at most
+        /// a second for one that does not reply. ``LarderProvider/run()`` gets the values of the agent later.
         case optional
     }
 
@@ -53,7 +68,9 @@ public final class LarderProvider: Sendable {
     private let client: LarderClient
     private let namespace: String
     private let hub: SnapshotHub
-    private let following: Task<Void, Never>
+    private let secretsSpecifier: Secrets
+    private let onInterruption: @Sendable (LarderClientError) -> Void
+    private let isRunning = Atomic(false)
 
     /// Creates a provider and waits for the first snapshot as `startup` says.
     ///
@@ -69,8 +86,8 @@ public final class LarderProvider: Sendable {
     ///   - secretsSpecifier: selects secrets in addition to the agent's settings.
     ///   - currentDirectory: the directory of the exported files `NAMESPACE.json`; nil for the agent's default,
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
-    ///   - onInterruption: called with each error that keeps the provider from following the agent, for example to log
-    ///     it. The provider retries after a delay. The closure must not block.
+    ///   - onInterruption: called with each error that keeps ``run()`` from following the agent, for example to log it.
+    ///     The provider retries after a delay. The closure must not block.
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
     public init(
@@ -83,19 +100,30 @@ public final class LarderProvider: Sendable {
         let (mapped, origin) = try await Self.firstSnapshot(
             SnapshotStart(client: client, namespace: namespace, onInterruption: onInterruption), startup,
             in: currentDirectory ?? ExportedFile.defaultDirectory(nextTo: client.socket))
-        let hub = SnapshotHub(
+        hub = SnapshotHub(
             LarderProviderSnapshot(mapped, origin: origin, providerName: name, specifier: secretsSpecifier))
-        (providerName, self.client, self.namespace, self.hub) = (name, client, namespace, hub)
-        // The task must not refer to the provider, because it ends when the provider is released.
-        following = Task {
-            await Self.follow(client, namespace, onInterruption) { mapped in
-                hub.publish(
-                    LarderProviderSnapshot(mapped, origin: .agent, providerName: name, specifier: secretsSpecifier))
-            }
-        }
+        (providerName, self.client, self.namespace) = (name, client, namespace)
+        (self.secretsSpecifier, self.onInterruption) = (secretsSpecifier, onInterruption)
     }
 
-    deinit { following.cancel() }
+    /// Follows the agent: replaces the snapshot of this provider with each new one, and notifies the watches. Without
+    /// this method, the values stay those of the start.
+    ///
+    /// Returns when the task is cancelled or the client is closed; with the trait `ServiceLifecycle`, also when the
+    /// graceful shutdown of the service begins. Restarts of the agent, and errors that the administrator can resolve,
+    /// do not end it.
+    /// - Throws: ``LarderProviderError`` with `alreadyRunning` if another call of this method is running.
+    public func run() async throws(LarderProviderError) {
+        guard !isRunning.exchange(true, ordering: .acquiringAndReleasing) else {
+            throw LarderProviderError(.alreadyRunning, "run() of \(providerName) is already running")
+        }
+        defer { isRunning.store(false, ordering: .releasing) }
+        #if ServiceLifecycle
+            await cancelWhenGracefulShutdown { await self.follow() }
+        #else
+            await follow()
+        #endif
+    }
 
     private static func firstSnapshot(
         _ start: SnapshotStart, _ startup: Startup, in directory: String?
@@ -128,19 +156,19 @@ public final class LarderProvider: Sendable {
         }
     }
 
-    /// Passes each new snapshot to `publish` until the task is cancelled.
-    private static func follow(
-        _ client: LarderClient, _ namespace: String, _ onInterruption: @escaping @Sendable (LarderClientError) -> Void,
-        publish: (MappedSnapshot) -> Void
-    ) async {
+    /// Publishes each new snapshot until the task is cancelled or the client is closed.
+    private func follow() async {
         var failures = 0
         while !Task.isCancelled {
             do throws(LarderClientError) {
-                var snapshots = client.config.mappedSnapshots(namespace: namespace) { onInterruption($0.error) }
-                    .makeAsyncIterator()
+                var snapshots = client.config.mappedSnapshots(namespace: namespace) { [onInterruption] in
+                    onInterruption($0.error)
+                }.makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {
                     failures = 0
-                    publish(snapshot)
+                    hub.publish(
+                        LarderProviderSnapshot(
+                            snapshot, origin: .agent, providerName: providerName, specifier: secretsSpecifier))
                 }
             } catch {
                 onInterruption(error)
@@ -154,6 +182,10 @@ public final class LarderProvider: Sendable {
         }
     }
 }
+
+#if ServiceLifecycle
+    extension LarderProvider: Service {}
+#endif
 
 extension LarderProvider: ConfigProvider {
     /// Returns the value of a key in the current snapshot. It makes no system call.
@@ -190,9 +222,11 @@ extension LarderProvider: ConfigProvider {
     /// Calls `updatesHandler` with the values of a key: the current one first, then each one that differs from the one
     /// before it.
     ///
-    /// Restarts of the agent do not end the sequence. It has an element after a restart only if the value differs. An
-    /// error about the type of the value is an element, too, and the sequence continues. The sequence ends when the
-    /// task is cancelled. A slow consumer gets the newest value next.
+    /// Values arrive while ``run()`` runs. Restarts of the agent do not end the sequence. It has an element after a
+    /// restart only if the value differs. An error about the type of the value is an element, too, and the sequence
+    /// continues: `watchInt(forKey:)` of a `ConfigReader` then yields nil, `watchInt(forKey:default:)` the default, and
+    /// `watchRequiredInt(forKey:)` throws the error. The sequence ends when the task is cancelled. A slow consumer gets
+    /// the newest value next.
     public func watchValue<Return: ~Copyable>(
         forKey key: AbsoluteConfigKey, type: ConfigType,
         updatesHandler: (
@@ -220,8 +254,8 @@ extension LarderProvider: ConfigProvider {
     /// Calls `updatesHandler` with the snapshots: the current one first, then each one whose content differs from the
     /// one before it.
     ///
-    /// Restarts of the agent do not end the sequence. It ends when the task is cancelled. A slow consumer gets the
-    /// newest snapshot next.
+    /// Snapshots arrive while ``run()`` runs. Restarts of the agent do not end the sequence. It ends when the task is
+    /// cancelled. A slow consumer gets the newest snapshot next.
     public func watchSnapshot<Return: ~Copyable>(
         updatesHandler: (_ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>) async throws -> Return
     ) async throws -> Return {
@@ -255,7 +289,7 @@ public struct LarderProviderError: Error, Sendable, Hashable, CustomStringConver
     /// The kind of error. Later versions may add kinds, so a `switch` over it needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case startFailed, fetchFailed, typeMismatch
+            case startFailed, fetchFailed, typeMismatch, alreadyRunning
         }
 
         private let kind: Kind
@@ -266,6 +300,8 @@ public struct LarderProviderError: Error, Sendable, Hashable, CustomStringConver
         public static let fetchFailed = Self(kind: .fetchFailed)
         /// The value cannot be converted to the requested type. Other values are not affected.
         public static let typeMismatch = Self(kind: .typeMismatch)
+        /// ``LarderProvider/run()`` was called while another call of it was running.
+        public static let alreadyRunning = Self(kind: .alreadyRunning)
 
         /// The name of the kind.
         public var description: String { kind.rawValue }
@@ -274,7 +310,7 @@ public struct LarderProviderError: Error, Sendable, Hashable, CustomStringConver
     /// The kind of error.
     public let code: Code
     /// The key of the value that the error concerns, in the form of `LookupResult.encodedKey`; nil if ``code`` is
-    /// `startFailed`.
+    /// `startFailed` or `alreadyRunning`.
     public let key: String?
     /// A description of the error, in one line.
     public let reason: String

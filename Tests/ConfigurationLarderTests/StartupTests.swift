@@ -98,6 +98,26 @@ struct StartupTests {
         }
     }
 
+    @Test("a second run of a provider throws while the first one runs; a run ends when its task is cancelled")
+    func secondRun() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = ManualClock()
+            var configuration = LarderClient.Configuration()
+            configuration.clock = clock
+            let client = LarderClient(socket: directory + "/sock", configuration: configuration)
+            let provider = try await LarderProvider(client: client, startup: .optional)
+            for _ in 1...2 {
+                let running = Task { try await provider.run() }
+                // The delay after the first failed attempt.
+                await clock.waitForSleepers(1)
+                let error = await #expect(throws: LarderProviderError.self) { try await provider.run() }
+                #expect(error?.code == .alreadyRunning && error?.reason.contains("LarderProvider[default]") == true)
+                running.cancel()
+                try await running.value
+            }
+        }
+    }
+
     @Test("watches end when their task is cancelled")
     func cancelled() async throws {
         try await withTemporaryDirectory { directory in

@@ -1,3 +1,5 @@
+import Configuration
+import ConfigurationLarder
 import LarderServiceLifecycle
 import LarderTesting
 import Logging
@@ -62,6 +64,20 @@ struct ServiceTests {
         let group = ServiceGroup(services: [service, service], logger: logger)
         let error = await #expect(throws: LarderClientError.self) { try await group.run() }
         #expect(error?.code == .alreadyRunning)
+    }
+
+    @Test("a provider for swift-configuration is a service that follows the agent until the group shuts down")
+    func provider() async throws {
+        let agent = try await TestAgent(["limit": 10])
+        let provider = try await LarderProvider(client: agent.client())
+        let config = ConfigReader(provider: provider)
+        #expect(config.int(forKey: "limit") == 10)
+        try await group(provider) {
+            try await agent.publish(["limit": 20])
+            try await agent.waitUntil { config.int(forKey: "limit") == 20 }
+        }.run()
+        // The group has ended, so another task can run the provider.
+        try await group(provider) {}.run()
     }
 
     private let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

@@ -52,8 +52,8 @@ public final class TestClock: Clock, Sendable {
 
     private let state = Mutex(State())
 
-    /// The time on the clock of the machine after which a wait of a test fails by default: 30 s.
-    public static let waitLimit = Duration.seconds(30)
+    /// The time on the clock of the machine after which a wait of a test fails by default: 60 s.
+    public static let waitLimit = Duration.seconds(60)
 
     /// Creates a clock at the offset zero.
     public init() {}

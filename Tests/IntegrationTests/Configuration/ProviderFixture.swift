@@ -19,6 +19,18 @@ enum ProviderFixture {
             client: client(home), namespace: namespace, startup: startup ?? .required(timeout: .seconds(60)))
     }
 
+    /// Creates a provider of the agent of `home`, and calls `body` while the provider follows the agent.
+    static func following(
+        _ home: AgentHome, startup: LarderProvider.Startup? = nil, _ body: (LarderProvider) async throws -> Void
+    ) async throws {
+        let provider = try await provider(home, startup: startup)
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await provider.run() }
+            try await body(provider)
+            group.cancelAll()
+        }
+    }
+
     /// Waits until the provider has an integer at a key.
     static func wait(for value: Int, at key: AbsoluteConfigKey, in provider: LarderProvider) async throws {
         try await provider.watchValue(forKey: key, type: .int) { updates in

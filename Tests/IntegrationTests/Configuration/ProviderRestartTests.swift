@@ -16,16 +16,17 @@ extension Integration {
                 let agent = try home.start()
                 let client = ProviderFixture.client(home)
                 try await client.config.replaceAll(with: ["n": 1, "marker": 0])
-                let provider = try await ProviderFixture.provider(home)
-                try await ConfigReader(provider: provider).watchInt(forKey: "n", default: 0) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == 1)
-                    agent.kill()
-                    _ = try home.start()
-                    try await client.config.set(1, at: "marker")
-                    try await ProviderFixture.wait(for: 1, at: "marker", in: provider)
-                    try await client.config.set(2, at: "n")
-                    #expect(await updates.next(isolation: #isolation) == 2)
+                try await ProviderFixture.following(home) { provider in
+                    try await ConfigReader(provider: provider).watchInt(forKey: "n", default: 0) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == 1)
+                        agent.kill()
+                        _ = try home.start()
+                        try await client.config.set(1, at: "marker")
+                        try await ProviderFixture.wait(for: 1, at: "marker", in: provider)
+                        try await client.config.set(2, at: "n")
+                        #expect(await updates.next(isolation: #isolation) == 2)
+                    }
                 }
             }
         }
@@ -36,18 +37,19 @@ extension Integration {
                 try home.makeDirectory("config.d")
                 try home.write("config.d/base.json", #"{"n":1,"marker":0}"#)
                 let agent = try home.start()
-                let provider = try await ProviderFixture.provider(home)
-                let config = ConfigReader(provider: provider)
-                try await config.watchInt(forKey: "n", default: 0) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == 1)
-                    agent.kill()
-                    try home.write("config.d/base.json", #"{"n":2,"marker":1}"#)
-                    #expect(config.int(forKey: "n") == 1)
-                    _ = try home.start()
-                    #expect(await updates.next(isolation: #isolation) == 2)
-                    try home.write("config.d/base.json", #"{"n":3,"marker":1}"#)
-                    #expect(await updates.next(isolation: #isolation) == 3)
+                try await ProviderFixture.following(home) { provider in
+                    let config = ConfigReader(provider: provider)
+                    try await config.watchInt(forKey: "n", default: 0) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == 1)
+                        agent.kill()
+                        try home.write("config.d/base.json", #"{"n":2,"marker":1}"#)
+                        #expect(config.int(forKey: "n") == 1)
+                        _ = try home.start()
+                        #expect(await updates.next(isolation: #isolation) == 2)
+                        try home.write("config.d/base.json", #"{"n":3,"marker":1}"#)
+                        #expect(await updates.next(isolation: #isolation) == 3)
+                    }
                 }
             }
         }
@@ -58,18 +60,19 @@ extension Integration {
                 let agent = try home.start()
                 let client = ProviderFixture.client(home)
                 try await client.config.set(1, at: "n")
-                let provider = try await ProviderFixture.provider(home)
-                try await provider.watchSnapshot { updates in
-                    var updates = updates.makeAsyncIterator()
-                    func next() async throws -> ConfigContent? {
-                        let snapshot = try #require(await updates.next(isolation: #isolation))
-                        return try snapshot.value(forKey: "n", type: .int).value?.content
+                try await ProviderFixture.following(home) { provider in
+                    try await provider.watchSnapshot { updates in
+                        var updates = updates.makeAsyncIterator()
+                        func next() async throws -> ConfigContent? {
+                            let snapshot = try #require(await updates.next(isolation: #isolation))
+                            return try snapshot.value(forKey: "n", type: .int).value?.content
+                        }
+                        #expect(try await next() == .int(1))
+                        agent.kill()
+                        _ = try home.start()
+                        try await client.config.set(2, at: "n")
+                        #expect(try await next() == .int(2))
                     }
-                    #expect(try await next() == .int(1))
-                    agent.kill()
-                    _ = try home.start()
-                    try await client.config.set(2, at: "n")
-                    #expect(try await next() == .int(2))
                 }
             }
         }
@@ -80,21 +83,22 @@ extension Integration {
                 let agent = try home.start()
                 let client = ProviderFixture.client(home)
                 try await client.config.set(1, at: "n")
-                let provider = try await ProviderFixture.provider(home)
-                try await client.config.set(2, at: "n")
-                #expect(try await provider.fetchValue(forKey: "n", type: .int).value?.content == .int(2))
-                #expect(try await provider.fetchValue(forKey: "missing", type: .int).value == nil)
-                try await ProviderFixture.wait(for: 2, at: "n", in: provider)
-                #expect(try agent.stop() == .exit(0))
-                let error = await #expect(throws: LarderProviderError.self) {
-                    try await provider.fetchValue(forKey: "n", type: .int)
+                try await ProviderFixture.following(home) { provider in
+                    try await client.config.set(2, at: "n")
+                    #expect(try await provider.fetchValue(forKey: "n", type: .int).value?.content == .int(2))
+                    #expect(try await provider.fetchValue(forKey: "missing", type: .int).value == nil)
+                    try await ProviderFixture.wait(for: 2, at: "n", in: provider)
+                    #expect(try agent.stop() == .exit(0))
+                    let error = await #expect(throws: LarderProviderError.self) {
+                        try await provider.fetchValue(forKey: "n", type: .int)
+                    }
+                    #expect(error?.code == .fetchFailed && error?.key == "n" && error?.clientError != nil)
+                    #expect(try provider.value(forKey: "n", type: .int).value?.content == .int(2))
+                    _ = try home.start()
+                    #expect(try await provider.fetchValue(forKey: "n", type: .int).value?.content == .int(2))
+                    try await client.config.set(3, at: "n")
+                    try await ProviderFixture.wait(for: 3, at: "n", in: provider)
                 }
-                #expect(error?.code == .fetchFailed && error?.key == "n" && error?.clientError != nil)
-                #expect(try provider.value(forKey: "n", type: .int).value?.content == .int(2))
-                _ = try home.start()
-                #expect(try await provider.fetchValue(forKey: "n", type: .int).value?.content == .int(2))
-                try await client.config.set(3, at: "n")
-                try await ProviderFixture.wait(for: 3, at: "n", in: provider)
             }
         }
 
@@ -106,19 +110,20 @@ extension Integration {
                 try await client.config.set(1, at: "n")
                 // The copy is written when the agent stops, at the latest.
                 #expect(try agent.stop() == .exit(0))
-                let provider = try await ProviderFixture.provider(home, startup: .optional)
-                #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .exportedFile)
-                #expect(
-                    try provider.value(forKey: "n", type: .int).value == ConfigValue(.int(1), isSecret: true))
-                try await provider.watchValue(forKey: "n", type: .int) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(1))
-                    _ = try home.start()
-                    try await client.config.set(2, at: "n")
-                    let value = try await updates.next(isolation: #isolation)?.get().value
-                    #expect(value == ConfigValue(.int(2), isSecret: false))
+                try await ProviderFixture.following(home, startup: .optional) { provider in
+                    #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .exportedFile)
+                    #expect(
+                        try provider.value(forKey: "n", type: .int).value == ConfigValue(.int(1), isSecret: true))
+                    try await provider.watchValue(forKey: "n", type: .int) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(1))
+                        _ = try home.start()
+                        try await client.config.set(2, at: "n")
+                        let value = try await updates.next(isolation: #isolation)?.get().value
+                        #expect(value == ConfigValue(.int(2), isSecret: false))
+                    }
+                    #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .agent)
                 }
-                #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .agent)
             }
         }
 
@@ -127,11 +132,12 @@ extension Integration {
         )
         func empty() async throws {
             try await AgentHome.with { home in
-                let provider = try await ProviderFixture.provider(home, startup: .optional)
-                #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .empty)
-                _ = try home.start()
-                try await ProviderFixture.client(home).config.set(1, at: "n")
-                try await ProviderFixture.wait(for: 1, at: "n", in: provider)
+                try await ProviderFixture.following(home, startup: .optional) { provider in
+                    #expect((provider.snapshot() as? LarderProviderSnapshot)?.origin == .empty)
+                    _ = try home.start()
+                    try await ProviderFixture.client(home).config.set(1, at: "n")
+                    try await ProviderFixture.wait(for: 1, at: "n", in: provider)
+                }
             }
         }
     }

@@ -35,20 +35,22 @@ extension Integration {
             try await AgentHome.with(starting: true) { home in
                 let client = ProviderFixture.client(home)
                 try await client.config.set(1, at: "n")
-                let config = ConfigReader(provider: try await ProviderFixture.provider(home))
-                try await config.watchInt(forKey: "n") { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == 1)
-                    for number in 2...20 {
-                        try await client.config.set(.int(number), at: "elsewhere")
-                        try await client.config.set(.int(number), at: "n")
-                        #expect(await updates.next(isolation: #isolation) == number)
-                        // The same value once more, and in another notation, is no change.
-                        try await client.config.set(.int(number), at: "n")
-                        try await client.config.set(try JSONValue(parsing: Array("\(number).0".utf8)), at: "n")
+                try await ProviderFixture.following(home) { provider in
+                    let config = ConfigReader(provider: provider)
+                    try await config.watchInt(forKey: "n") { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == 1)
+                        for number in 2...20 {
+                            try await client.config.set(.int(number), at: "elsewhere")
+                            try await client.config.set(.int(number), at: "n")
+                            #expect(await updates.next(isolation: #isolation) == number)
+                            // The same value once more, and in another notation, is no change.
+                            try await client.config.set(.int(number), at: "n")
+                            try await client.config.set(try JSONValue(parsing: Array("\(number).0".utf8)), at: "n")
+                        }
+                        try await client.config.unset(at: "n")
+                        #expect(await updates.next(isolation: #isolation) == .some(nil))
                     }
-                    try await client.config.unset(at: "n")
-                    #expect(await updates.next(isolation: #isolation) == .some(nil))
                 }
             }
         }
@@ -58,30 +60,32 @@ extension Integration {
             try await AgentHome.with(starting: true) { home in
                 let client = ProviderFixture.client(home)
                 try await client.config.replaceAll(with: ["on": true, "list": [1, 2], "names": ["a"]])
-                let config = ConfigReader(provider: try await ProviderFixture.provider(home))
-                try await config.watchBool(forKey: "on", default: false) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == true)
-                    for isOn in [false, true, false] {
-                        try await client.config.set(["x"], at: "names")
-                        try await client.config.set(.bool(isOn), at: "on")
-                        #expect(await updates.next(isolation: #isolation) == isOn)
+                try await ProviderFixture.following(home) { provider in
+                    let config = ConfigReader(provider: provider)
+                    try await config.watchBool(forKey: "on", default: false) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == true)
+                        for isOn in [false, true, false] {
+                            try await client.config.set(["x"], at: "names")
+                            try await client.config.set(.bool(isOn), at: "on")
+                            #expect(await updates.next(isolation: #isolation) == isOn)
+                        }
                     }
-                }
-                try await config.watchIntArray(forKey: "list", default: []) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == [1, 2])
-                    for list in [[1], [], [3, 4, 5]] {
-                        try await client.config.set(.bool(list.isEmpty), at: "on")
-                        try await client.config.set(.array(list.map(JSONValue.int)), at: "list")
-                        #expect(await updates.next(isolation: #isolation) == list)
+                    try await config.watchIntArray(forKey: "list", default: []) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == [1, 2])
+                        for list in [[1], [], [3, 4, 5]] {
+                            try await client.config.set(.bool(list.isEmpty), at: "on")
+                            try await client.config.set(.array(list.map(JSONValue.int)), at: "list")
+                            #expect(await updates.next(isolation: #isolation) == list)
+                        }
                     }
-                }
-                try await config.watchStringArray(forKey: "names", default: []) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(await updates.next(isolation: #isolation) == ["x"])
-                    try await client.config.set(["x", "y"], at: "names")
-                    #expect(await updates.next(isolation: #isolation) == ["x", "y"])
+                    try await config.watchStringArray(forKey: "names", default: []) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(await updates.next(isolation: #isolation) == ["x"])
+                        try await client.config.set(["x", "y"], at: "names")
+                        #expect(await updates.next(isolation: #isolation) == ["x", "y"])
+                    }
                 }
             }
         }
@@ -91,16 +95,17 @@ extension Integration {
             try await AgentHome.with(starting: true) { home in
                 let client = ProviderFixture.client(home)
                 try await client.config.set(1, at: "n")
-                let provider = try await ProviderFixture.provider(home)
-                try await provider.watchValue(forKey: "n", type: .int) { updates in
-                    var updates = updates.makeAsyncIterator()
-                    #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(1))
-                    try await client.config.set("text", at: "n")
-                    let failure = try #require(await updates.next(isolation: #isolation))
-                    let error = try #require(throws: LarderProviderError.self) { try failure.get() }
-                    #expect(error.code == .typeMismatch && error.key == "n")
-                    try await client.config.set(2, at: "n")
-                    #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(2))
+                try await ProviderFixture.following(home) { provider in
+                    try await provider.watchValue(forKey: "n", type: .int) { updates in
+                        var updates = updates.makeAsyncIterator()
+                        #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(1))
+                        try await client.config.set("text", at: "n")
+                        let failure = try #require(await updates.next(isolation: #isolation))
+                        let error = try #require(throws: LarderProviderError.self) { try failure.get() }
+                        #expect(error.code == .typeMismatch && error.key == "n")
+                        try await client.config.set(2, at: "n")
+                        #expect(try await updates.next(isolation: #isolation)?.get().value?.content == .int(2))
+                    }
                 }
             }
         }
@@ -164,22 +169,23 @@ extension Integration {
                     }
                 }
                 for writer in 0..<writers { try await change(writer, 0) }
-                let provider = try await ProviderFixture.provider(home)
-                try await withThrowingTaskGroup { group in
-                    for writer in 0..<writers {
-                        group.addTask { for number in 1...changes { try await change(writer, number) } }
-                    }
-                    try await provider.watchSnapshot { updates in
-                        var last = [Int](repeating: 0, count: writers)
-                        for await snapshot in updates {
-                            let numbers = try Self.numbers(snapshot, writers: writers)
-                            #expect(zip(last, numbers).allSatisfy { $0 <= $1 })
-                            last = numbers
-                            for _ in 1...10 { _ = try Self.numbers(provider.snapshot(), writers: writers) }
-                            if numbers.allSatisfy({ $0 == changes }) { break }
+                try await ProviderFixture.following(home) { provider in
+                    try await withThrowingTaskGroup { group in
+                        for writer in 0..<writers {
+                            group.addTask { for number in 1...changes { try await change(writer, number) } }
                         }
+                        try await provider.watchSnapshot { updates in
+                            var last = [Int](repeating: 0, count: writers)
+                            for await snapshot in updates {
+                                let numbers = try Self.numbers(snapshot, writers: writers)
+                                #expect(zip(last, numbers).allSatisfy { $0 <= $1 })
+                                last = numbers
+                                for _ in 1...10 { _ = try Self.numbers(provider.snapshot(), writers: writers) }
+                                if numbers.allSatisfy({ $0 == changes }) { break }
+                            }
+                        }
+                        try await group.waitForAll()
                     }
-                    try await group.waitForAll()
                 }
             }
         }
@@ -192,19 +198,6 @@ extension Integration {
                 }
                 #expect(error?.code == .startFailed)
                 #expect(error?.clientError?.remoteError?.code == .unknownNamespace)
-            }
-        }
-
-        @Test("a provider without references is released, although it follows the agent")
-        func released() async throws {
-            try await AgentHome.with(starting: true) { home in
-                weak var released: LarderProvider?
-                do {
-                    let provider = try await ProviderFixture.provider(home)
-                    released = provider
-                    #expect(try provider.value(forKey: "n", type: .int).value == nil)
-                }
-                #expect(released == nil)
             }
         }
     }

@@ -14,11 +14,20 @@ struct FollowLimit {
         let search = config.scoped(to: "search")
 
         print("hosts: \(search.stringArray(forKey: "hosts", default: ["localhost"]))")
-        try await search.watchInt(forKey: "limit", default: 10) { limits in
-            for await limit in limits {
-                print("limit: \(limit)")
-                fflush(nil)
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await larder.run() }  // follows the agent
+            group.addTask {
+                try await search.watchInt(forKey: "limit") { limits in
+                    var last = 10  // the default
+                    for await limit in limits {
+                        last = limit ?? last  // nil: no value, or not an integer; the last good value stays
+                        print("limit: \(last)")
+                        fflush(nil)
+                    }
+                }
             }
+            try await group.next()
+            group.cancelAll()
         }
     }
 }
