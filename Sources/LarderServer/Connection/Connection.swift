@@ -10,11 +10,12 @@ import NIOCore
 
 /// A client connection. Used on its event loop only.
 ///
-/// ``SocketReader``, ``RequestDispatcher`` and ``ReplyWriter`` carry a request from the socket to its reply. Each of them
-/// is the only one to use its part of the state: a ``RequestReader`` (input), a ``BatchState`` and ``PendingRequests``
-/// (requests), and an ``OutboundQueue`` (output), which are values that perform no I/O. So are the other parts:
-/// ``ConnectionSubscriptions``, ``ImageLeases``, ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights).
-final class Connection: EpollTarget {
+/// ``SocketReader``, which owns the input, and ``RequestDispatcher`` start the requests. They use the connection, and the
+/// connection reaches them only as its ``ConnectionDriver``. ``RequestRunner`` and ``ReplyWriter`` complete the requests.
+/// Each of the two is the only one to use its part of the state: ``PendingRequests`` and an ``OutboundQueue``, which are
+/// values that perform no I/O. So are the other parts: ``ConnectionSubscriptions``, ``ImageLeases``, ``ConnectionUsage``
+/// (limits) and ``Principal`` (the peer and its rights).
+final class Connection {
     enum Phase {
         case serving
         /// No further requests are accepted. The connection closes after the last reply.
@@ -35,7 +36,7 @@ final class Connection: EpollTarget {
     /// The connected socket. It is closed when the connection closes.
     let socket: CInt
     let connectedAt = Timestamp(milliseconds: WallClock.system.now)
-    // A release build does not check for overlapping accesses to the following five properties. A request makes about 25
+    // A release build does not check for overlapping accesses to the following four properties. A request makes about 25
     // accesses, and each check takes 63 instructions. The checks are not needed: only the event loop uses the properties,
     // and code that changes one of them does not call code that could access it. Debug builds, which the tests use, do
     // check.
@@ -46,11 +47,7 @@ final class Connection: EpollTarget {
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
-    var inputState: SocketReader.State
-    #if !DEBUG
-        @exclusivity(unchecked)
-    #endif
-    var requestState = RequestDispatcher.State()
+    var requestState = RequestRunner.State()
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -60,11 +57,12 @@ final class Connection: EpollTarget {
     #endif
     var leases = ImageLeases()
     var subscriptions = ConnectionSubscriptions()
+    /// Nil after the connection was closed, which ends the reference cycle.
+    private var driver: (any ConnectionDriver)?
 
     var phase: Phase { state.phase }
 
-    var input: SocketReader { SocketReader(connection: self) }
-    var dispatcher: RequestDispatcher { RequestDispatcher(connection: self) }
+    var requests: RequestRunner { RequestRunner(connection: self) }
     var output: ReplyWriter { ReplyWriter(connection: self) }
     var writer: SocketWriter { SocketWriter(socket: socket) }
 
@@ -74,7 +72,6 @@ final class Connection: EpollTarget {
         self.id = id
         self.loop = loop
         self.socket = socket
-        inputState = SocketReader.State(maximumLineBytes: limits.lineBytes)
         state = State(
             usage: ConnectionUsage(limits: limits, user: user),
             principal: Principal(peer, rights: loop.rights(of: peer)))
@@ -82,30 +79,19 @@ final class Connection: EpollTarget {
 
     // MARK: Life
 
-    /// Starts to serve the connection. Reads the socket before registering it with epoll, because the client has often
-    /// sent its first request by then.
-    func start() {
-        loop.add(self)
-        input.serve()
-        guard state.phase != .closed else { return }
+    /// Sets the driver of the connection. Called once, before the connection is served.
+    func attach(_ driver: any ConnectionDriver) { self.driver = driver }
+
+    /// Reports the events of the socket to a target from now on. Closes the connection if that is not possible.
+    func report(to target: EpollTarget) {
         do {
-            try state.registration.add(socket, of: self, to: loop.epoll)
+            try state.registration.add(socket, of: target, to: loop.epoll)
         } catch {
             loop.server.logger.warning(
                 "cannot watch the socket of a new connection; the connection was closed",
                 metadata: logMetadata(["error": "\(error)"]))
             close()
         }
-    }
-
-    override func ready(_ events: EpollEvents) {
-        input.socketBecameReady()
-        // Pending output is written first, so that requests that waited for the output to drain share a time slice with
-        // requests that have just arrived.
-        if events.contains(.writable) { output.resume() }
-        if state.phase == .closed { return }
-        if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
-        input.serveArrived(hasEnded: events.contains(.inputEnded))
     }
 
     /// Sets whether the loop reports when the socket has room for output.
@@ -118,8 +104,8 @@ final class Connection: EpollTarget {
     func drain() {
         guard state.phase == .serving else { return }
         state.phase = .draining
-        input.stop()
-        dispatcher.stop()
+        driver?.stop()
+        requests.cancelAll()
         for subscription in subscriptions.sorted { subscription.end(.shutdown) }
         output.flush()
         closeIfDone()
@@ -128,8 +114,8 @@ final class Connection: EpollTarget {
     /// Closes the connection if no request, subscription or output is outstanding, and either the connection is
     /// draining or all its input has been served.
     func closeIfDone() {
-        guard input.isFinished || state.phase == .draining, !input.isServing, !dispatcher.isBatchWaiting,
-            dispatcher.pendingCount == 0, subscriptions.isEmpty, !output.isPending
+        guard requests.count == 0, subscriptions.isEmpty, !output.isPending, let driver, !driver.isStarting,
+            state.phase == .draining || driver.isInputFinished
         else { return }
         close()
     }
@@ -142,15 +128,15 @@ final class Connection: EpollTarget {
         state.registration.remove(socket, from: loop.epoll)
         Glibc.close(socket)
         output.close()
-        input.stop()
-        dispatcher.stop()
-        dispatcher.close()
+        driver?.stop()
+        requests.cancelAll()
+        requests.close()
         for subscription in subscriptions.sorted { subscription.remove() }
         if state.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
         leasesEnded(leases.endAll())
         chargeBufferedBytes()
         loop.registry.users.leave(state.usage.user)
-        loop.remove(self)
+        driver.take()?.connectionClosed()
     }
 
     // MARK: Requests
@@ -158,18 +144,27 @@ final class Connection: EpollTarget {
     /// Whether another request may be started now.
     var hasRoomForRequest: Bool {
         state.phase != .closed && !output.isPending
-            && dispatcher.pendingCount < state.usage.limits.requestsInFlightPerConnection
+            && requests.count < state.usage.limits.requestsInFlightPerConnection
     }
 
-    /// Whether another line may be served now.
-    var isGateOpen: Bool { state.phase == .serving && !dispatcher.isBatchWaiting && hasRoomForRequest }
+    /// The numbers of lines served and of bytes received; zeros for a closed connection.
+    var received: (lines: Int, bytes: Int) { driver?.received ?? (0, 0) }
+
+    /// Continues with requests that waited because too many others were pending, or because output was pending.
+    func resumeRequests() { driver?.resumeRequests() }
+
+    /// Executes the requests that the peer has sent before it disconnected, then closes the connection.
+    func hangUp() { driver?.hangUp() }
+
+    /// Called when output begins to wait until the socket has room.
+    func outputWaits() { driver?.outputWaits() }
 
     /// Called when all queued output was written. Subscriptions that missed a snapshot get the newest one, and reading
     /// resumes.
     func outputDrained() {
         chargeBufferedBytes()
         for subscription in subscriptions.takeLagging() { subscription.catchUp() }
-        input.resumeRequests()
+        resumeRequests()
         closeIfDone()
     }
 
@@ -182,7 +177,7 @@ final class Connection: EpollTarget {
     func chargeBufferedBytes() {
         let bytes =
             state.phase == .closed
-            ? 0 : output.pendingBytes + input.pendingBytes + dispatcher.bufferedBytes
+            ? 0 : output.pendingBytes + output.batchBytes + (driver?.bufferedBytes ?? 0)
         state.usage.update(chargedBytes: bytes)
     }
 
@@ -277,13 +272,12 @@ final class Connection: EpollTarget {
     /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
     func reviewAccess() {
         for subscription in subscriptions.sorted {
-            let name = subscription.topic.channel.publication.namespace
-            let denial = denial(of: .inNamespace(.read, name), by: ConfigSubscribe.name)
+            let denial = denial(of: .inNamespace(.read, subscription.namespace), by: ConfigSubscribe.name)
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
         }
-        dispatcher.reviewAccess()
+        requests.reviewAccess()
         output.flush()
     }
 
@@ -294,14 +288,90 @@ final class Connection: EpollTarget {
     }
 }
 
+/// The part of a connection that reads its requests and starts them, as the connection sees it. No call is made for a
+/// cached reply or an event.
+protocol ConnectionDriver: AnyObject {
+    /// Whether all input has been served.
+    var isInputFinished: Bool { get }
+    /// Whether requests are being started, or requests of a batch wait to be started.
+    var isStarting: Bool { get }
+    /// The number of buffered bytes of lines and batches that are incomplete or wait.
+    var bufferedBytes: Int { get }
+    /// The numbers of lines served and of bytes received.
+    var received: (lines: Int, bytes: Int) { get }
+
+    /// Drops input that was not served, and takes the remaining requests from a waiting batch, because the agent stops
+    /// or the connection is closed.
+    func stop()
+    /// Continues with requests that waited because too many others were pending, or because output was pending.
+    func resumeRequests()
+    /// Executes the requests that the peer has sent before it disconnected, then closes the connection.
+    func hangUp()
+    /// Called when output begins to wait until the socket has room.
+    func outputWaits()
+    /// Called once, when the connection was closed.
+    func connectionClosed()
+}
+
+/// A subscription, as its connection sees it.
+protocol ConnectionSubscription: AnyObject {
+    var id: Int { get }
+    var namespace: String { get }
+    /// Sends the newest snapshot if the subscription missed it while output was pending.
+    func catchUp()
+    /// Removes the subscription and sends an `end` event to the client.
+    func end(_ reason: ConfigEvent.Reason)
+    /// Removes the subscription without an event.
+    func remove()
+}
+
+/// The open subscriptions of one connection.
+struct ConnectionSubscriptions {
+    private var subscriptions: [Int: any ConnectionSubscription] = [:]
+    private var lastID = 0
+    /// Subscriptions that missed the newest snapshot because output was pending.
+    private var lagging: [any ConnectionSubscription] = []
+
+    var count: Int { subscriptions.count }
+    var isEmpty: Bool { subscriptions.isEmpty }
+
+    /// The subscriptions in the order in which they were opened.
+    var sorted: [any ConnectionSubscription] { isEmpty ? [] : subscriptions.values.sorted { $0.id < $1.id } }
+
+    subscript(id: Int) -> (any ConnectionSubscription)? { subscriptions[id] }
+
+    /// Returns an id that the connection has not used before.
+    mutating func nextID() -> Int {
+        lastID += 1
+        return lastID
+    }
+
+    mutating func add(_ subscription: any ConnectionSubscription) { subscriptions[subscription.id] = subscription }
+
+    /// - Returns: false if the subscription was removed earlier
+    mutating func remove(_ subscription: any ConnectionSubscription) -> Bool {
+        guard subscriptions.removeValue(forKey: subscription.id) != nil else { return false }
+        lagging.removeAll { $0 === subscription }
+        return true
+    }
+
+    mutating func addLagging(_ subscription: any ConnectionSubscription) { lagging.append(subscription) }
+
+    /// Removes and returns the lagging subscriptions.
+    mutating func takeLagging() -> [any ConnectionSubscription] {
+        defer { lagging = [] }
+        return lagging
+    }
+}
+
 /// The registration of a connection's socket with the epoll instance of its loop.
 struct SocketRegistration {
     private var isRegistered = false
     /// The events that are watched for.
     private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
 
-    mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(EpollError) {
-        try epoll.add(socket, interest, connection)
+    mutating func add(_ socket: CInt, of target: EpollTarget, to epoll: Epoll) throws(EpollError) {
+        try epoll.add(socket, interest, target)
         isRegistered = true
     }
 

@@ -13,6 +13,8 @@ struct ReplyWriter {
     /// The output of a connection. Only ``ReplyWriter`` changes it.
     struct State {
         fileprivate var outbound = OutboundQueue()
+        /// The number of bytes of replies in incomplete batches.
+        fileprivate var batchBytes = 0
     }
 
     let connection: Connection
@@ -23,6 +25,8 @@ struct ReplyWriter {
     var isPending: Bool { connection.outputState.outbound.isPending }
     /// The number of bytes of the pending output.
     var pendingBytes: Int { connection.outputState.outbound.pendingBytes }
+    /// The number of bytes of replies in incomplete batches.
+    var batchBytes: Int { connection.outputState.batchBytes }
     /// The number of bytes that the socket has accepted.
     var acceptedBytes: Int { connection.outputState.outbound.acceptedBytes }
 
@@ -64,7 +68,7 @@ struct ReplyWriter {
         }
         // A large reply to a request with the lifetime `committed` is a dry run or an error, so nothing was changed.
         if request.slot == nil { withholdIfOverLimit(request.id, from: mark) }
-        if let batch = request.slot?.batch { connection.dispatcher.finishIfComplete(batch) }
+        if let batch = request.slot?.batch { finishIfComplete(batch) }
     }
 
     /// Writes the reply that `body` encodes. In a batch, an error replaces a large reply if too much is buffered for the
@@ -80,10 +84,28 @@ struct ReplyWriter {
                 writer.rewind(to: mark)
                 Envelope.writeError(id: id, error, to: &writer)
             }
-            return connection.dispatcher.countReplies(of: slot.batch)
+            return countReplies(of: slot.batch)
         }
         body(&loop.output.writer)
         loop.output.writer.endLine()
+    }
+
+    /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay
+    /// buffered until the last request of the batch has its reply, which may take arbitrarily long.
+    private func countReplies(of batch: BatchReply) {
+        connection.outputState.batchBytes += batch.chargedBytes - batch.countedBytes
+        batch.countedBytes = batch.chargedBytes
+        if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
+    }
+
+    /// Writes the line of a batch if the batch has all its replies.
+    func finishIfComplete(_ batch: BatchReply) {
+        guard batch.isComplete, connection.phase != .closed else { return }
+        connection.outputState.batchBytes -= batch.countedBytes
+        let (line, afterwards) = batch.finish()
+        if let line { write(line) }
+        if connection.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
+        for action in afterwards { action() }
     }
 
     /// Replaces a reply with an error if the reply is large and too much is buffered for the user.
@@ -98,7 +120,7 @@ struct ReplyWriter {
     }
 
     /// Appends a line to the output. A small line is sent together with later output.
-    func write(_ line: [UInt8]) {
+    private func write(_ line: [UInt8]) {
         if line.count > Self.largeOutputBytes {
             flush(then: ByteBuffer(bytes: line))
         } else {
@@ -231,17 +253,17 @@ struct ReplyWriter {
         case .none, .writeNext: break
         case .waitUntilWritable:
             connection.waitUntilWritable(true)
-            loop.table.stalls.watch(connection)
+            connection.outputWaits()
         case .retry(let delay):
             connection.waitUntilWritable(false)
             loop.eventLoop.assumeIsolated().scheduleTask(in: delay) { [connection] in connection.output.resume() }
-            loop.table.stalls.watch(connection)
+            connection.outputWaits()
         case .drained:
             connection.waitUntilWritable(false)
             connection.outputDrained()
         case .hangUpLater:
             connection.waitUntilWritable(false)
-            loop.eventLoop.assumeIsolated().execute { [connection] in connection.input.hangUp() }
+            loop.eventLoop.assumeIsolated().execute { [connection] in connection.hangUp() }
         }
     }
 }

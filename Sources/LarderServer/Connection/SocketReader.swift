@@ -1,12 +1,14 @@
 import Logging
 import CLinuxShims
 import Glibc
+import LarderEventLoop
 import LarderImages
 import LarderPlatform
 import LarderProtocol
 import NIOCore
 
-/// Reads the socket of a connection as its ``RequestReader`` decides, and dispatches the lines.
+/// Reads the socket of a connection as its ``RequestReader`` decides, and dispatches the lines. Receives the events of the
+/// socket.
 ///
 /// A connection reads once, serves as much as its time slice permits, and defers the rest. So a client that sends much
 /// or often does not delay the other connections of its loop.
@@ -14,59 +16,102 @@ import NIOCore
 /// A descriptor that arrives with input is received if the client may store images. Otherwise the kernel closes it
 /// (``ReceivedDescriptors``). In both cases recvmsg(2) returns only the bytes up to the end of those sent with the
 /// descriptor.
-struct SocketReader {
-    /// The input of a connection. Only ``SocketReader`` changes it.
-    struct State {
-        fileprivate var reader: RequestReader
-        /// The number of lines served.
-        fileprivate(set) var lines = 0
-        fileprivate(set) var bytesReceived = 0
+final class SocketReader: EpollTarget, ConnectionDriver {
+    let connection: Connection
+    let loop: LoopContext
+    /// The server of the event loop.
+    let server: LoopServer
+    // A release build does not check for overlapping accesses to the following three properties, as in ``Connection``.
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    private var reader: RequestReader
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    var dispatcherState = RequestDispatcher.State()
+    #if !DEBUG
+        @exclusivity(unchecked)
+    #endif
+    private(set) var received = (lines: 0, bytes: 0)
 
-        init(maximumLineBytes: Int) { reader = RequestReader(maximumLineBytes: maximumLineBytes) }
+    private var dispatcher: RequestDispatcher { RequestDispatcher(reader: self) }
+
+    /// Whether the rest of the input is deferred until other connections have been served.
+    var isResumeScheduled: Bool { reader.isResumeScheduled }
+    /// The descriptors that arrived with input; nil if none has arrived.
+    var descriptors: ReceivedDescriptors? { reader.descriptors }
+    /// Whether another line may be served now.
+    private var isGateOpen: Bool {
+        connection.phase == .serving && !dispatcher.isBatchWaiting && connection.hasRoomForRequest
     }
 
-    let connection: Connection
+    /// Takes ownership of a connected socket.
+    /// - Parameter user: the resource usage of the connection's user, which already includes this connection
+    init(
+        id: Int, server: LoopServer, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, user: UserUsage
+    ) {
+        self.server = server
+        loop = server.loop
+        connection = Connection(id: id, loop: loop, socket: socket, peer: peer, limits: limits, user: user)
+        reader = RequestReader(maximumLineBytes: limits.lineBytes)
+        super.init()
+        connection.attach(self)
+    }
 
-    private var loop: LoopContext { connection.loop }
+    /// Starts to serve the connection. Reads the socket before registering it with epoll, because the client has often
+    /// sent its first request by then.
+    func start() {
+        server.add(connection)
+        serve()
+        if connection.phase != .closed { connection.report(to: self) }
+    }
 
-    /// Whether lines are being served. A request that completes during that time does not resume reading.
-    var isServing: Bool { connection.inputState.reader.isServing }
-    /// Whether all input has been served.
-    var isFinished: Bool { connection.inputState.reader.isFinished }
-    /// Whether the rest of the input is deferred until other connections have been served.
-    var isResumeScheduled: Bool { connection.inputState.reader.isResumeScheduled }
-    /// The number of buffered bytes of a line that arrived in pieces and is incomplete or being served.
-    var pendingBytes: Int { connection.inputState.reader.pendingBytes }
+    // MARK: The driver of the connection
 
-    /// Drops input that was not served, and received descriptors, because the connection ends.
-    func stop() { connection.inputState.reader.stop() }
+    var isInputFinished: Bool { reader.isFinished }
+    var isStarting: Bool { reader.isServing || dispatcher.isBatchWaiting }
+    var bufferedBytes: Int { reader.pendingBytes + dispatcher.bufferedBytes }
 
-    /// Removes and returns the descriptor of the line that is being served; nil if none arrived with it.
-    func takeDescriptor() -> ReceivedDescriptors.Passed? { connection.inputState.reader.descriptors?.take() }
+    func stop() {
+        reader.stop()
+        dispatcher.stop()
+    }
+
+    func outputWaits() { server.stalls.watch(connection) }
+
+    func connectionClosed() { server.remove(connection) }
 
     // MARK: Events
 
-    /// Records that the socket has input, or that its input has ended.
-    func socketBecameReady() { connection.inputState.reader.socketBecameReady() }
+    override func ready(_ events: EpollEvents) {
+        reader.socketBecameReady()
+        // Pending output is written first, so that requests that waited for the output to drain share a time slice with
+        // requests that have just arrived.
+        if events.contains(.writable) { connection.output.resume() }
+        if connection.phase == .closed { return }
+        if !events.isDisjoint(with: .hungUp) { return hangUp() }
+        serveArrived(hasEnded: events.contains(.inputEnded))
+    }
 
     /// Serves the input that has arrived.
     /// - Parameter hasEnded: whether the peer has shut down its sending side
-    func serveArrived(hasEnded: Bool) {
-        if hasEnded { connection.inputState.reader.peerHalfClosed() }
-        connection.inputState.reader.deferLongLine()
+    private func serveArrived(hasEnded: Bool) {
+        if hasEnded { reader.peerHalfClosed() }
+        reader.deferLongLine()
         serve()
     }
 
     /// Reads and serves until the reader has to wait, then writes the replies.
-    func serve() {
+    private func serve() {
         steps: while connection.phase != .closed {
-            switch connection.inputState.reader.nextAction(isGateOpen: connection.isGateOpen) {
+            switch reader.nextAction(isGateOpen: isGateOpen) {
             case .wait: break steps
             case .read(let maxBytes): read(maxBytes)
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
-                serving { if let line = connection.inputState.reader.takeLastLine() { serve(line) } }
-                connection.inputState.reader.descriptors?.removeAll()
+                serving { if let line = reader.takeLastLine() { serve(line) } }
+                reader.descriptors?.removeAll()
             case .deferRest:
                 deferRest()
                 break steps
@@ -76,32 +121,30 @@ struct SocketReader {
             }
         }
         connection.output.flush()
-        connection.closeIfDone()
+        if reader.isFinished || connection.phase == .draining { connection.closeIfDone() }
     }
 
     /// Schedules the connection to continue after the other connections of the loop have been served.
     func deferRest() {
-        if connection.inputState.reader.isResumeScheduled { return }
-        connection.inputState.reader.resumeScheduled()
-        loop.deferWork { [connection] in
-            connection.inputState.reader.resumed()
-            connection.loop.beginDeferredSlice()
+        if reader.isResumeScheduled { return }
+        reader.resumeScheduled()
+        loop.deferWork { [self] in
+            reader.resumed()
+            loop.beginDeferredSlice()
             if connection.phase == .closed { return }
-            let hasRequests = connection.inputState.reader.backlog != nil || connection.dispatcher.isBatchWaiting
-            if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
+            let hasRequests = reader.backlog != nil || dispatcher.isBatchWaiting
+            if hasRequests { resumeRequests() } else { serve() }
         }
     }
 
     /// Continues with requests that waited because too many others were pending, because output was pending, or because
     /// the time slice ended.
     func resumeRequests() {
-        guard connection.phase == .serving, !connection.inputState.reader.isResumeScheduled,
-            !connection.inputState.reader.isServing
-        else { return }
+        guard connection.phase == .serving, !reader.isResumeScheduled, !reader.isServing else { return }
         loop.beginLongSlice()
-        connection.inputState.reader.gateOpened()
-        if connection.dispatcher.isBatchWaiting {
-            serving { connection.dispatcher.startBatch() }
+        reader.gateOpened()
+        if dispatcher.isBatchWaiting {
+            serving { dispatcher.startBatch() }
             connection.output.flush()
         }
         serve()
@@ -111,11 +154,9 @@ struct SocketReader {
     /// the connection. If many peers disconnect at once, connections that are still open are served first.
     func hangUp() {
         if connection.phase == .closed { return }
-        if connection.inputState.reader.isResumeScheduled {
-            return connection.inputState.reader.peerHungUp(isSliceOver: false)
-        }
+        if reader.isResumeScheduled { return reader.peerHungUp(isSliceOver: false) }
         loop.beginSlice()
-        connection.inputState.reader.peerHungUp(isSliceOver: loop.isSliceOver)
+        reader.peerHungUp(isSliceOver: loop.isSliceOver)
         serve()
     }
 
@@ -129,18 +170,18 @@ struct SocketReader {
         if hasPassed { receive(passed) }
         switch count {
         case 1...:
-            connection.inputState.bytesReceived += count
+            received.bytes += count
             loop.traffic.bytesReceived += count
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let served = serveLines(bytes)
             if served < count, connection.phase == .serving {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
-            connection.inputState.reader.endInputOfDescriptors()
+            reader.endInputOfDescriptors()
             // The kernel reports only input that arrives after this read, not input that is already in the socket. The
             // reader therefore records whether the socket may have more now.
-            connection.inputState.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
-        case 0: connection.inputState.reader.inputEnded()
+            reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
+        case 0: reader.inputEnded()
         default: readFailed(errno)
         }
     }
@@ -148,7 +189,7 @@ struct SocketReader {
     /// Whether to receive a descriptor that arrives with the next input.
     private var mayTakeDescriptor: Bool {
         loop.server.images != nil && connection.mayPassDescriptors
-            && connection.inputState.reader.descriptors?.hasRoom ?? true
+            && reader.descriptors?.hasRoom ?? true
             && (connection.isPeerTrusted
                 || connection.usage.user.hasRoomForFile(connection.usage.limits))
     }
@@ -156,7 +197,7 @@ struct SocketReader {
     /// Keeps a descriptor until the lines that it may belong to have been served.
     private func receive(_ passed: larder_passed) {
         guard let images = loop.server.images, connection.mayPassDescriptors else { return }
-        let descriptors = connection.inputState.reader.descriptors(of: connection.usage.user)
+        let descriptors = reader.descriptors(of: connection.usage.user)
         guard passed.descriptor >= 0 else { return descriptors.add(.lost) }
         let files = descriptors.openFiles
         files.add()
@@ -174,8 +215,8 @@ struct SocketReader {
 
     private func readFailed(_ error: CInt) {
         switch error {
-        case EINTR, ECONNRESET: connection.inputState.reader.readWasInterrupted()
-        case EAGAIN: connection.inputState.reader.socketIsEmpty()
+        case EINTR, ECONNRESET: reader.readWasInterrupted()
+        case EAGAIN: reader.socketIsEmpty()
         default:
             // The peer disconnected without reading. Administrators cannot act on this, so it is logged at debug level.
             loop.server.logger.debug(
@@ -186,47 +227,46 @@ struct SocketReader {
     }
 
     private func serveBacklog() {
-        guard var bytes = connection.inputState.reader.takeBacklog() else { return }
+        guard var bytes = reader.takeBacklog() else { return }
         bytes.moveReaderIndex(forwardBy: bytes.withUnsafeReadableBytes { serveLines($0) })
         if bytes.readableBytes > 0, connection.phase == .serving { keep(bytes) }
-        connection.inputState.reader.endInputOfDescriptors()
+        reader.endInputOfDescriptors()
         connection.output.flush()
     }
 
     private func keep(_ rest: ByteBuffer) {
-        connection.inputState.reader.keep(rest, isGateOpen: connection.isGateOpen)
+        reader.keep(rest, isGateOpen: isGateOpen)
     }
 
     /// Serves the complete lines of the input until the gate closes or the time slice ends.
     /// - Returns: the number of bytes served
     private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let pendingBytes = connection.inputState.reader.pendingBytes
+        let pendingBytes = reader.pendingBytes
         var offset = 0
         serving {
-            while let line = connection.inputState.reader.nextLine(in: bytes, at: &offset) {
+            while let line = reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
-                connection.inputState.reader.descriptors?.endLine()
-                if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
+                reader.descriptors?.endLine()
+                if !isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }
-        if connection.inputState.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
+        if reader.pendingBytes != pendingBytes { countUnfinishedLine() }
         return offset
     }
 
     /// Runs `body`, which serves lines. A request that completes while `body` runs neither resumes reading nor closes
     /// the connection.
     private func serving(_ body: () -> Void) {
-        connection.inputState.reader.isServing = true
+        reader.isServing = true
         body()
-        connection.inputState.reader.isServing = false
+        reader.isServing = false
     }
 
     /// Charges the user for the bytes of an incomplete line. Drops the line if it is large and too much is buffered for
     /// the user.
     private func countUnfinishedLine() {
-        if connection.inputState.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
-        {
-            connection.inputState.reader.dropUnfinishedLine()
+        if reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
+            reader.dropUnfinishedLine()
             connection.output.refuse(error)
         }
         connection.chargeBufferedBytes()
@@ -239,12 +279,12 @@ struct SocketReader {
         defer { connection.output.flushIfLarge() }
         switch consume line {
         case .whole(let bytes):
-            connection.inputState.lines += 1
-            return connection.dispatcher.dispatch(bytes)
+            received.lines += 1
+            return dispatcher.dispatch(bytes)
         case .assembled(let bytes):
-            connection.inputState.lines += 1
-            let isCostly = bytes.withUnsafeBytes { connection.dispatcher.dispatch($0) }
-            connection.inputState.reader.didServe(bytes)
+            received.lines += 1
+            let isCostly = bytes.withUnsafeBytes { dispatcher.dispatch($0) }
+            reader.didServe(bytes)
             return isCostly
         case .tooLong:
             loop.traffic.refused.lines += 1

@@ -46,7 +46,7 @@ final class BatchReply {
     /// The number of bytes of the replies so far.
     var chargedBytes: Int { joined.bytes.count + earlyBytes }
 
-    /// The part of ``chargedBytes`` that ``BatchState`` has counted.
+    /// The part of ``chargedBytes`` that ``ReplyWriter`` has counted.
     var countedBytes = 0
 
     /// Whether the batch was full before the reply that is being written.

@@ -11,23 +11,28 @@ struct RequestDispatcher {
     /// The maximum number of requests in a batch.
     static let maxBatchRequests = 64
 
-    /// The requests of a connection that have no reply yet. Only ``RequestDispatcher`` changes it.
+    /// The batch of a connection that is not completely started. Only ``RequestDispatcher`` changes it.
     struct State {
-        fileprivate var batches = BatchState()
-        fileprivate var pending = PendingRequests()
+        /// The batch whose remaining requests wait until the connection may start more requests or gets its next time
+        /// slice; nil if no batch waits. Input that follows the batch waits too.
+        fileprivate var waiting: BatchReply?
+        /// Whether requests of ``waiting`` have been kept for later, so that its memory counts. While the requests are
+        /// first started, it does not: the limit applies to what outlives that.
+        fileprivate var keepsRequests = false
     }
 
-    let connection: Connection
+    let reader: SocketReader
 
-    private var loop: LoopContext { connection.loop }
-    private var output: ReplyWriter { connection.output }
+    var connection: Connection { reader.connection }
+    private var loop: LoopContext { reader.loop }
+    private var output: ReplyWriter { reader.connection.output }
 
     /// Whether requests of a batch wait to be started. Input that follows the batch waits too.
-    var isBatchWaiting: Bool { connection.requestState.batches.waiting != nil }
-    /// The number of started requests without a reply.
-    var pendingCount: Int { connection.requestState.pending.count }
-    /// The number of bytes buffered for batches.
-    var bufferedBytes: Int { connection.requestState.batches.chargedBytes }
+    var isBatchWaiting: Bool { reader.dispatcherState.waiting != nil }
+    /// The number of bytes of the requests of the waiting batch.
+    var bufferedBytes: Int {
+        reader.dispatcherState.keepsRequests ? reader.dispatcherState.waiting?.requestBytes ?? 0 : 0
+    }
 
     // MARK: Lines
 
@@ -88,13 +93,13 @@ struct RequestDispatcher {
                 WireError(
                     .invalidRequest, "the batch has \(count) requests; send at most \(Self.maxBatchRequests)"))
         }
-        connection.requestState.batches.waiting = BatchReply(message)
-        connection.requestState.batches.keepsRequests = false
+        reader.dispatcherState.waiting = BatchReply(message)
+        reader.dispatcherState.keepsRequests = false
         startBatch()
         // The requests are charged only while the batch waits. The batch no longer waits if all its requests were
         // started, or refused because too much is buffered.
-        if connection.requestState.batches.waiting != nil {
-            connection.requestState.batches.keepsRequests = true
+        if reader.dispatcherState.waiting != nil {
+            reader.dispatcherState.keepsRequests = true
             connection.chargeBufferedBytes()
         }
     }
@@ -103,34 +108,22 @@ struct RequestDispatcher {
     /// are pending, when output is pending, or when the time slice ends.
     func startBatch() {
         startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
-        if connection.requestState.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
+        if reader.dispatcherState.waiting != nil, connection.hasRoomForRequest { reader.deferRest() }
     }
 
     private func startBatch(while hasRoom: () -> Bool) {
-        guard let batch = connection.requestState.batches.waiting else { return }
+        guard let batch = reader.dispatcherState.waiting else { return }
         while hasRoom(), let (request, slot) = batch.next() { serve(request, in: slot, nil) }
         guard batch.isStarted else { return }
-        connection.requestState.batches.waiting = nil
+        reader.dispatcherState.waiting = nil
         if connection.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
-        finishIfComplete(batch)
+        output.finishIfComplete(batch)
     }
 
-    /// Counts the replies that a batch has gained. Large replies are charged to the user immediately, because they stay
-    /// buffered until the last request of the batch has its reply, which may take arbitrarily long.
-    func countReplies(of batch: BatchReply) {
-        connection.requestState.batches.update(batch)
-        if batch.chargedBytes > UserUsage.largeBytes { connection.chargeBufferedBytes() }
-    }
-
-    /// Writes the line of a batch if the batch has all its replies.
-    func finishIfComplete(_ batch: BatchReply) {
-        guard batch.isComplete, connection.phase != .closed else { return }
-        connection.requestState.batches.complete(batch)
-        let (line, afterwards) = batch.finish()
-        if let line { output.write(line) }
-        if connection.usage.chargedBytes > 0 { connection.chargeBufferedBytes() }
-        for action in afterwards { action() }
-    }
+    /// Takes the remaining requests from a waiting batch. If the connection is closed, only the requests with the
+    /// lifetime `committed` are started, because the batch was received as a whole. If the agent is stopping, all
+    /// requests are refused.
+    func stop() { startBatch { true } }
 
     /// Returns the error if a request of a batch is refused; nil if the request may be executed. A request is refused
     /// if the agent is stopping, if too much is buffered for the user, or if the batch has no room for the result. The
@@ -159,7 +152,7 @@ struct RequestDispatcher {
         if let slot, let error = refusal(of: request, in: slot.batch) {
             return output.reply(id: request.id, error, in: slot)
         }
-        guard let handler = loop.methods[request] else {
+        guard let handler = reader.server.methods[request] else {
             let error = WireError(
                 .methodNotFound, "unknown method \(request.method.compactText.excerpt)")
             return output.reply(id: request.id, error, in: slot)
@@ -190,7 +183,7 @@ struct RequestDispatcher {
         if let denial = connection.denial(of: requirement, by: M.name) { throw denial.error }
         let call = MethodCall<M>(
             parameters: consume parameters, request: request, isInBatch: slot != nil, template: template,
-            connection: connection)
+            connection: connection, hub: reader.server.hub, descriptors: reader.descriptors)
         switch try M.call(call) {
         case .now(let result, let source, let afterReply):
             if let slot {
@@ -203,21 +196,13 @@ struct RequestDispatcher {
             if let slot { slot.batch.then(afterReply) } else { afterReply() }
         case .task(let reply):
             let admission = Admission(method: M.name, requirement: requirement)
-            try start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
+            try connection.requests.start(reply, id: request.id, request.params, admission, M.lifetime, in: slot)
         case .later(let size, let deadline, let parameterBytes, let retainedBytes, let begin):
             let parameterBytes = parameterBytes ?? request.params?.detachedMemory ?? 0
             let (id, admission) = (request.id, Admission(method: M.name, requirement: requirement))
-            let bytes = retainedBytes + Self.retainedBytes(id: id, parameterBytes)
-            let ticket = try self.begin(
-                id, bytes, admission, M.lifetime, in: slot, reservation: try reserve(size, for: bytes))
-            let cancellation = begin(Completion(connection, ticket))
-            if let pending = connection.requestState.pending[ticket] {
-                pending.onCancel = cancellation
-            } else if M.lifetime == .connection {
-                // The request is no longer pending, because the connection was closed while `begin` ran.
-                cancellation(.disconnected)
-            }
-            if let deadline { expire(ticket, deadline) }
+            try connection.requests.start(
+                size, deadline, id: id, parameterBytes: parameterBytes, retainedBytes: retainedBytes, admission,
+                M.lifetime, in: slot, begin)
         }
     }
 
@@ -245,195 +230,42 @@ struct RequestDispatcher {
         }
         if M.lifetime == .connection { output.withholdIfOverLimit(request.id, from: mark) }
     }
-
-    // MARK: Pending requests
-
-    /// Completes a pending request and writes its reply.
-    /// - Parameter reservation: the memory that the task of the request has reserved for the reply
-    func complete(
-        _ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>,
-        reservation: ReplyReservation? = nil
-    ) {
-        switch connection.requestState.pending.complete(ticket) {
-        case .unknown: break
-        case .orphaned(let bytes):
-            loop.registry.users.removeOrphanedRequest(connection.usage.user, chargedBytes: bytes)
-        case .answer(let request):
-            loop.traffic.requestsInFlight -= 1
-            connection.usage.removeRequests(1, chargedBytes: request.chargedBytes)
-            connection.replacing(reservation ?? request.reservation) {
-                output.complete(request, result)
-                output.flush()
-            }
-            connection.input.resumeRequests()
-            connection.closeIfDone()
-        }
-    }
-
-    /// Cancels the pending requests with an id. A client may use an id for several requests.
-    /// - Returns: whether there were any
-    func cancel(_ id: RequestID, _ reason: WireError) -> Bool {
-        let tickets = connection.requestState.pending.tickets(id: id)
-        for ticket in tickets { connection.requestState.pending[ticket]?.cancel(reason) }
-        return !tickets.isEmpty
-    }
-
-    /// Cancels the pending requests that the peer has lost the right to. Those with the lifetime
-    /// ``PendingRequests/Lifetime/committed`` continue.
-    func reviewAccess() {
-        for ticket in connection.requestState.pending.tickets(.connection) {
-            guard let request = connection.requestState.pending[ticket],
-                let denial = connection.denial(of: request.admission.requirement, by: request.admission.method),
-                denial.isDenied
-            else { continue }
-            request.denial = denial.error
-            request.cancel(denial.error)
-        }
-    }
-
-    /// Stops to start requests, because the agent stops or the connection is closed: takes the remaining requests from
-    /// a waiting batch, and cancels the pending requests that are not committed.
-    func stop() {
-        // If the connection is closed, only the requests with the lifetime `committed` are started, because the batch
-        // was received as a whole. If the agent is stopping, all requests are refused.
-        startBatch { true }
-        if connection.requestState.pending.isEmpty { return }
-        let reason = WireError(.shuttingDown, "the agent is stopping; retry after it has restarted")
-        for ticket in connection.requestState.pending.tickets(.connection) {
-            connection.requestState.pending[ticket]?.cancel(reason)
-        }
-    }
-
-    /// Drops the pending requests, because the connection is closed.
-    func close() {
-        let ended = connection.requestState.pending.connectionClosed()
-        loop.traffic.requestsInFlight -= ended.requests
-        connection.usage.removeRequests(ended.places, chargedBytes: ended.bytes)
-    }
-
-    /// Starts the task of an admitted request.
-    func start<Result: WireResult>(
-        _ reply: TaskReply<Result>, id: RequestID?, _ params: JSONValue?, _ admission: Admission,
-        _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
-    ) throws(WireError) {
-        let ticket: PendingRequests.Ticket
-        let reservation: ReplyReservation?
-        do throws(WireError) {
-            let bytes = reply.retainedBytes + Self.retainedBytes(id: id, params?.detachedMemory ?? 0)
-            reservation = try reserve(reply.size, for: bytes)
-            ticket = try begin(id, bytes, admission, lifetime, in: slot)
-        } catch {
-            reply.onRefusal?()
-            throw error
-        }
-        reply.start(self, ticket, reservation)
-        if let deadline = reply.deadline { expire(ticket, deadline) }
-    }
-
-    /// Runs the operation of a ``TaskReply``, and completes the request.
-    func run<Value: Sendable, Result: WireResult>(
-        _ operation: @escaping @Sendable (inout ReplyMemory) async throws(WireError) -> Value,
-        for ticket: PendingRequests.Ticket, _ size: ReplySize, _ reservation: ReplyReservation?,
-        endsOnCancellation: Bool,
-        finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
-    ) {
-        let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
-        let (eventLoop, usage) = (loop.eventLoop, connection.usage)
-        // The task runs synchronously up to its first suspension, so that requests reach an actor in the order of
-        // arrival.
-        let task = Task.immediate {
-            var memory = ReplyMemory(of: usage, reservation)
-            let value: Swift.Result<Value, WireError>
-            do throws(WireError) {
-                if case .measured(let measure) = size {
-                    let bytes = await measure()
-                    do throws(UsageRefusal) { try memory.reserve(bytes) } catch { throw memory.error(of: error) }
-                }
-                value = .success(try await operation(&memory))
-            } catch {
-                value = .failure(error)
-            }
-            eventLoop.execute { [memory] in
-                let (connection, finish) = bound.value
-                if let refusal = memory.refusal { connection.loop.count(refusal, of: connection.credentials) }
-                let result = finish(value, connection.requestState.pending[ticket])
-                connection.dispatcher.complete(ticket, result.map { $0 }, reservation: memory.reservation)
-            }
-        }
-        connection.requestState.pending[ticket]?.onCancel = { [connection] reason in
-            task.cancel()
-            if endsOnCancellation { connection.dispatcher.complete(ticket, .failure(reason)) }
-        }
-    }
-
-    /// An upper bound of the memory that a pending request retains in bytes: its id, its parameters, and the state of
-    /// the request.
-    private static func retainedBytes(id: RequestID?, _ parameterBytes: Int) -> Int {
-        stateBytes + (id?.text.utf8.count ?? 0) + parameterBytes
-    }
-
-    /// An upper bound of the memory of a pending request without parameters: the request, its closures and its task.
-    private static let stateBytes = 2048
-
-    /// Reserves memory for a reply, unless the task of the request does that. Also reserves memory for another copy of
-    /// the parameters, because the reply to a dry run contains them.
-    /// - Parameter parameterBytes: the memory of the parameters
-    /// - Throws: `limitExceeded`
-    private func reserve(_ size: ReplySize, for parameterBytes: Int) throws(WireError) -> ReplyReservation? {
-        // A request of a closed connection has no reply, and must be executed.
-        guard case .atMost(let bytes) = size, connection.phase != .closed else { return nil }
-        return try connection.counted { usage throws(UsageRefusal) in try usage.reserveReply(bytes + parameterBytes) }
-    }
-
-    /// Adds a request to the pending requests.
-    /// - Parameter bytes: the memory that the request retains
-    /// - Throws: `limitExceeded` if the user has too many requests or too much is buffered for the user
-    private func begin(
-        _ id: RequestID?, _ bytes: Int, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
-        in slot: BatchSlot?, reservation: ReplyReservation? = nil
-    ) throws(WireError) -> PendingRequests.Ticket {
-        if connection.phase == .closed {
-            connection.usage.admitOrphan(bytes)
-        } else {
-            try connection.counted { usage throws(UsageRefusal) in
-                try usage.admitRequest(bytes, batchBytes: slot?.batch.ownRequestBytes ?? 0)
-            }
-        }
-        loop.traffic.requestsInFlight += 1
-        return connection.requestState.pending.add(
-            PendingRequest(
-                id: id, admission: admission, slot: slot, lifetime: lifetime, chargedBytes: bytes,
-                reservation: reservation))
-    }
-
-    /// Fails a pending request after a time, unless it is completed first.
-    private func expire(_ ticket: PendingRequests.Ticket, _ deadline: ReplyDeadline) {
-        connection.requestState.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(
-            in: deadline.time
-        ) {
-            [connection] in
-            connection.requestState.pending[ticket]?.cancel(deadline.error)
-            deadline.onExpiry?()
-            // The reply is deferred, so that other connections are served first if thousands of requests have the same
-            // deadline.
-            connection.loop.deferWork { connection.dispatcher.complete(ticket, .failure(deadline.error)) }
-        }
-    }
 }
 
-/// The context of a task that executes a request.
-struct RequestContext: Sendable {
-    let server: ServerContext
-    /// All connections, for the methods that report on them.
-    let connections: ConnectionRegistry
-    let peer: PeerCredentials
-    let rights: PeerRights
+/// The methods that the server implements, by name.
+struct MethodRegistry {
+    /// Carries out the requests of one method.
+    struct Handler {
+        typealias Serve = (RequestDispatcher, Request, BatchSlot?, RequestTemplate?) throws(WireError) -> Void
 
-    /// The namespaces that the peer may read.
-    var readableNamespaces: [ConfigNamespace] { server.namespaces.all.filter { rights.mayRead($0.name) } }
+        let lifetime: PendingRequests.Lifetime
+        let needsReply: Bool
+        let serve: Serve
+    }
 
-    /// The patterns of values in a namespace that are masked for the peer; empty if it may see secrets.
-    func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
-        rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets
+    private var handlers: [Handler] = []
+    /// The names of the methods, in the order of ``handlers``.
+    private var registered: [String] = [] { didSet { index = NameIndex(registered) } }
+    private var index = NameIndex([])
+
+    /// The names of all methods, sorted.
+    var names: [String] { registered.sorted() }
+
+    /// The handler of the method of a request; nil if there is no such method.
+    subscript(request: Request) -> Handler? { request.methodPosition(in: index).map { handlers[$0] } }
+
+    /// Adds the handler of a method that has none.
+    mutating func add(_ name: String, _ handler: Handler) {
+        registered.append(name)
+        handlers.append(handler)
+    }
+
+    mutating func register<M: Method>(_ method: M.Type) {
+        add(
+            M.name,
+            Handler(lifetime: M.lifetime, needsReply: M.needsReply) {
+                (dispatcher, request, slot, template) throws(WireError) in
+                try dispatcher.call(M.self, request, in: slot, template)
+            })
     }
 }

@@ -41,13 +41,13 @@ package final class AgentServer: Sendable {
     /// Serves until the task is cancelled. Then it stops accepting, drains all connections and returns.
     /// - Parameter onReady: called once connections are accepted
     package func run(onReady: @Sendable () async -> Void) async throws {
-        let contexts = try await makeContexts()
+        let servers = try await makeServers()
         let (context, registry) = (context, registry)
         try await acceptor.start(
             socket,
             Acceptor.Handler(
                 connected: { socket, loop in
-                    contexts[ObjectIdentifier(loop)]?.value.accept(socket)
+                    servers[ObjectIdentifier(loop)]?.value.accept(socket)
                 },
                 exhausted: { socket, loop in
                     var limits = context.limits
@@ -92,19 +92,17 @@ package final class AgentServer: Sendable {
 
     // MARK: Event loops
 
-    private func makeContexts() async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
-        var contexts: [ObjectIdentifier: NIOLoopBound<LoopContext>] = [:]
+    private func makeServers() async throws -> [ObjectIdentifier: NIOLoopBound<LoopServer>] {
+        var servers: [ObjectIdentifier: NIOLoopBound<LoopServer>] = [:]
         for (loop, load) in zip(loops, acceptor.loads) {
             let (context, registry) = (context, registry)
-            let own = try await loop.submit {
-                NIOLoopBound(
-                    LoopContext(load, loop.epoll, server: context, methods: MethodRegistry.agent, registry: registry),
-                    eventLoop: loop)
+            servers[ObjectIdentifier(loop)] = try await loop.submit {
+                let server = LoopServer(load, loop.epoll, server: context, methods: .agent, registry: registry)
+                registry.add(NIOLoopBound(server, eventLoop: loop))
+                return NIOLoopBound(server, eventLoop: loop)
             }.get()
-            registry.add(own)
-            contexts[ObjectIdentifier(loop)] = own
         }
-        return contexts
+        return servers
     }
 }
 
@@ -114,7 +112,7 @@ package final class EmbeddedServer: Sendable {
     private let context: ServerContext
     private let registry = ConnectionRegistry()
     private let loop: any ServerEventLoop
-    private let own: NIOLoopBound<LoopContext>
+    private let own: NIOLoopBound<LoopServer>
 
     /// - Parameters:
     ///   - loop: serves the connections. It runs on the thread of `epollLoop`
@@ -124,12 +122,11 @@ package final class EmbeddedServer: Sendable {
         self.loop = loop
         let registry = registry
         own = try await epollLoop.submit {
-            NIOLoopBound(
-                LoopContext(
-                    LoopLoad(eventLoop: loop), epollLoop.epoll, server: context, methods: .agent, registry: registry),
-                eventLoop: loop)
+            let server = LoopServer(
+                LoopLoad(eventLoop: loop), epollLoop.epoll, server: context, methods: .agent, registry: registry)
+            registry.add(NIOLoopBound(server, eventLoop: loop))
+            return NIOLoopBound(server, eventLoop: loop)
         }.get()
-        registry.add(own)
     }
 
     /// Serves a connected socket, and takes ownership of it.
@@ -143,7 +140,7 @@ package final class EmbeddedServer: Sendable {
     package func use(_ rules: AccessRules) {
         guard context.use(rules) else { return }
         let own = own
-        loop.execute { for connection in own.value.connections.values { connection.reviewAccess() } }
+        loop.execute { own.value.reviewAll() }
     }
 
     /// Closes all connections.

@@ -5,10 +5,23 @@ import NIOCore
 import Synchronization
 import Glibc
 
+/// The connections of one event loop, as the registry uses them. Used on that loop only.
+protocol RegisteredLoop: AnyObject {
+    var traffic: AgentStats.Traffic { get }
+
+    /// The connections as `agent.clients` reports them.
+    func clients() -> [AgentClients.Client]
+    /// Reads no new requests, writes the replies, and sends `end` to each subscription.
+    func drainAll()
+    /// Ends subscriptions and requests that the current access rules do not permit.
+    func reviewAll()
+    func closeAll()
+}
+
 /// All connections of the server, over all event loops: counts, traffic and shutdown.
 final class ConnectionRegistry: Sendable {
     private struct State {
-        var loops: [NIOLoopBound<LoopContext>] = []
+        var loops: [NIOLoopBound<any RegisteredLoop>] = []
         /// The tasks that wait until no connection is open.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -28,7 +41,7 @@ final class ConnectionRegistry: Sendable {
     private let state = Mutex(State())
 
     /// Adds an event loop. All loops must be added before the first connection.
-    func add(_ loop: NIOLoopBound<LoopContext>) {
+    func add(_ loop: NIOLoopBound<any RegisteredLoop>) {
         state.withLock { $0.loops.append(loop) }
     }
 
@@ -143,26 +156,25 @@ final class ConnectionRegistry: Sendable {
 
     /// All connections, ordered by id.
     func clients() async -> [AgentClients.Client] {
-        await onEachLoop { loop in loop.connections.values.map { AgentClients.Client($0) } }.flatMap { $0 }.sorted {
-            $0.id < $1.id
-        }
+        await onEachLoop { $0.clients() }.flatMap { $0 }.sorted { $0.id < $1.id }
     }
 
     /// Drains all connections: reads no new requests, writes the replies, and sends `end` to each subscription.
     func finishAll() async {
-        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.drain() } }
+        _ = await onEachLoop { $0.drainAll() }
     }
 
     /// Ends subscriptions and requests that the current access rules do not permit.
     func reviewAll() async {
-        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.reviewAccess() } }
+        _ = await onEachLoop { $0.reviewAll() }
     }
 
     func closeAll() async {
-        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.close() } }
+        _ = await onEachLoop { $0.closeAll() }
     }
 
-    private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
+    private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (any RegisteredLoop) -> Value) async -> [Value]
+    {
         var values: [Value] = []
         for loop in state.withLock({ $0.loops }) {
             // The future cannot fail, because `body` throws no errors.

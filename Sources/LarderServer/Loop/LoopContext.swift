@@ -21,10 +21,7 @@ final class LoopContext {
     /// The epoll instance of the loop, with which connections register their sockets.
     let epoll: Epoll
     let server: ServerContext
-    let methods: MethodRegistry
     let registry: ConnectionRegistry
-    let hub: SubscriptionHub
-    let table: ConnectionTable
     let leaseTimer: LeaseTimer
     /// The buffer that input is read into.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
@@ -54,73 +51,18 @@ final class LoopContext {
     #endif
     private var slice = ServingSlice()
 
-    init(
-        _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodRegistry, registry: ConnectionRegistry
-    ) {
+    init(on eventLoop: any ServerEventLoop, _ epoll: Epoll, server: ServerContext, registry: ConnectionRegistry) {
+        self.eventLoop = eventLoop
         self.epoll = epoll
-        eventLoop = load.eventLoop
-        taskExecutor = (load.eventLoop as? EpollLoop).map { LoopTaskExecutor($0) }
+        taskExecutor = (eventLoop as? EpollLoop).map { LoopTaskExecutor($0) }
         self.server = server
-        self.methods = methods
         self.registry = registry
-        hub = SubscriptionHub(eventLoop: load.eventLoop)
-        let table = ConnectionTable(load)
-        self.table = table
-        leaseTimer = LeaseTimer(eventLoop: load.eventLoop)
-        // The closure captures the table instead of a weak reference to this object: counting references to an object
-        // that has weak references takes twice the time.
-        leaseTimer.sweep = { [eventLoop] now, end in
-            var (expired, next) = ([(connection: Connection, lease: Int)](), NIODeadline.distantFuture)
-            eventLoop.forEachInSlices(Array(table.connections.values)) { connection in
-                let leases = connection.leases.expiry(at: now)
-                for lease in leases.expired { expired.append((connection, lease)) }
-                next = min(next, leases.next)
-            } andThen: {
-                eventLoop.forEachInSlices(expired) { connection, lease in
-                    if let blob = connection.leases.end(lease, ifExpiredAt: now) {
-                        connection.leasesEnded([blob])
-                    }
-                } andThen: {
-                    end(next)
-                }
-            }
-        }
+        leaseTimer = LeaseTimer(eventLoop: eventLoop)
     }
 
     deinit { input.deallocate() }
 
-    // MARK: Connections
-
-    /// The connections, by id.
-    var connections: [Int: Connection] { table.connections }
-
-    /// Serves a connected socket, or refuses it if a limit is reached. Takes ownership of the socket.
-    func accept(_ socket: CInt) {
-        let limits = server.limits
-        let peer = PeerCredentials(descriptor: socket)
-        guard let usage = registry.join(peer, limits) else {
-            return registry.refuse(socket, of: peer, limits, server.refusals)
-        }
-        guard let id = registry.admit(peer, limits) else {
-            registry.users.leave(usage)
-            var effective = limits
-            if !peer.isTrusted { effective.connections = limits.connectionsOfOthers }
-            return registry.refuse(socket, effective, server.refusals)
-        }
-        Connection(id: id, loop: self, socket: socket, peer: peer, limits: limits, user: usage).start()
-    }
-
-    func add(_ connection: Connection) {
-        table.add(connection)
-        traffic.connectionsOpen += 1
-        traffic.connectionsAccepted += 1
-    }
-
-    func remove(_ connection: Connection) {
-        guard table.remove(connection) else { return }
-        traffic.connectionsOpen -= 1
-        registry.connectionEnded()
-    }
+    // MARK: Peers
 
     /// The rights of a peer under the current rules.
     func rights(of peer: PeerCredentials) -> PeerRights { caches.rights.rights(of: peer, by: server) }
@@ -204,26 +146,5 @@ struct RightsCache {
         let new = server.rights(of: peer)
         rights[accounts] = new
         return new
-    }
-}
-
-/// The connections of one event loop, with the monitor that closes connections whose clients do not read.
-final class ConnectionTable {
-    private(set) var connections: [Int: Connection] = [:]
-    let stalls = StallMonitor()
-    private let load: LoopLoad
-
-    init(_ load: LoopLoad) { self.load = load }
-
-    func add(_ connection: Connection) {
-        connections[connection.id] = connection
-        load.added()
-    }
-
-    /// - Returns: false if the connection was removed earlier
-    func remove(_ connection: Connection) -> Bool {
-        guard connections.removeValue(forKey: connection.id) != nil else { return false }
-        load.removed()
-        return true
     }
 }

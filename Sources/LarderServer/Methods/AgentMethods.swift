@@ -49,22 +49,7 @@ extension RequestCancel: Method {
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let (id, connection) = (call.parameters.id, call.connection)
         let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
-        return .now(Result(cancelled: connection.dispatcher.cancel(id, reason)))
-    }
-}
-
-extension AgentClients.Client {
-    /// The connection as `agent.clients` reports it.
-    init(_ connection: Connection) {
-        connection.identifyPeer()
-        let (peer, input, output) = (connection.credentials, connection.inputState, connection.output)
-        let acknowledgements = connection.loop.registry.acknowledgements
-        self.init(
-            id: connection.id, peer: peer.wire, command: peer.command, connectedAt: connection.connectedAt,
-            requests: input.lines, subscriptions: connection.subscriptions.count,
-            bytesReceived: input.bytesReceived, bytesSent: output.acceptedBytes,
-            pendingBytes: output.pendingBytes,
-            acknowledged: connection.hasAcknowledged ? acknowledgements.latest(by: connection.id) : [])
+        return .now(Result(cancelled: connection.requests.cancel(id, reason)))
     }
 }
 

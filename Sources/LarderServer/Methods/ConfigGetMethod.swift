@@ -147,7 +147,7 @@ extension ConfigWait: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let publication = try call.namespace(call.parameters.namespace).publication
-        let (wait, hub) = (SnapshotWait(call.parameters, publication), call.loop.hub)
+        let (wait, hub) = (SnapshotWait(call.parameters, publication), call.hub)
         if let result = wait.result(in: publication.current) { return .now(result) }
         if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
         let deadline = wait.timeout.map { ReplyDeadline(time: $0, error: wait.timedOut) }

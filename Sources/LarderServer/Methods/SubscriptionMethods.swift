@@ -23,11 +23,11 @@ extension ConfigSubscribe: Method {
         // The output of this connection is flushed first, because getting the topic may write events for other
         // connections of the loop through the same output buffer.
         connection.output.flush()
-        let topic = loop.hub.topic(parameters.path, of: publication)
+        let topic = call.hub.topic(parameters.path, of: publication)
         // The flush, or an event for this connection, may find that the client has disconnected, and close the
         // connection.
         if connection.phase == .closed {
-            loop.hub.removeUnused(topic)
+            topic.channel.removeIfUnused(topic)
             connection.usage.removeSubscription(chargedBytes: chargedBytes)
             throw .disconnected
         }

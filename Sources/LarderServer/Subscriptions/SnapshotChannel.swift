@@ -4,6 +4,44 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
+/// Delivers new snapshots to the subscriptions and pending `config.wait` requests of one event loop, through one
+/// channel per namespace.
+final class SubscriptionHub {
+    private let eventLoop: any ServerEventLoop
+    private var channels: [ObjectIdentifier: SnapshotChannel] = [:]
+
+    init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
+
+    /// Returns the topic of a path, after delivering the current snapshot to the existing topics. Creates the topic for
+    /// the first subscription.
+    func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
+        // `catchUp` writes events to clients. A write may close the connection of the channel's last subscription, and
+        // that removes the channel. The channel is therefore looked up again.
+        channels[ObjectIdentifier(publication)]?.catchUp()
+        return channel(of: publication).topic(path)
+    }
+
+    private func channel(of publication: ConfigPublication) -> SnapshotChannel {
+        let key = ObjectIdentifier(publication)
+        if let channel = channels[key] { return channel }
+        let channel = SnapshotChannel(publication, on: eventLoop) { [weak self] in self?.remove($0) }
+        channels[key] = channel
+        channel.start()
+        return channel
+    }
+
+    private func remove(_ unused: SnapshotChannel) {
+        let key = ObjectIdentifier(unused.publication)
+        if channels[key] === unused { channels[key] = nil }
+    }
+
+    /// Adds a wait, which is checked at each further snapshot.
+    func add(_ wait: SnapshotWait) { channel(of: wait.publication).add(wait) }
+
+    /// Removes a wait, and its channel if that has become unused.
+    func remove(_ wait: SnapshotWait) { channels[ObjectIdentifier(wait.publication)]?.remove(wait) }
+}
+
 /// Delivers the snapshots of one namespace to the subscriptions and pending `config.wait` requests of one event loop.
 ///
 /// A task on the loop consumes the stream of snapshots and awaits nothing else. Work beyond a time slice is deferred.
@@ -21,6 +59,8 @@ final class SnapshotChannel {
     /// The revision of ``snapshot``. Each delivery reads it, which must not retain the snapshot.
     private(set) var revision: Int
     private let eventLoop: any ServerEventLoop
+    /// Called when the channel has stopped, because no topic and no wait is left.
+    private let onUnused: (SnapshotChannel) -> Void
     /// The task that consumes the stream of snapshots. It retains the channel until it is cancelled or the namespace
     /// ends.
     private var consumer: Task<Void, Never>?
@@ -38,14 +78,16 @@ final class SnapshotChannel {
     /// Whether the rest of the broadcast is deferred.
     private var isDeferred = false
 
-    init(_ publication: ConfigPublication, on eventLoop: any ServerEventLoop) {
+    init(
+        _ publication: ConfigPublication, on eventLoop: any ServerEventLoop,
+        onUnused: @escaping (SnapshotChannel) -> Void = { _ in }
+    ) {
         self.publication = publication
         self.eventLoop = eventLoop
+        self.onUnused = onUnused
         snapshot = publication.current.snapshot
         revision = snapshot.revision
     }
-
-    var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
     func topic(_ path: JSONPath) -> Topic {
         if let topic = topics[path] { return topic }
@@ -54,11 +96,25 @@ final class SnapshotChannel {
         return topic
     }
 
-    func remove(_ topic: Topic) { topics[topic.path] = nil }
+    /// Removes a topic if it has no subscriptions.
+    func removeIfUnused(_ topic: Topic) {
+        guard topic.subscriptions.isEmpty else { return }
+        topics[topic.path] = nil
+        stopIfUnused()
+    }
 
     func add(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = wait }
 
-    func remove(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = nil }
+    func remove(_ wait: SnapshotWait) {
+        waits[ObjectIdentifier(wait)] = nil
+        stopIfUnused()
+    }
+
+    private func stopIfUnused() {
+        guard topics.isEmpty, waits.isEmpty else { return }
+        stop()
+        onUnused(self)
+    }
 
     // MARK: The stream
 
@@ -72,7 +128,7 @@ final class SnapshotChannel {
         }
     }
 
-    func stop() { consumer.take()?.cancel() }
+    private func stop() { consumer.take()?.cancel() }
 
     /// Whether delivering the current snapshot takes only microseconds. It is then delivered in place: within the step
     /// that publishes it, before the change is logged, acknowledged and flushed. Subscribers get it about 10,000

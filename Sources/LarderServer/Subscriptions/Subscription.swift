@@ -5,7 +5,7 @@ import LarderProtocol
 import NIOCore
 
 /// A client's subscription to one path of one namespace.
-final class Subscription {
+final class Subscription: ConnectionSubscription {
     /// Bodies up to this size are copied into the output buffer. Larger ones are passed to the system call as a second
     /// buffer.
     private static let smallBodyBytes = 4096
@@ -43,6 +43,8 @@ final class Subscription {
             clientRevision: topic.compare(since, epoch, mode), current: topic.channel.revision,
             lastChanged: topic.lastChanged)
     }
+
+    var namespace: String { topic.channel.publication.namespace }
 
     // MARK: Events
 
@@ -118,45 +120,7 @@ final class Subscription {
         state.close()
         connection.loop.traffic.subscriptionsOpen -= 1
         connection.usage.removeSubscription(chargedBytes: chargedBytes)
-        connection.loop.hub.remove(self)
-    }
-}
-
-/// The open subscriptions of one connection.
-struct ConnectionSubscriptions {
-    private var subscriptions: [Int: Subscription] = [:]
-    private var lastID = 0
-    /// Subscriptions that missed the newest snapshot because output was pending.
-    private var lagging: [Subscription] = []
-
-    var count: Int { subscriptions.count }
-    var isEmpty: Bool { subscriptions.isEmpty }
-
-    /// The subscriptions in the order in which they were opened.
-    var sorted: [Subscription] { isEmpty ? [] : subscriptions.values.sorted { $0.id < $1.id } }
-
-    subscript(id: Int) -> Subscription? { subscriptions[id] }
-
-    /// Returns an id that the connection has not used before.
-    mutating func nextID() -> Int {
-        lastID += 1
-        return lastID
-    }
-
-    mutating func add(_ subscription: Subscription) { subscriptions[subscription.id] = subscription }
-
-    /// - Returns: false if the subscription was removed earlier
-    mutating func remove(_ subscription: Subscription) -> Bool {
-        guard subscriptions.removeValue(forKey: subscription.id) != nil else { return false }
-        lagging.removeAll { $0 === subscription }
-        return true
-    }
-
-    mutating func addLagging(_ subscription: Subscription) { lagging.append(subscription) }
-
-    /// Removes and returns the lagging subscriptions.
-    mutating func takeLagging() -> [Subscription] {
-        defer { lagging = [] }
-        return lagging
+        topic.remove(self)
+        topic.channel.removeIfUnused(topic)
     }
 }

@@ -84,10 +84,10 @@ enum ConnectionFixture {
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let methods = UncheckedMethods(table: methods)
         let client = try await ConnectionClient { eventLoop, socket in
-            let loop = LoopContext(
+            let server = LoopServer(
                 LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table,
                 registry: ConnectionRegistry())
-            return ConnectionProbe.start(socket, on: loop, peer: peer, limits: limits)
+            return ConnectionProbe.start(socket, on: server, peer: peer, limits: limits)
         }
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body(client, context)) } catch { result = .failure(error) }

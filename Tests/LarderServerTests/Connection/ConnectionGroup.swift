@@ -10,7 +10,7 @@ import NIOCore
 final class ConnectionGroup {
     private(set) var connections: [ConnectionProbe] = []
     private(set) var ends: [CInt] = []
-    private let loop: LoopContext
+    private let server: LoopServer
     private let (limits, room): (ConnectionLimits, CInt)
     /// Whether each connection was open when a client last called the method `inspect`.
     var wereOpen: [Bool] = []
@@ -35,7 +35,7 @@ final class ConnectionGroup {
                 inspect()
                 writer.value(true)
             })
-        loop = LoopContext(
+        self.server = LoopServer(
             LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table,
             registry: ConnectionRegistry())
         (self.limits, self.room) = (limits, room)
@@ -49,12 +49,12 @@ final class ConnectionGroup {
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw ConnectionClient.NoSocket() }
         var room = room
         setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
-        connections.append(ConnectionProbe.start(pair[1], on: loop, limits: limits, limit: .max))
+        connections.append(ConnectionProbe.start(pair[1], on: server, limits: limits, limit: .max))
         ends.append(pair[0])
     }
 
-    var eventsSent: Int { loop.traffic.eventsSent }
-    var requestsInFlight: Int { loop.traffic.requestsInFlight }
+    var eventsSent: Int { server.traffic.eventsSent }
+    var requestsInFlight: Int { server.traffic.requestsInFlight }
 
     func close() {
         for connection in connections { connection.close() }

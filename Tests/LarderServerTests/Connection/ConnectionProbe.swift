@@ -5,33 +5,34 @@ import LarderEventLoop
 /// Gives tests access to the internal state of a connection. Other fixtures access that state only through this type.
 /// Used only on the event loop.
 struct ConnectionProbe {
-    let connection: Connection
+    private let reader: SocketReader
 
     /// Starts a connection on a socket.
     /// - Parameter limit: the maximum number of connections in the registry of the loop.
     static func start(
-        _ socket: CInt, on loop: LoopContext, peer: PeerCredentials = .own,
+        _ socket: CInt, on server: LoopServer, peer: PeerCredentials = .own,
         limits: ConnectionLimits = ConnectionLimits(), limit: Int = 1
     ) -> ConnectionProbe {
-        let probe = ConnectionProbe(
-            connection: Connection(
-                id: loop.registry.admit(limit: limit) ?? 0, loop: loop, socket: socket, peer: peer, limits: limits,
-                user: loop.registry.join(peer, limits) ?? UserUsage(of: peer)))
-        probe.connection.start()
-        return probe
+        let registry = server.loop.registry
+        let reader = SocketReader(
+            id: registry.admit(limit: limit) ?? 0, server: server, socket: socket, peer: peer, limits: limits,
+            user: registry.join(peer, limits) ?? UserUsage(of: peer))
+        reader.start()
+        return ConnectionProbe(reader: reader)
     }
 
+    var connection: Connection { reader.connection }
     /// The resources in use by the connection's user.
     var usage: UserUsage { connection.usage.user }
     /// The number of served lines.
-    var requests: Int { connection.inputState.lines }
+    var requests: Int { reader.received.lines }
     var isClosed: Bool { connection.phase == .closed }
     var isOutputPending: Bool { connection.output.isPending }
     /// Whether the rest of the input is deferred until other connections have been served.
-    var isResumeScheduled: Bool { connection.input.isResumeScheduled }
+    var isResumeScheduled: Bool { reader.isResumeScheduled }
 
     /// Reports events of the socket to the connection, as the event loop does.
-    func ready(_ events: EpollEvents) { connection.ready(events) }
+    func ready(_ events: EpollEvents) { reader.ready(events) }
 
     func close() { connection.close() }
 }

@@ -35,7 +35,7 @@ struct MethodTests {
             (dispatcher, request, slot, _) throws(WireError) in
             var reply = TaskReply(size: .small) { () async throws(WireError) in AgentPing.Result() }
             reply.onRefusal = { calls.add("refused") }
-            try dispatcher.start(
+            try dispatcher.connection.requests.start(
                 reply, id: request.id, request.params, Admission(method: "task", requirement: .nothing), .connection,
                 in: slot)
         }
@@ -101,8 +101,10 @@ struct MethodTests {
             }
             reply.deadline = ReplyDeadline(
                 time: .seconds(1), error: WireError(.timeout, "late"),
-                onExpiry: { calls.add(dispatcher.pendingCount == 0 ? "after the reply" : "before the reply") })
-            try dispatcher.start(
+                onExpiry: {
+                    calls.add(dispatcher.connection.requests.count == 0 ? "after the reply" : "before the reply")
+                })
+            try dispatcher.connection.requests.start(
                 reply, id: request.id, request.params, Admission(method: "wait", requirement: .nothing), .connection,
                 in: slot)
         }

@@ -166,10 +166,10 @@ final class ImageFixture: Sendable {
         let end = ends[0]
         let registry = ConnectionRegistry()
         try await Self.loop.submit {
-            let loop = LoopContext(
+            let server = LoopServer(
                 LoopLoad(eventLoop: Self.loop), Self.loop.epoll, server: context, methods: .agent, registry: registry)
-            registry.add(NIOLoopBound(loop, eventLoop: Self.loop))
-            _ = ConnectionProbe.start(end, on: loop, peer: peer, limits: limits)
+            registry.add(NIOLoopBound(server, eventLoop: Self.loop))
+            _ = ConnectionProbe.start(end, on: server, peer: peer, limits: limits)
         }.get()
         return ImageClient(ends[1], registry)
     }

@@ -134,7 +134,7 @@ struct ConnectionUsageTests {
                 for await _ in end {}
                 return AgentPing.Result()
             }
-            try dispatcher.start(
+            try dispatcher.connection.requests.start(
                 reply, id: request.id, request.params, Admission(method: "endless", requirement: .nothing), .connection,
                 in: slot)
         }

@@ -88,7 +88,8 @@ struct BroadcastTests {
         #expect(compared == count && broadcast.next() == nil)
         for (number, topic) in topics.enumerated() {
             #expect(topic.lastChanged == (changed.contains(number) ? 2 : 1))
-            channel.remove(topic)
+            for subscription in topic.subscriptions { topic.remove(subscription) }
+            channel.removeIfUnused(topic)
         }
     }
 }

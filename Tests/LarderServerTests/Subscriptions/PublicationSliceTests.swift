@@ -178,7 +178,10 @@ struct PublicationSliceTests {
             channel.advance(to: new)
             let after = bodies()
             group.close()
-            for subscription in subscriptions { channel.remove(subscription.topic) }
+            for subscription in subscriptions {
+                subscription.topic.remove(subscription)
+                channel.removeIfUnused(subscription.topic)
+            }
             return (before, after)
         }.get()
         #expect(texts.0.allSatisfy { $0.contains(#""value":7"#) })

@@ -35,7 +35,7 @@ struct SnapshotChannelTests {
         }.get()
         try await body(loop, bound)
         try await loop.submit {
-            for topic in bound.value.1 { bound.value.0.removeUnused(topic) }
+            for topic in bound.value.1 { topic.channel.removeIfUnused(topic) }
         }.get()
     }
 
@@ -129,7 +129,8 @@ struct SnapshotChannelTests {
                     // A second hub starts a channel and stops it at once, before or after the channel has consumed its
                     // first snapshot.
                     let hub = SubscriptionHub(eventLoop: loop)
-                    hub.removeUnused(hub.topic(JSONPath(["b"]), of: publication))
+                    let topic = hub.topic(JSONPath(["b"]), of: publication)
+                    topic.channel.removeIfUnused(topic)
                     return bound.value.1[0].channel.revision
                 }.get()
                 #expect(revision >= previous)
@@ -146,11 +147,11 @@ struct SnapshotChannelTests {
         let publication = Self.publication()
         try await Self.with([publication]) { loop, bound in
             let revisions = await Task(executorPreference: LoopTaskExecutor(loop)) {
-                let (hub, topics) = bound.value
+                let topics = bound.value.1
                 let channel = topics[0].channel
                 publication.publish(Self.snapshot(1), status: Self.status)
                 let first = channel.revision
-                hub.removeUnused(topics[0])
+                topics[0].channel.removeIfUnused(topics[0])
                 publication.publish(Self.snapshot(2), status: Self.status)
                 return [first, channel.revision]
             }.value

@@ -27,7 +27,7 @@ struct TopicTests {
             let made = SnapshotChannel(Self.publication(), on: EmbeddedEventLoop())
             topic = made.topic(try JSONPath("a"))
             channel = made
-            if let topic { made.remove(topic) }
+            if let topic { made.removeIfUnused(topic) }
         }
         #expect(topic?.channel.revision == 7)
         #expect(topic?.encode(.end(.shutdown)).readableBytes ?? 0 > 0)
@@ -51,7 +51,7 @@ struct TopicTests {
             }
             loop.run()
             #expect(channel?.snapshot.revision == (afterPublication ? 8 : 7))
-            hub.removeUnused(topic)
+            topic.channel.removeIfUnused(topic)
         }
         loop.run()
         #expect(channel == nil)

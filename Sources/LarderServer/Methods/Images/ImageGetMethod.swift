@@ -43,7 +43,7 @@ struct CachedImageReply {
         do throws(WireError) {
             if query.wantsDescriptor {
                 let id = RequestID(template)
-                try connection.dispatcher.start(
+                try connection.requests.start(
                     request.taskReply(cached: image, id: id), id: id, nil,
                     Admission(method: ImageGet.name, requirement: .image(url: query.request.url, .images)),
                     ImageGet.lifetime, in: nil)

@@ -235,7 +235,7 @@ extension ImagePut: Method {
                 throw WireError(
                     .invalidParams, "a batch cannot carry a descriptor; send image.put outside the batch")
             }
-            content = .file(try receivedFile(call.connection))
+            content = .file(try receivedFile(call))
         }
         return .task(
             TaskReply(size: .small) { () async throws(WireError) in
@@ -248,13 +248,13 @@ extension ImagePut: Method {
             })
     }
 
-    private static func receivedFile(_ connection: Connection) throws(WireError) -> PassedInFile {
-        switch connection.input.takeDescriptor() {
+    private static func receivedFile(_ call: MethodCall<Self>) throws(WireError) -> PassedInFile {
+        switch call.descriptors?.take() {
         case .file(let file): return file
         case .several:
             throw WireError(.invalidParams, "the request came with several descriptors; pass one")
         case .lost:
-            connection.loop.traffic.refused.requests += 1
+            call.loop.traffic.refused.requests += 1
             throw WireError(
                 .limitExceeded,
                 "the limit of open files of this connection, of its user or of the agent is reached; retry after other "
