@@ -177,7 +177,7 @@ struct CallTests {
         let client = agent.client(configuration: configuration)
         agent.faults.delay = .seconds(1000)
         let sent = Task { await error { try await client.agent.ping() } }
-        await agent.waitForDelayedMessages()
+        try await agent.waitForDelayedMessages()
         let before = Task.immediate { await error { try await client.agent.ping() } }
         agent.clock.advance(by: .seconds(30))
         #expect(await sent.value?.reason.contains("did not reply within") == true)
