@@ -30,7 +30,8 @@ if [ "${#missing[@]}" -gt 0 ]; then
   echo "installing: ${missing[*]}" >&2
   log=$(mktemp -t larder-install.XXXXXX)
   # Packages must not start their services: the scripts that need the packages start servers themselves, on loopback.
-  policy=/usr/sbin/policy-rc.d made_policy=no
+  # Only the test of this script sets the variable.
+  policy=${LARDER_TEST_POLICY:-/usr/sbin/policy-rc.d} made_policy=no
   clean_up() {
     if [ "$made_policy" = yes ]; then "${sudo[@]}" rm -f "$policy"; fi
     rm -f "$log"
