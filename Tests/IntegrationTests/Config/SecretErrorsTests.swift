@@ -52,6 +52,25 @@ extension Integration {
                 try client.send("{\"id\":1,\"method\":\"config.set\",\"params\":{\"value\":\"\(Self.secret)\"")
                 let reply = try client.line().map { String(decoding: $0, as: UTF8.self) }
                 #expect(reply?.contains(Self.secret) == false)
+
+                // Messages that are not valid requests. The last one is longer than limits.lineBytes.
+                let lines: [(line: String, error: String)] = [
+                    (#"{"id":2,"method":"config.set","params":"\#(Self.secret)"}"#, "invalidRequest"),
+                    (#"{"id":"\#(Self.secret)","id":2,"method":"config.get"}"#, "invalidRequest"),
+                    (#"{"id":2,"value":"\#(Self.secret)"}"#, "invalidRequest"),
+                    (#"{"id":2,"value":"\#(String(repeating: Self.secret, count: 1 << 16))"}"#, "lineTooLong"),
+                ]
+                for (line, name) in lines {
+                    try client.send(line)
+                    let reply = try client.message()
+                    #expect(reply["error"]?["data"]?["name"]?.string == name, "\(reply)")
+                    #expect(!reply.compactText.contains(Self.secret), "\(reply)")
+                }
+                let waiting = try client.request("config.wait", ["path": "a", "equals": .string(Self.secret)])
+                #expect(try client.call("request.cancel", ["id": .int(waiting)])["cancelled"] == true)
+                let cancelled = #expect(throws: LineClient.Refusal.self) { try client.reply(to: waiting) }
+                #expect(cancelled?.name == "cancelled")
+                #expect(cancelled?.detail.contains(Self.secret) == false)
                 #expect(!(try agent.status().compactText).contains(Self.secret))
                 #expect(!agent.log.contains(Self.secret))
             }
