@@ -152,6 +152,28 @@ struct ReplacedFileTests {
         }
     }
 
+    @Test(
+        "a replaced file keeps its SELinux label, but not the digests of its content",
+        .enabled(if: ExtendedAttribute.labelsAreSupported, "needs CAP_SYS_ADMIN and a file system with labels in /tmp"))
+    func label() throws {
+        let label = Array("system_u:object_r:etc_t:s0\0".utf8)
+        try withTemporaryDirectory { directory in
+            for (name, replace) in [
+                ("image", { try copyImage(to: $0, in: directory) }), ("backup", { try NewFile.replace($0, with: [1]) }),
+            ] as [(String, (String) throws -> Void)] {
+                let path = directory + "/" + name
+                try Data("old".utf8).write(to: URL(filePath: path))
+                try ExtendedAttribute.set(ExtendedAttribute.label, of: path, to: label)
+                // The kernel may refuse a value that is no digest.
+                try? ExtendedAttribute.set("security.ima", of: path, to: [1, 2])
+                try replace(path)
+                #expect(try Data(contentsOf: URL(filePath: path)) != Data("old".utf8))
+                #expect(ExtendedAttribute.value(ExtendedAttribute.label, of: path) == label)
+                #expect(ExtendedAttribute.value("security.ima", of: path) != [1, 2])
+            }
+        }
+    }
+
     @Test("if a new file cannot get the owner of the replaced one, the old file is kept", .needsRoot)
     func impossibleOwner() throws {
         try withTemporaryDirectory { directory in

@@ -7,6 +7,7 @@ import Testing
 enum ExtendedAttribute {
     static let accessList = "system.posix_acl_access"
     static let defaultList = "system.posix_acl_default"
+    static let label = "security.selinux"
 
     /// A POSIX access control list that grants the user 65534 reading and writing. It grants the group of the file and
     /// other users nothing, although the mode is 0660, because the bits of the group are the mask of the list.
@@ -51,17 +52,21 @@ enum ExtendedAttribute {
     }
 
     /// Whether the file system of the temporary directories has access control lists and attributes of users.
-    static let areSupported: Bool = {
+    static let areSupported = canSet([(defaultList, listForOneUser), ("user.larder", [1])])
+
+    /// Whether this process can set SELinux labels of files there.
+    static let labelsAreSupported = canSet([(label, Array("system_u:object_r:etc_t:s0\0".utf8))])
+
+    private static func canSet(_ attributes: [(name: String, value: [UInt8])]) -> Bool {
         do {
             try withTemporaryDirectory { directory in
-                try set(defaultList, of: directory, to: listForOneUser)
-                try set("user.larder", of: directory, to: [1])
+                for (name, value) in attributes { try set(name, of: directory, to: value) }
             }
             return true
         } catch {
             return false
         }
-    }()
+    }
 }
 
 extension Trait where Self == ConditionTrait {
