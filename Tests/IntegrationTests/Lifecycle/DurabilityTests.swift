@@ -145,5 +145,24 @@ extension Integration {
                 #expect(try home.start().call("config.get")["value"] == ["n": 2])
             }
         }
+
+        @Test("status --check fails while a published configuration cannot be written to disk")
+        func unwritableGeneration() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { host: { directory: '@/host' } } } }") { home in
+                try home.makeDirectory("host")
+                let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ"])
+                #expect(try home.larder("status", "--check").status == 0)
+                let limited = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--fsize=290000"])
+                #expect(limited.end == .exit(0), "\(limited.log)")
+                // Changes of files are published before they are on disk.
+                try home.write("host/a.json", "{\"large\":\"\(String(repeating: "x", count: 400_000))\"}")
+                let client = try agent.connect()
+                try client.call("config.refresh")
+                try client.status { $0["writeError"]?.isNull == false }
+                #expect(try client.call("config.get", ["large"])["value"]?.string?.utf8.count == 400_000)
+                let check = try home.larder("status", "--check")
+                #expect(check.status == 1, "\(check)")
+            }
+        }
     }
 }
