@@ -37,6 +37,26 @@ extension Integration {
             }
         }
 
+        @Test("with --schema, a reference follows no symbolic link out of the directory of the schema")
+        func schemaLink() throws {
+            try AgentHome.with { home in
+                for name in ["inside", "outside"] { try home.makeDirectory(name) }
+                try home.write("inside/schema.json", #"{"properties": {"limit": {"$ref": "limit.json"}}}"#)
+                func validate() throws -> Command {
+                    try home.larder(
+                        "validate", "-", "--schema", home.directory + "/inside/schema.json", input: #"{"limit": 1}"#)
+                }
+                try home.write("inside/limit.json", Self.limit)
+                #expect(try validate().status == 0)
+                try home.write("outside/limit.json", Self.limit)
+                unlink(home.directory + "/inside/limit.json")
+                symlink("../outside/limit.json", home.directory + "/inside/limit.json")
+                let refused = try validate()
+                #expect(refused.status != 0 && refused.status != 14, "\(refused)")
+                #expect(refused.log.contains("limit.json"), "\(refused.log)")
+            }
+        }
+
         @Test("with --layer host, the document is one of the files of the layer")
         func asHost() throws {
             try withAgent { home in
