@@ -58,6 +58,24 @@ extension Integration {
             }
         }
 
+        @Test("the error of a namespace without a document gives the reason, and names no method of the protocol")
+        func unavailableNamespace() throws {
+            // Nothing listens on this port.
+            let silent = try RawOrigin()
+            defer { silent.stop() }
+            let settings =
+                "{ namespaces: { w: { remote: { http: { url: '\(silent.url)', intervalSeconds: 86400 } } } } }"
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                _ = try agent.connect().refusal("config.refresh", ["namespace": "w"])
+                let get = try home.larder("get", "-n", "w")
+                #expect(get.status == 8)
+                #expect(get.log.contains("has not delivered a valid document yet: "), "\(get.log)")
+                #expect(get.log.contains("Connection refused"), "\(get.log)")
+                #expect(!get.log.contains("config."), "\(get.log)")
+            }
+        }
+
         @Test("advice names commands of larder, with the socket, and repeats no advice of the agent")
         func advice() {
             let hints = Hints(socket: "/tmp/my socket")

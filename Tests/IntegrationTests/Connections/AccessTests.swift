@@ -141,6 +141,28 @@ extension Integration {
             }
         }
 
+        @Test("the advice for a token file of root that others can read works, whoever runs the agent", .needsRoot)
+        func tokenAdvice() throws {
+            let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
+            defer { origin.stop() }
+            let source = "url: '\(origin.documentURL)', intervalSeconds: 86400, tokenFile: '@/token'"
+            for user in [0, 4711] {
+                try AgentHome.with(settings: "{ namespaces: { default: { remote: { http: { \(source) } } } } }") {
+                    home in
+                    let token = home.directory + "/token"
+                    try home.write("token", "secret\n")
+                    #expect(chmod(token, 0o644) == 0)
+                    let client = try (user == 0 ? home.start() : home.start(as: user)).connect()
+                    let detail = try client.refusal("config.refresh").detail
+                    let command = user == 0 ? "chmod 600 \(token)" : "chgrp \(user) \(token) && chmod 640 \(token)"
+                    #expect(detail.contains("run: \(command)"), "\(detail)")
+                    let done = try Command.run("/bin/sh", ["-c", command])
+                    #expect(done.end == .exit(0), "\(done.log)")
+                    #expect(try client.call("config.refresh")["state"] == "fresh")
+                }
+            }
+        }
+
         @Test(
             "no token, header, body or query appears in the log, the status or an error"
         )
