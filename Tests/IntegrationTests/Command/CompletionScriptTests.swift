@@ -14,24 +14,44 @@ struct ArgumentCompletionTests {
         "subcommands", "params", "sha256",
     ]
 
-    @Test("each argument has candidates, unless only the user knows its value")
-    func everyArgument() throws {
+    /// The positional arguments and options of all commands.
+    private static func arguments() throws -> [(command: String, argument: JSONValue)] {
         let root = try JSONValue(parsing: Larder._dumpHelp())["command"]
         var commands = [try #require(root)]
-        var count = 0
+        var arguments: [(command: String, argument: JSONValue)] = []
         while let command = commands.popLast() {
             commands += command["subcommands"].map { Array($0.elements) } ?? []
-            if command["commandName"] == "help" { continue }
+            let name = command["commandName"]?.string ?? "?"
+            if name == "help" { continue }
             for argument in Array(command["arguments"]?.elements ?? JSONValue.array([]).elements)
             where argument["kind"] != "flag" {
-                let name = argument["valueName"]?.string ?? ""
-                count += 1
-                #expect(
-                    argument["completionKind"] != nil || argument["allValues"] != nil || Self.free.contains(name),
-                    "\(command["commandName"]?.string ?? "?"): \(name)")
+                arguments.append((name, argument))
             }
         }
-        #expect(count > 100)
+        return arguments
+    }
+
+    @Test("each argument has candidates, unless only the user knows its value")
+    func everyArgument() throws {
+        let arguments = try Self.arguments()
+        for (command, argument) in arguments {
+            let name = argument["valueName"]?.string ?? ""
+            #expect(
+                argument["completionKind"] != nil || argument["allValues"] != nil || Self.free.contains(name),
+                "\(command): \(name)")
+        }
+        #expect(arguments.count > 100)
+    }
+
+    @Test("the scripts of zsh and fish complete the names of files for each argument that is a file")
+    func files() throws {
+        let kinds = try Self.arguments().compactMap { $0.argument["completionKind"] }
+        let (files, directories) = (kinds.count { $0["file"] != nil }, kinds.count { $0["directory"] != nil })
+        #expect(files > 10)
+        let zsh = Larder.completionScript(for: .zsh).split(separator: "\n")
+        #expect(zsh.count { $0.contains(":_files") } == files + directories)
+        let fish = Larder.completionScript(for: .fish).split(separator: "\n")
+        #expect(fish.count { $0.hasSuffix(" -F") || $0.hasSuffix(" -rF") } == files)
     }
 
     @Test("the command of exec is completed with programs first, then with file names")
