@@ -12,6 +12,12 @@ struct ThreadGuardTests {
         case stop, exit
     }
 
+    @Test("a stop without threads ends within 5 s, of which 1 s is left for a busy machine")
+    func defaultTimes() {
+        let timing = ThreadGuard.Timing()
+        #expect(timing.patience + timing.stopInterval <= 4_000)
+    }
+
     @Test("a failure to start a thread is reported once, and its end; a stop without threads ends the process")
     func events() async throws {
         var ends: [CInt] = [-1, -1]
