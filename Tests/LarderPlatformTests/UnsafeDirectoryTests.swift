@@ -43,6 +43,13 @@ struct UnsafeDirectoryTests {
         #expect(refusal(of: inner).isEmpty)
     }
 
+    @Test("the commands in a refusal quote a path with a space")
+    func quotedPath() {
+        let path = make("two words", mode: 0o777)
+        let refusal = refusal(of: path)
+        #expect(refusal.contains("chmod go-w '\(path)'"), "\(refusal)")
+    }
+
     @Test("a path is followed through links, each of which is checked")
     func links() {
         let open = make("open", mode: 0o777)

@@ -32,7 +32,7 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         guard owner == user || owner == 0 else {
             throw UnsafeDirectory(
                 description: "\(path) belongs to user \(owner), and the agent runs as user \(user); run it as user "
-                    + "\(owner), name another directory, or change its owner: chown -R \(user) \(path)")
+                    + "\(owner), name another directory, or change its owner: chown -R \(user) \(path.shellWord)")
         }
         // The value of S_ISVTX as a literal: both Glibc and a C module declare this name, so using it would be
         // ambiguous.
@@ -40,14 +40,14 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
         // After `chmod go-w`, a directory of root would be unusable for the user of this process, so the command
         // changes its owner, too.
-        let command = owner == user ? "" : "chown -R \(user) \(path) && "
-        let sticky = allowsSticky ? ", or: chmod +t \(path)" : ""
+        let command = owner == user ? "" : "chown -R \(user) \(path.shellWord) && "
+        let sticky = allowsSticky ? ", or: chmod +t \(path.shellWord)" : ""
         // A container volume, such as a Kubernetes emptyDir, belongs to root, and its container may have no root user,
         // so the message proposes an init container.
         let place = owner == 0 && user != 0 ? " as root (in a pod, in an init container)" : ""
         throw UnsafeDirectory(
             description: "\(path) has mode 0\(String(mode, radix: 8)), so other users can write to it; name another "
-                + "directory, or run\(place): \(command)chmod go-w \(path)\(sticky)")
+                + "directory, or run\(place): \(command)chmod go-w \(path.shellWord)\(sticky)")
     }
 
     /// The maximum number of symbolic links on a path (path_resolution(7)).
