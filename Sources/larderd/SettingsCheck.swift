@@ -2,6 +2,8 @@ import LarderClientCore
 import LarderCommand
 import LarderConfig
 import LarderConfigSources
+import LarderEncoding
+import LarderJSON
 import LarderPlatform
 import LarderSettings
 import LarderUpstream
@@ -128,7 +130,14 @@ struct SettingsCheck {
             let info = try await LarderClient.withConnection(
                 socket: plan.socketPath.get(), configuration: configuration
             ) { client in try await client.agent.info() }
-            if let path = info.settings { errors.append("\(AgentPlan.missing(path))") }
+            guard let path = info.settings else { return }
+            // If the agent was started with --settings, its file may exist, and a restart would not use the defaults.
+            let isDefault = AgentPlan.defaultSettingsPath.map { path.isSpelled(as: $0) } ?? false
+            errors.append(
+                isDefault
+                    ? "\(AgentPlan.missing(path))"
+                    : "the agent was started with another settings file; pass it here, too: --settings \(path.shellWord)"
+            )
         } catch {
             errors.append(
                 "there is no settings file, and the agent does not say whether it was started with one: \(error); "

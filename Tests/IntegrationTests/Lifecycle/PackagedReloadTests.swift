@@ -65,6 +65,13 @@ extension Integration {
                 let unreachable = try reload(unit, agent, home)
                 #expect(unreachable.status == 78)
                 #expect(unreachable.log.contains("there is no settings file"), "\(unreachable.log)")
+
+                // The agent has a file, but these commands do not name it.
+                try home.write(settings: "{}")
+                let named = try home.start(socket: home.directory + "/run/larder.sock")
+                let unnamed = try reload(unit, named, home)
+                #expect(unnamed.status == 78)
+                #expect(unnamed.log.contains("pass it here, too: --settings \(home.settings)"), "\(unnamed.log)")
             }
         }
 
