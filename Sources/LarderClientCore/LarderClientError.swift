@@ -174,7 +174,8 @@ private struct SocketFile {
             return "add the user to group \(group), which may connect (usermod -aG \(group) USER), and log in again"
         }
         let owner = AccountName.ofUser(status.st_uid) ?? "user \(status.st_uid)"
-        return "only \(owner) may connect: run as \(owner), or set socket.group in the agent's settings"
+        return "only \(owner) may connect: run as \(owner), or give a group access: SocketGroup= in larder.socket or, "
+            + "without systemd, socket.group in the agent's settings"
     }
 }
 

@@ -80,6 +80,8 @@ struct UnreachableTests {
             chown(path, 0, 0)
             let rooted = LarderClientError.unreachable(path, errno: EACCES)
             #expect(rooted.advice?.hasPrefix("only root may connect") == true)
+            // The setting socket.group has no effect on a socket of systemd.
+            #expect(rooted.advice?.contains("SocketGroup= in larder.socket") == true)
         }
     }
 

@@ -47,7 +47,8 @@ extension Settings {
                 logger.warning(
                     """
                     only root and the agent's user have access: the settings have no "access", and there is no group \
-                    \(Self.defaultGroup); run addgroup --system \(Self.defaultGroup) and reload, or set "access"
+                    \(Self.defaultGroup); run addgroup --system \(Self.defaultGroup) and reload, or set "access"; \
+                    without systemd, also set socket.group and restart, because otherwise only root can connect
                     """)
             }
         }
