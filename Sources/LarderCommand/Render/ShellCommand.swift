@@ -8,9 +8,11 @@ struct ShellCommand: Sendable {
     /// The command as the user wrote it.
     let text: String
     /// The time after which the command gets SIGTERM.
-    var timeout = Duration.seconds(30)
+    var timeout = defaultTimeout
     /// The time after SIGTERM after which the command is killed.
     var killDelay = Duration.seconds(5)
+
+    static let defaultTimeout = Duration.seconds(30)
 
     /// The environment variable with the path of the file.
     static let variable = "LARDER_FILE"

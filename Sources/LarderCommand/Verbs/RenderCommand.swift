@@ -92,9 +92,6 @@ struct RenderCommand: AsyncParsableCommand {
         transform: TimeSpan.parse)
     var execTimeout: TimeSpan?
 
-    /// The default of ``checkTimeout`` and ``execTimeout``.
-    private static let timeout = TimeSpan(.seconds(30))
-
     @Option(help: ArgumentHelp("The permissions of the output, in octal.", valueName: "mode"))
     var mode: FileMode?
 
@@ -188,11 +185,11 @@ struct RenderCommand: AsyncParsableCommand {
         return env ? .environment(source.mapping) : .template(files[0])
     }
 
-    private var rendered: RenderedOutput {
+    var rendered: RenderedOutput {
         RenderedOutput(
             path: output, mode: mode, owner: owner,
-            check: check.map { ShellCommand(text: $0, timeout: (checkTimeout ?? Self.timeout).duration) },
+            check: check.map { ShellCommand(text: $0, timeout: checkTimeout?.duration ?? ShellCommand.defaultTimeout) },
             checksInPlace: checkInPlace,
-            exec: exec.map { ShellCommand(text: $0, timeout: (execTimeout ?? Self.timeout).duration) })
+            exec: exec.map { ShellCommand(text: $0, timeout: execTimeout?.duration ?? ShellCommand.defaultTimeout) })
     }
 }

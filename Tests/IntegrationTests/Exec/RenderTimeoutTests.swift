@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import LarderJSON
 import TestSupport
@@ -11,6 +12,13 @@ struct ShellCommandTimeoutTests {
     func inTime() async throws {
         let command = ShellCommand(text: "exit 3", timeout: .seconds(600))
         #expect(try await command.run(on: "f") == .exited(3))
+    }
+
+    @Test("the commands of larder render have a timeout of 30 s by default")
+    func defaults() throws {
+        let command = try RenderCommand.parse(["t", "app.conf", "--check", "test {}", "--exec", "true"])
+        #expect(command.rendered.check?.timeout == .seconds(30))
+        #expect(command.rendered.exec?.timeout == .seconds(30))
     }
 
     @Test("a command that ignores SIGTERM is killed")
@@ -146,6 +154,33 @@ extension Integration.RenderTests {
             try home.makeDirectory("d")
             try larder.waitForLog("d/app.conf has been written")
             #expect(try text(home, "d/app.conf") == "2\n")
+            try end(larder)
+        }
+    }
+
+    @Test("with --watch, a file that did not fit on the disk is written when there is space again")
+    func retriedFullDisk() throws {
+        try withTemplate { home in
+            let larder = try ChildProcess(
+                "env",
+                [
+                    "--ignore-signal=XFSZ", Products.commandLine, "render", "t", "app.conf", "--watch", "--exec",
+                    "echo wrote $(cat {})", "--socket", home.socket,
+                ],
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("wrote 1")
+            // Writes beyond the limit fail (setrlimit(2)).
+            func limit(_ size: String) throws {
+                let limited = try Command.run("prlimit", ["--pid", "\(larder.pid)", "--fsize=\(size)"])
+                #expect(limited.end == .exit(0), "\(limited.log)")
+            }
+            try limit("2:")
+            _ = try self.larder(home, ["set", "a", "22"])
+            try larder.waitForLog("File too large")
+            #expect(try text(home, "app.conf") == "1\n")
+            try limit("unlimited:")
+            try larder.waitForLog("app.conf has been written")
+            #expect(try text(home, "app.conf") == "22\n")
             try end(larder)
         }
     }
