@@ -57,3 +57,29 @@ struct InstallNeedsTests {
         #expect(after == "mine")
     }
 }
+
+@Suite("The test of the package in .ci/run")
+struct ContainerCheckTests {
+    @Test(
+        "a container that cannot run is a failure, unless a variable permits it",
+        arguments: [(0, "", 0), (1, "1", 1), (77, "", 1), (77, "1", 0)] as [(Int, String, CInt)])
+    func status(container: Int, permission: String, expected: CInt) throws {
+        let script = try String(contentsOf: Checkout.root.appending(path: ".ci/run"), encoding: .utf8)
+        let start = try #require(script.range(of: "check_in_container() {\n"))
+        let end = try #require(script.range(of: "\n}\n", range: start.upperBound..<script.endIndex))
+        try withTemporaryDirectory { directory in
+            let packaging = directory + "/packaging"
+            try FileManager.default.createDirectory(atPath: packaging, withIntermediateDirectories: false)
+            let test = packaging + "/test-in-container.sh"
+            try Data("#!/bin/sh\nexit \(container)\n".utf8).write(to: URL(filePath: test))
+            chmod(test, 0o755)
+            let function = "set -euo pipefail; work=.\n" + script[start.lowerBound..<end.upperBound]
+            let done = try Command.run(
+                "/bin/bash", ["-c", function + "check_in_container"],
+                environment: ["PATH": "/usr/bin:/bin", "LARDER_CI_ALLOW_NO_CONTAINER": permission],
+                directory: directory)
+            #expect(done.status == expected, "\(done.log)")
+            #expect(done.log.contains("LARDER_CI_ALLOW_NO_CONTAINER=1") == (container == 77 && permission.isEmpty))
+        }
+    }
+}
