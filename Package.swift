@@ -94,7 +94,7 @@ let package = Package(
         larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
         larder("LarderTemplate", ["LarderJSON"]),
-        larder("LarderSystemd", ["CLinuxShims", "CSystemd", logging]),
+        larder("LarderSystemd", ["LarderEncoding", "CLinuxShims", "CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
         larder("LarderSchema", ["LarderJSON", "CPCRE2"]),
         larder("LarderProtocol", ["LarderJSON", "LarderEncoding"]),

@@ -1,3 +1,6 @@
+import Glibc
+import LarderEncoding
+
 /// A point in time with the resolution of HTTP (RFC 9110, section 5.6.7): whole seconds, always UTC.
 package struct HTTPDate: Sendable, Hashable, Comparable {
     /// Seconds since 1970-01-01T00:00:00Z; negative for earlier times.
@@ -22,8 +25,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
     package init?(parsing text: String, now: HTTPDate) {
         var form = DateScanner(text)
         let dayName = form.letters()
-        let date: (year: Int64, month: Int64, day: Int64)
-        let time: Int64
+        let date: (year: Int, month: Int, day: Int)
+        let time: Int
         if DateScanner.days.contains(dayName), form.skip(", ") {
             // IMF-fixdate
             guard let day = form.number(2), form.skip(" "), let month = form.month(), form.skip(" "),
@@ -51,31 +54,14 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
         } else {
             return nil
         }
-        guard form.isAtEnd, (1...Self.daysInMonth(date.month, of: date.year)).contains(date.day) else { return nil }
-        secondsSinceEpoch =
-            Self.daysSinceEpoch(year: date.year, month: date.month, day: date.day) * 86_400 + time
-    }
-
-    private static func daysInMonth(_ month: Int64, of year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
+        guard form.isAtEnd, let midnight = tm.seconds(year: date.year, month: date.month, day: date.day) else {
+            return nil
         }
-    }
-
-    /// The number of days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years begin in March here, so
-    /// that the leap day is the last day of its year.
-    private static func daysSinceEpoch(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+        secondsSinceEpoch = Int64(midnight + time)
     }
 
     /// The approximate year of a point in time; determines the century of a two-digit year.
-    private static func civilYear(_ seconds: Int64) -> Int64 { 1970 + seconds / 31_556_952 }
+    private static func civilYear(_ seconds: Int64) -> Int { Int(1970 + seconds / 31_556_952) }
 }
 
 /// Reads the parts of a date from left to right. Each method returns nil or false if the next characters do not match.
@@ -105,20 +91,20 @@ private struct DateScanner {
     }
 
     /// Reads exactly `digits` digits.
-    mutating func number(_ digits: Int) -> Int64? {
+    mutating func number(_ digits: Int) -> Int? {
         let text = rest.prefix(digits)
         guard text.count == digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         rest = rest.dropFirst(digits)
-        return text.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+        return text.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
     /// Reads the name of a month and returns 1 to 12.
-    mutating func month() -> Int64? {
-        Self.months.firstIndex(of: letters()).map { Int64($0 + 1) }
+    mutating func month() -> Int? {
+        Self.months.firstIndex(of: letters()).map { $0 + 1 }
     }
 
     /// Reads a time of day and returns its seconds since midnight. The grammar allows a leap second (60).
-    mutating func time() -> Int64? {
+    mutating func time() -> Int? {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
             hour < 24, minute < 60, second <= 60
         else { return nil }

@@ -23,16 +23,6 @@ enum LogLine {
         return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
     }
 
-    /// Formats a time by RFC 3339, in UTC with milliseconds.
-    static func timestamp(_ milliseconds: Int) -> String {
-        var seconds = milliseconds / 1000
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        let date = "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
-        let time = "\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
-        return "\(date)T\(time).\(digits(CInt(milliseconds % 1000), 3))Z"
-    }
-
     /// Writes a line, with a single `write(2)` if possible, so that lines of several threads do not mix.
     ///
     /// On an error, the rest of the line is dropped. The error is not reported, because it could only be logged. If a
@@ -54,11 +44,6 @@ enum LogLine {
                 }
             }
         }
-    }
-
-    private static func digits(_ number: CInt, _ width: Int) -> String {
-        let text = String(number)
-        return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
     }
 
     /// Appends a key or value, in double quotes if it would be ambiguous without them.

@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 internal import Logging
 
 /// Writes each log statement as one line of text: time, level, message and metadata.
@@ -28,7 +29,7 @@ struct TextOutput {
     /// Formats a statement as a line that ends with a line feed. The time is in milliseconds since 1970.
     func line(for event: LogEvent, _ members: [(key: String, value: String)], at time: Int) -> String {
         let text = LogLine.text(event.message.description, members)
-        return "\(LogLine.timestamp(time)) \(levelText(event.level)) \(text)\n"
+        return "\(tm.text(milliseconds: time)) \(levelText(event.level)) \(text)\n"
     }
 
     private func levelText(_ level: Logger.Level) -> String {

@@ -287,7 +287,9 @@ struct TimestampTests {
 
     @Test(
         "a timestamp in another form is rejected",
-        arguments: ["", "2023-11-14", "2023-13-14T22:13:20.123Z", "2023-11-14T22:13:20.123+"])
+        arguments: [
+            "", "2023-11-14", "2023-13-14T22:13:20.123Z", "2023-02-29T22:13:20.123Z", "2023-11-14T22:13:20.123+",
+        ])
     func refused(text: String) {
         #expect(Timestamp(text) == nil)
     }

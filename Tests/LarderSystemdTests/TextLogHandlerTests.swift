@@ -26,16 +26,6 @@ struct TextLogHandlerTests {
                 == "2025-03-01T12:00:00.250Z warning upstream failed namespace=default revision=7\n")
     }
 
-    @Test(
-        "the time is RFC 3339 in UTC with milliseconds",
-        arguments: [
-            (0, "1970-01-01T00:00:00.000Z"), (951_782_400_007, "2000-02-29T00:00:00.007Z"),
-            (4_102_444_799_999, "2099-12-31T23:59:59.999Z"),
-        ])
-    func timestamps(milliseconds: Int, text: String) {
-        #expect(LogLine.timestamp(milliseconds) == text)
-    }
-
     @Test("line breaks, terminal escapes and text direction overrides in message, key or value are escaped")
     func injection() {
         let line = Self.line(

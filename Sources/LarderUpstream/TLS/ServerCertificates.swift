@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
@@ -73,17 +74,7 @@ struct ServerCertificates: Sendable {
         return nil
     }
 
-    /// Formats a time in UTC.
-    private static func text(_ seconds: Int) -> String {
-        var (time, parts) = (time_t(seconds), tm())
-        gmtime_r(&time, &parts)
-        let text = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
-            count = buffer.withMemoryRebound(to: CChar.self) {
-                strftime($0.baseAddress!, $0.count, "%F %T UTC", &parts)
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
+    private static func text(_ seconds: Int) -> String { tm(seconds: seconds).text("%F %T UTC") }
 }
 
 extension ServerCertificates.Validity {
