@@ -83,7 +83,7 @@ struct ImageSettingsTests {
             ("failures: {notFound: 1}", ".notFound is not a setting; did you mean \"notFoundSeconds\"?"),
             ("concurrencyPerUser: 0", ".concurrencyPerUser must be a whole number from 1 to 256"),
             ("leaseSeconds: 0", ".leaseSeconds must be a whole number from 1 to 86400"),
-            ("origins: {'img.example.org': {}}", "[\"img.example.org\"] must begin with \"http://\" or \"https://\""),
+            ("origins: {'img.example.org': {}}", "[\"img.example.org\"] is not an absolute http or https URL"),
             ("origins: {'http://h/a': {}}", "must end after the host and port"),
             ("origins: {'http://h?x': {}}", "must end after the host and port"),
             ("origins: {'http://h': {}, 'http://H:80': {}}", "is the same origin as another one here"),

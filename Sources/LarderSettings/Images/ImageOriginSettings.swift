@@ -55,8 +55,11 @@ extension ImageOriginSettings {
         let reader = try SettingsReader(value, at: path, knowing: nil)
         var origins: [String: ImageOriginSettings] = [:]
         for name in reader.names {
-            if let problem = problem(ofOrigin: name) { throw reader.failure(name, problem) }
-            let origin = normalized(name)
+            if let problem = HTTPURLCheck.problem(of: name) { throw reader.failure(name, problem) }
+            guard let url = try? FetchURL(parsing: name), url.query == nil, name.count(where: { $0 == "/" }) == 2 else {
+                throw reader.failure(name, "must end after the host and port; it applies to all paths")
+            }
+            let origin = url.origin
             guard origins[origin] == nil else {
                 throw reader.failure(name, "is the same origin as another one here; merge the two")
             }
@@ -66,24 +69,6 @@ extension ImageOriginSettings {
                 } ?? ImageOriginSettings()
         }
         return origins
-    }
-
-    /// Why the name of an origin is invalid; nil if it is valid.
-    private static func problem(ofOrigin name: String) -> String? {
-        if let problem = HTTPURLCheck.problem(of: name) { return problem }
-        let rest = name.dropFirst(name.lowercased().hasPrefix("https:") ? 8 : 7)
-        guard !rest.utf8.contains(where: { "/?".utf8.contains($0) }) else {
-            return "must end after the host and port; it applies to all paths"
-        }
-        return nil
-    }
-
-    /// The origin in the form in which it is compared with the origins of URLs: in lower case, without the default port
-    /// of the scheme.
-    private static func normalized(_ name: String) -> String {
-        let name = name.lowercased()
-        let ownPort = name.hasPrefix("https:") ? ":443" : ":80"
-        return name.hasSuffix(ownPort) ? String(name.dropLast(ownPort.count)) : name
     }
 }
 

@@ -64,23 +64,11 @@ enum HTTPURLCheck {
     /// A user name or password is rejected (RFC 9110, section 4.2.4), because the URL appears in logs and in
     /// `config.status`.
     static func problem(of url: String) -> String? {
-        guard let scheme = ["http://", "https://"].first(where: { url.lowercased().hasPrefix($0) }) else {
-            return "must begin with \"http://\" or \"https://\""
-        }
-        // The messages below do not show the URL, because it may contain a password.
-        if let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) {
-            return "must not contain \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
-        }
-        let rest = url.dropFirst(scheme.count)
-        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard !authority.contains("@") else {
-            return "must not contain a user name or password; send them in \"headers\""
-        }
-        guard !rest.contains("#") else {
-            return "must not contain a fragment; remove the \"#\" and everything after it"
-        }
+        // No message shows the URL, because it may contain a password.
         do throws(InvalidURL) { _ = try FetchURL(parsing: url) } catch { return error.reason }
-        return nil
+        if url.contains("#") { return "must not contain a fragment; remove the \"#\" and everything after it" }
+        guard let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) else { return nil }
+        return "must not contain \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
     }
 
     /// Whether a URL can contain the character (RFC 3986): any printable ASCII character except the space, the backtick
