@@ -193,9 +193,9 @@ struct Agent {
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingThreadPool) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         // Before the check, nothing is created below a directory that another user could replace.
-        try UnsafeDirectory.check(Self.directory(of: directory))
+        try UnsafeDirectory.check(splitPath(directory).directory)
         try Self.makeDirectory(above: directory)
-        try UnsafeDirectory.check(Self.directory(of: directory))
+        try UnsafeDirectory.check(splitPath(directory).directory)
         try UnsafeDirectory.check(directory, followsLink: false)
         let settings = try plan.settings.images.cacheSettings(directory: directory, logger: logger)
         let cache = try await ImageCache.start(settings, fetcher: fetcher, blocking: blocking, logger: logger)
@@ -206,8 +206,8 @@ struct Agent {
     /// Creates the cache directory. The mode of the directory lets clients in the agent's group reach the images. The
     /// image cache creates everything below that directory.
     private static func makeDirectory(above path: String) throws {
-        let cache = directory(of: path)
-        try LocalFileSystem().createDirectory(directory(of: cache))
+        let cache = splitPath(path).directory
+        try LocalFileSystem().createDirectory(splitPath(cache).directory)
         guard uninterrupted({ mkdir(cache, 0o750) }) == 0 || errno == EEXIST else {
             throw FileError("make directory", cache, errno: errno)
         }
@@ -243,16 +243,10 @@ struct Agent {
             return socket
         }
         let path = try plan.socketPath.get()
-        try LocalFileSystem().createDirectory(Self.directory(of: path))
+        try LocalFileSystem().createDirectory(splitPath(path).directory)
         // The socket may be in a sticky directory such as /tmp, where other users cannot replace it.
-        try UnsafeDirectory.check(Self.directory(of: path), allowsSticky: true)
+        try UnsafeDirectory.check(splitPath(path).directory, allowsSticky: true)
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
-    }
-
-    /// The directory that contains a file with an absolute path.
-    static func directory(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
-        return String(path[..<slash])
     }
 
     /// Whether the agent serves the whole host: root runs it, or the system's service manager passed a socket that is

@@ -93,10 +93,10 @@ struct AgentPlan: Sendable {
     /// of a settings file.
     private static func savedSettings(_ command: Larderd) -> SavedSettings? {
         let paths = DefaultPaths(environment: environment, userID: getuid())
-        guard let directory = command.stateDirectory.map(absolute) ?? (try? paths.stateDirectory),
+        guard let directory = command.stateDirectory.map(absolutePath) ?? (try? paths.stateDirectory),
             let file = settingsPath(command)
         else { return nil }
-        return SavedSettings(directory: directory, settingsFile: absolute(file))
+        return SavedSettings(directory: directory, settingsFile: absolutePath(file))
     }
 
     /// The path of the settings file: the one from the command line, or the default path, at which there need not be a
@@ -117,16 +117,16 @@ struct AgentPlan: Sendable {
     init(_ command: Larderd, _ settings: Settings, path: String?, pathLines: PathLines = PathLines()) throws {
         self.command = command
         self.settings = settings
-        settingsPath = path.map(Self.absolute)
+        settingsPath = path.map(absolutePath)
         let paths = DefaultPaths(environment: Self.environment, userID: getuid())
         socketPath = Result { () throws(SettingsError) in
-            if let path = command.socket.map(Self.absolute) ?? settings.socket.path { return path }
+            if let path = command.socket.map(absolutePath) ?? settings.socket.path { return path }
             return try paths.socket
         }
         stateDirectory =
-            try command.stateDirectory.map(Self.absolute) ?? settings.stateDirectory ?? paths.stateDirectory
+            try command.stateDirectory.map(absolutePath) ?? settings.stateDirectory ?? paths.stateDirectory
         if settings.images.isEnabled {
-            let cache = try command.cacheDirectory.map(Self.absolute) ?? settings.cacheDirectory ?? paths.cacheDirectory
+            let cache = try command.cacheDirectory.map(absolutePath) ?? settings.cacheDirectory ?? paths.cacheDirectory
             imageDirectory = cache + "/images"
         }
         logLevel = command.logLevel ?? settings.logLevel
@@ -235,15 +235,8 @@ struct AgentPlan: Sendable {
     /// The default directory of the `host` layer if the command line names the settings file: `config.d` next to that
     /// file.
     private static func directoryBeside(_ settings: String) -> String {
-        let path = absolute(settings)
+        let path = absolutePath(settings)
         return "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/config.d"
-    }
-
-    private static func absolute(_ path: String) -> String {
-        if path.hasPrefix("/") { return path }
-        guard let current = getcwd(nil, 0) else { return path }
-        defer { free(current) }
-        return String(cString: current) + "/" + path
     }
 
     private static var environment: [String: String] {

@@ -1,4 +1,5 @@
 import Glibc
+import LarderPlatform
 
 /// The pages of machine code that are mapped into this process.
 enum CodePages {
@@ -33,12 +34,6 @@ enum CodePages {
         let file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = read(file, &piece, piece.count)
-            if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
-            bytes += piece[..<count]
-        }
+        return String(decoding: (try? readAll(from: file)) ?? [], as: UTF8.self)
     }
 }

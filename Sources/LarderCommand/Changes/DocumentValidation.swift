@@ -13,7 +13,7 @@ struct DocumentValidation {
     init(file: String) throws(Failure) {
         let document = try LenientJSON.parse(Input.text(of: file), name: file)
         do {
-            schema = try Self.compiled(document, path: Self.absolute(file))
+            schema = try Self.compiled(document, path: absolutePath(file))
         } catch {
             throw Failure(.usage, error.description(inFile: file))
         }
@@ -45,12 +45,6 @@ struct DocumentValidation {
             else { return nil }
             return try? LenientJSON.parse(bytes, name: path)
         }
-    }
-
-    private static func absolute(_ path: String) -> String {
-        if path.hasPrefix("/") { return path }
-        guard let directory = Input.currentDirectory else { return "/" + path }
-        return directory + "/" + path
     }
 }
 

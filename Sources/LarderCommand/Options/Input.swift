@@ -2,34 +2,21 @@ import Glibc
 import ArgumentParser
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 
 enum Input {
     /// Reads a file to its end; `-` is standard input.
     static func contents(of name: String) throws(Failure) -> [UInt8] {
         let file = try InputFile(name)
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = read(file.descriptor, &chunk, chunk.count)
-            if count > 0 {
-                bytes += chunk[..<count]
-            } else if count == 0 {
-                return bytes
-            } else if errno != EINTR {
-                throw failure(name)
-            }
+        do {
+            return try withExtendedLifetime(file) { try readAll(from: file.descriptor) }
+        } catch {
+            throw Failure(.failure, "cannot read \(displayName(name)): \(error)")
         }
     }
 
     /// Reads a text to its end, without a byte order mark; `-` is standard input.
     static func text(of name: String) throws(Failure) -> [UInt8] { ByteOrderMark.dropped(from: try contents(of: name)) }
-
-    /// The current directory; nil if it no longer exists.
-    static var currentDirectory: String? {
-        guard let directory = getcwd(nil, 0) else { return nil }
-        defer { free(directory) }
-        return String(cString: directory)
-    }
 
     static func failure(_ name: String) -> Failure {
         Failure(.failure, "cannot read \(displayName(name)): \(String(cString: strerror(errno)))")

@@ -13,7 +13,7 @@ struct HiddenFile: Sendable {
     /// output, because a checking program may derive the syntax from it. The name is hidden, because programs that read
     /// a directory such as `conf.d` skip hidden files.
     private static func pattern(for output: String) -> (directory: String, start: String, ending: String) {
-        let (directory, name) = RenderedFile.split(output)
+        let (directory, name) = splitPath(output)
         let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
         return (directory, ".\(name[..<dot]).larder-", String(name[dot...]))
     }

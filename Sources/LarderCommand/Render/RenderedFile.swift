@@ -168,7 +168,7 @@ struct RenderedFile {
     }
 
     /// Flushes the directory to disk, if the file system supports it.
-    private func syncDirectory() { try? synchronizeDirectory(Self.split(path).directory) }
+    private func syncDirectory() { try? synchronizeDirectory(splitPath(path).directory) }
 
     /// The metadata that the file must get: that of the existing file, except for what `mode` and `owner` specify.
     private func metadata(replacing status: stat?) throws(Failure) -> FileMetadata {
@@ -195,13 +195,6 @@ struct RenderedFile {
             throw Failure(.usage, "\(path) exists and is not a regular file; name another output, or - to print it")
         }
         return status
-    }
-
-    /// Splits a path into directory and name. Without a slash the directory is the working directory.
-    static func split(_ path: String) -> (directory: String, name: Substring) {
-        guard let slash = path.lastIndex(of: "/") else { return (".", path[...]) }
-        let directory = path[..<slash]
-        return (directory.isEmpty ? "/" : String(directory), path[path.index(after: slash)...])
     }
 
     private static func failure(_ action: String, _ path: String) -> Failure {

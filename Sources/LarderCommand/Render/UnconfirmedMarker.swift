@@ -2,6 +2,7 @@ import Glibc
 import LarderDigest
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 
 /// A marker file next to an output. It exists from shortly before a new file replaces the output until the check and
 /// the command after the change have succeeded. If larder is killed, the marker remains, and the next run restores the
@@ -14,7 +15,7 @@ final class UnconfirmedMarker: Sendable {
     private let lock: LockedFile
 
     private static func path(for output: String) -> String {
-        let (directory, name) = RenderedFile.split(output)
+        let (directory, name) = splitPath(output)
         return "\(directory)/.\(name).larder-unconfirmed"
     }
 
@@ -30,8 +31,8 @@ final class UnconfirmedMarker: Sendable {
         let path = Self.path(for: output)
         guard let temporary = HiddenFile(beside: output) else { return nil }
         var members: [(String, JSONValue)] = [("sha256", .string(Self.digest(of: content)))]
-        if let file { members.append(("new", .string(String(RenderedFile.split(file).name)))) }
-        if let copy { members.append(("previous", .string(String(RenderedFile.split(copy).name)))) }
+        if let file { members.append(("new", .string(splitPath(file).name))) }
+        if let copy { members.append(("previous", .string(splitPath(copy).name))) }
         let text = JSONValue.object(members).compactText + "\n"
         let writer = temporary.openForWriting()
         defer { close(writer) }
@@ -89,7 +90,7 @@ final class UnconfirmedMarker: Sendable {
             marker.remove()
             return .none
         }
-        let directory = RenderedFile.split(output).directory
+        let directory = splitPath(output).directory
         func sibling(_ member: String) -> String? {
             guard let name = content[member]?.string, name.hasPrefix("."), !name.contains("/") else { return nil }
             return "\(directory)/\(name)"

@@ -1,4 +1,5 @@
 import Glibc
+import LarderPlatform
 package import Logging
 
 /// Signals when files may have changed and should be read again.
@@ -63,7 +64,7 @@ package final class FileWatcher: Sendable {
     package func changes(at path: String) -> AsyncStream<Change> {
         let (stream, continuation) = AsyncStream.makeStream(of: Change.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
-            path: Self.absolute(path), inotify: inotify, clock: clock, logger: logger, output: continuation)
+            path: absolutePath(path), inotify: inotify, clock: clock, logger: logger, output: continuation)
         let task = Task { await follower.run() }
         continuation.onTermination = { _ in task.cancel() }
         return stream
@@ -74,10 +75,4 @@ package final class FileWatcher: Sendable {
 
     /// For tests: handles these events as if the thread had read them from the kernel.
     func handleEvents(_ bytes: UnsafeRawBufferPointer) { inotify.handle(bytes) }
-
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let directory = getcwd(nil, 0) else { return path }
-        defer { free(directory) }
-        return String(cString: directory) + "/" + path
-    }
 }

@@ -166,7 +166,7 @@ struct PathScan {
         while let name = ahead.popLast() {
             if name == "." { continue }
             if name == ".." {
-                current = Self.parent(current)
+                current = splitPath(current).directory
                 continue
             }
             watch(current, as: .passage, .names([name]))
@@ -212,11 +212,6 @@ struct PathScan {
 
     private static func components(_ path: String) -> [String] {
         path.split(separator: "/").map(String.init)
-    }
-
-    private static func parent(_ path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
-        return String(path[..<slash])
     }
 
     private static func target(of link: String) -> String? {

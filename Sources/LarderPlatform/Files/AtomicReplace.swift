@@ -86,6 +86,21 @@ package func synchronizeDirectory(_ path: String) throws(Errno) {
     guard uninterrupted({ fsync(descriptor) }) == 0 else { throw .current }
 }
 
+/// Reads to the end of a file.
+///
+/// - Parameter limit: the number of bytes after which it may stop, with more bytes than that
+package func readAll(from descriptor: CInt, upTo limit: Int = .max) throws(Errno) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 1 << 16)
+    while bytes.count <= limit {
+        let count = uninterrupted { read(descriptor, &piece, piece.count) }
+        guard count >= 0 else { throw .current }
+        if count == 0 { break }
+        bytes += piece[..<count]
+    }
+    return bytes
+}
+
 /// Writes all bytes, with as many system calls as necessary.
 ///
 /// - Parameter offset: the offset in the file (pwrite(2)); nil to write at the current position (write(2))

@@ -68,9 +68,16 @@ extension FileAccess {
     }
 }
 
-/// Splits a path into directory and name.
-func splitPath(_ path: String) -> (directory: String, name: String) {
+/// Splits a path into directory and name. Without a slash, the directory is `.`.
+package func splitPath(_ path: String) -> (directory: String, name: String) {
     guard let slash = path.lastIndex(of: "/") else { return (".", path) }
     let directory = slash == path.startIndex ? "/" : String(path[..<slash])
     return (directory, String(path[path.index(after: slash)...]))
+}
+
+/// The path, relative to the root directory. If the current directory no longer exists, returns a relative path unchanged.
+package func absolutePath(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let directory = getcwd(nil, 0) else { return path }
+    defer { free(directory) }
+    return String(cString: directory) + "/" + path
 }

@@ -61,11 +61,7 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
             path.split(separator: UInt8(ascii: "/")).map(Array.init).reversed()
         }
         var place: [UInt8] = []
-        var rest = names(Array(path.utf8))
-        if !path.utf8.starts(with: "/".utf8), let current = getcwd(nil, 0) {
-            rest += names(Array(String(cString: current).utf8))
-            free(current)
-        }
+        var rest = names(Array(absolutePath(path).utf8))
         var links = 0
         while let name = rest.popLast() {
             if name.elementsEqual(".".utf8) { continue }

@@ -22,8 +22,7 @@ package final class ListeningSocket: Sendable {
 
     /// The directory of the socket file; nil if the socket is abstract.
     package var directory: String? {
-        guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return nil }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
+        path.hasPrefix("/") ? splitPath(path).directory : nil
     }
 
     /// Uses a socket that was passed to this process.

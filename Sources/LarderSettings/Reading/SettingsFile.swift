@@ -58,19 +58,17 @@ enum SettingsFile {
         default:
             throw SettingsError("this is not a regular file; write the settings to a file and name that")
         }
-        var content: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 16384)
-        while true {
-            let count = uninterrupted { Glibc.read(descriptor, &piece, piece.count) }
-            if count == 0 { return content }
-            guard count > 0 else { throw failure(errno) }
-            content += piece[..<count]
-            guard content.count <= Settings.maxFileBytes else {
-                throw SettingsError(
-                    "the settings are larger than \(Settings.maxFileBytes) bytes; check whether this is the right file"
-                )
-            }
+        let content: [UInt8]
+        do {
+            content = try readAll(from: descriptor, upTo: Settings.maxFileBytes)
+        } catch {
+            throw SettingsError("cannot read the settings: \(error)")
         }
+        guard content.count <= Settings.maxFileBytes else {
+            throw SettingsError(
+                "the settings are larger than \(Settings.maxFileBytes) bytes; check whether this is the right file")
+        }
+        return content
     }
 
     private static func failure(_ number: CInt) -> SettingsError {
