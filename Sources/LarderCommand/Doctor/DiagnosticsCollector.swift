@@ -77,18 +77,17 @@ struct Examination: Sendable {
         let serviceFindings = ServiceCheck.findings(
             service, agent: agent.facts, settings: settings, log: log)
         let advice = StartAdvice(service, socket, settings: settings, serviceFindings: serviceFindings)
-        var socketFindings = SocketCheck.findings(socket, advice)
-        let isSocketUsable = !socketFindings.contains { $0.level == .problem }
-        if case .failed(let failure) = agent, [.denied, .noSocket].contains(failure.kind) {
+        let access = SocketCheck.finding(socket, advice)
+        var findings = [access] + serviceFindings
+        if case .failed(let failure) = agent, [.denied, .noSocket].contains(failure.kind), access.level == .ok {
             // The failed connection shows more than the permissions of the socket.
-            socketFindings.removeAll { $0.level == .ok }
+            findings = serviceFindings
         }
-        var findings = socketFindings + serviceFindings
-        findings += ConnectionCheck.findings(
-            agent, socket, service, advice, isSocketUsable: isSocketUsable, log: log)
+        findings.append(
+            ConnectionCheck.finding(
+                agent, socket, service, advice, isSocketUsable: access.level != .problem, log: log))
         if let facts = agent.facts {
-            findings += VersionCheck.findings(facts, service)
-            findings += RightsCheck.findings(facts)
+            findings += [VersionCheck.finding(facts, service), RightsCheck.finding(facts)]
             findings += ThreadCheck.findings(facts.info, service)
             findings += AgentProblemCheck.findings(facts.info, service.reloadCommands(of: facts))
         }
@@ -98,8 +97,8 @@ struct Examination: Sendable {
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints, settings: settings)
-            findings += ImageCheck.findings(facts, service, socket.hints)
-            findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
+            findings.append(ImageCheck.finding(facts, service, socket.hints))
+            findings.append(DescriptorCheck.finding(facts, openFiles: openFiles, service, socket.hints))
         }
         let explanations = causes.flatMap { check in findings.filter { $0.check == check && $0.level == .problem } }
         findings.removeAll { explanations.contains($0) }

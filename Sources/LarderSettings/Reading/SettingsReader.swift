@@ -187,7 +187,6 @@ struct SettingsReader {
 
 typealias SettingsValue = JSON5Value
 typealias SettingsPath = JSON5Path
-typealias SettingsText = JSON5Shown
 
 extension SettingsError {
     /// Converts a parse error.

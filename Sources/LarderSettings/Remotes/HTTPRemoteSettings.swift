@@ -68,7 +68,7 @@ enum HTTPURLCheck {
         do throws(InvalidURL) { _ = try FetchURL(parsing: url) } catch { return error.reason }
         if url.contains("#") { return "must not contain a fragment; remove the \"#\" and everything after it" }
         guard let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) else { return nil }
-        return "must not contain \"\(SettingsText.printable(bad))\"; write it percent-encoded (RFC 3986)"
+        return "must not contain \"\(JSON5Shown.printable(bad))\"; write it percent-encoded (RFC 3986)"
     }
 
     /// Whether a URL can contain the character (RFC 3986): any printable ASCII character except the space, the backtick

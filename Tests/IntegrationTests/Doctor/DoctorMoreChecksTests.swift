@@ -420,22 +420,21 @@ struct DoctorMoreChecksTests {
                 "0 of 16384 connections, 524288 open files allowed; 1 client was refused since the agent started",
             ])
         facts.info.imageDirectory = nil
-        #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
+        #expect(ImageCheck.finding(facts).level == .ok)
         facts.info.imageProblem = "the disk of the cache is full"
-        let unusable = ImageCheck.findings(facts)
-        #expect(unusable.map(\.level) == [.problem])
-        #expect(unusable.first?.title == "the cache cannot be used: the disk of the cache is full")
-        #expect(unusable.first?.advice == ["correct the problem, then:", "restart the agent"])
+        let unusable = ImageCheck.finding(facts)
+        #expect(unusable.level == .problem)
+        #expect(unusable.title == "the cache cannot be used: the disk of the cache is full")
+        #expect(unusable.advice == ["correct the problem, then:", "restart the agent"])
         #expect(
-            ImageCheck.findings(facts, .units(.healthy)).first?.advice.last == "sudo systemctl restart larder.service")
+            ImageCheck.finding(facts, .units(.healthy)).advice.last == "sudo systemctl restart larder.service")
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
         #expect(
-            DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("more than 90 % are in use")
-                == true)
-        #expect(DescriptorCheck.findings(.healthy, openFiles: 1024, .absent).map(\.level) == [.warning])
+            DescriptorCheck.finding(facts, openFiles: nil, .absent).title.hasSuffix("more than 90 % are in use"))
+        #expect(DescriptorCheck.finding(.healthy, openFiles: 1024, .absent).level == .warning)
         #expect(
-            DescriptorCheck.findings(.healthy, openFiles: 1024, .units(.healthy)).first?.advice == [
+            DescriptorCheck.finding(.healthy, openFiles: 1024, .units(.healthy)).advice == [
                 "set LimitNOFILE=65536 in the unit (sudo systemctl edit larder.service), or run: ulimit -n 65536",
                 "sudo systemctl restart larder.service",
             ])
@@ -473,17 +472,17 @@ struct DoctorMoreChecksTests {
         stats.traffic.refused.subscriptions = 1
         stats.traffic.refused.queuedConnections = 2
         facts.stats = .success(stats)
-        let finding = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
-        #expect(finding?.level == .warning)
+        let finding = DescriptorCheck.finding(facts, openFiles: nil, .absent)
+        #expect(finding.level == .warning)
         #expect(
-            finding?.title
+            finding.title
                 == "0 of 16384 connections; the limits per user refused 1 subscription, 2 clients that did not read since "
                 + "the agent started")
         stats.traffic.connectionsRefused = 3
         stats.traffic.refused.connectionsPerUser = 3
         facts.stats = .success(stats)
-        let turnedAway = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
-        #expect(turnedAway?.title == "0 of 16384 connections; 3 clients were refused since the agent started")
-        #expect(turnedAway?.advice.first?.contains("larder clients") == true)
+        let turnedAway = DescriptorCheck.finding(facts, openFiles: nil, .absent)
+        #expect(turnedAway.title == "0 of 16384 connections; 3 clients were refused since the agent started")
+        #expect(turnedAway.advice.first?.contains("larder clients") == true)
     }
 }

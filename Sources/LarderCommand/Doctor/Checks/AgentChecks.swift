@@ -4,14 +4,12 @@ import LarderClientCore
 enum VersionCheck {
     private static let name = "version"
 
-    static func findings(_ facts: AgentFacts, _ service: ServiceFacts, own: String = larderVersion) -> [Finding] {
+    static func finding(_ facts: AgentFacts, _ service: ServiceFacts, own: String = larderVersion) -> Finding {
         let theirs = facts.info.version
-        if theirs == own { return [Finding(.ok, name, "larder and the agent both have version \(own)")] }
-        return [
-            Finding(
-                .warning, name, "larder has version \(own), but the running agent has version \(theirs)",
-                detail: ["the running agent may be older than the installed one"], advice: service.restartCommands)
-        ]
+        if theirs == own { return Finding(.ok, name, "larder and the agent both have version \(own)") }
+        return Finding(
+            .warning, name, "larder has version \(own), but the running agent has version \(theirs)",
+            detail: ["the running agent may be older than the installed one"], advice: service.restartCommands)
     }
 }
 
@@ -19,19 +17,17 @@ enum VersionCheck {
 enum RightsCheck {
     private static let name = "rights"
 
-    static func findings(_ facts: AgentFacts) -> [Finding] {
+    static func finding(_ facts: AgentFacts) -> Finding {
         let rights = facts.info.rights
         let detail = facts.info.namespaceRights.sorted { $0.key < $1.key }.map { name, rights in
             "in namespace \(name): \(list(rights))"
         }
         if rights.isEmpty, facts.info.namespaceRights.allSatisfy(\.value.isEmpty) {
-            return [
-                Finding(
-                    .warning, name, "you can connect, but have no rights", detail: detail,
-                    advice: ["grant rights with \"access\" in the settings, see larder.json(5)"])
-            ]
+            return Finding(
+                .warning, name, "you can connect, but have no rights", detail: detail,
+                advice: ["grant rights with \"access\" in the settings, see larder.json(5)"])
         }
-        return [Finding(.ok, name, rights.isEmpty ? "only in some namespaces" : list(rights), detail: detail)]
+        return Finding(.ok, name, rights.isEmpty ? "only in some namespaces" : list(rights), detail: detail)
     }
 
     static func list(_ rights: [Right]) -> String {
@@ -91,18 +87,18 @@ enum ThreadCheck {
 enum ImageCheck {
     static let name = "images"
 
-    static func findings(
+    static func finding(
         _ facts: AgentFacts, _ service: ServiceFacts = .another, _ hints: Hints = Hints()
-    ) -> [Finding] {
-        if let problem = facts.info.imageProblem { return [unusable(problem, service)] }
+    ) -> Finding {
+        if let problem = facts.info.imageProblem { return unusable(problem, service) }
         guard facts.info.imageDirectory != nil else {
-            return [Finding(.ok, name, "disabled in the settings (images.enabled)")]
+            return Finding(.ok, name, "disabled in the settings (images.enabled)")
         }
         switch facts.stats {
-        case .failure(let failure): return [Finding(.skipped, name, "not checked: \(failure.message)")]
+        case .failure(let failure): return Finding(.skipped, name, "not checked: \(failure.message)")
         case .success(let stats):
-            guard let images = stats.images else { return [Finding(.ok, name, "disabled in the settings")] }
-            return [finding(images, hints)]
+            guard let images = stats.images else { return Finding(.ok, name, "disabled in the settings") }
+            return finding(images, hints)
         }
     }
 

@@ -5,22 +5,20 @@ enum ConnectionCheck {
     private static let name = "connection"
 
     /// - Parameter isSocketUsable: whether the check of the socket has found no problem
-    static func findings(
+    static func finding(
         _ agent: AgentReply, _ socket: SocketFacts, _ service: ServiceFacts, _ advice: StartAdvice,
         isSocketUsable: Bool, log: [String]
-    ) -> [Finding] {
+    ) -> Finding {
         switch agent {
         case .facts(let facts):
             let info = facts.info
             let up = Human.span(milliseconds: info.uptimeMilliseconds)
             let from = info.activated ? ", through a systemd socket" : ""
-            return [
-                Finding(
-                    .ok, name,
-                    "\(info.name) replied in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
-            ]
+            return Finding(
+                .ok, name,
+                "\(info.name) replied in \(milliseconds(facts.roundTrip)) (process \(info.pid), up \(up)\(from))")
         case .failed(let failure):
-            return [finding(failure, socket, service, advice, isSocketUsable: isSocketUsable, log)]
+            return finding(failure, socket, service, advice, isSocketUsable: isSocketUsable, log)
         }
     }
 
@@ -80,9 +78,9 @@ enum DescriptorCheck {
     /// file.
     private static let minFiles = 4096
 
-    static func findings(
+    static func finding(
         _ facts: AgentFacts, openFiles: Int?, _ service: ServiceFacts, _ hints: Hints = Hints()
-    ) -> [Finding] {
+    ) -> Finding {
         let clients = hints.command("larder clients")
         let perUserAdvice = [
             "find the user and the limit in the agent's log, and list the connections: \(clients)",
@@ -91,7 +89,7 @@ enum DescriptorCheck {
         let limit = facts.info.limits.connections
         let files = openFiles.map { ", \($0) open files allowed" } ?? ""
         guard case .success(let stats) = facts.stats else {
-            return [Finding(.ok, name, "at most \(limit) connections\(files)")]
+            return Finding(.ok, name, "at most \(limit) connections\(files)")
         }
         let traffic = stats.traffic
         let title = "\(traffic.connectionsOpen) of \(limit) connections\(files)"
@@ -99,37 +97,29 @@ enum DescriptorCheck {
             "raise limits.connections in the settings, and LimitNOFILE= in the unit if it is the lower limit "
             + "(\(service.editCommand))"
         if traffic.connectionsOpen * 10 > limit * 9 {
-            return [
-                Finding(
-                    .warning, name, "\(title): more than 90 % are in use",
-                    advice: ["list the connections: \(clients)", raise])
-            ]
+            return Finding(
+                .warning, name, "\(title): more than 90 % are in use",
+                advice: ["list the connections: \(clients)", raise])
         }
         if traffic.connectionsRefused > 0 {
             let refused = Human.count(traffic.connectionsRefused, "client was", "clients were")
             let isPerUser = traffic.refused.connectionsPerUser > 0
-            return [
-                Finding(
-                    .warning, name, "\(title); \(refused) refused since the agent started",
-                    advice: isPerUser ? perUserAdvice : [raise])
-            ]
+            return Finding(
+                .warning, name, "\(title); \(refused) refused since the agent started",
+                advice: isPerUser ? perUserAdvice : [raise])
         }
         if let perUser = perUser(traffic.refused) {
-            return [
-                Finding(
-                    .warning, name, "\(title); the limits per user refused \(perUser) since the agent started",
-                    advice: perUserAdvice)
-            ]
+            return Finding(
+                .warning, name, "\(title); the limits per user refused \(perUser) since the agent started",
+                advice: perUserAdvice)
         }
         if let openFiles, openFiles < minFiles {
-            return [
-                Finding(
-                    .warning, name, "\(title); the limit of open files is low",
-                    advice: ["set LimitNOFILE=65536 in the unit (\(service.editCommand)), or run: ulimit -n 65536"]
-                        + service.restartCommands)
-            ]
+            return Finding(
+                .warning, name, "\(title); the limit of open files is low",
+                advice: ["set LimitNOFILE=65536 in the unit (\(service.editCommand)), or run: ulimit -n 65536"]
+                    + service.restartCommands)
         }
-        return [Finding(.ok, name, title)]
+        return Finding(.ok, name, title)
     }
 
     /// For each limit that applies per user, the number of refusals because of that limit, as text; nil if there are

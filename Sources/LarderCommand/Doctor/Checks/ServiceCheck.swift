@@ -26,52 +26,45 @@ enum ServiceCheck {
             // A failed unit is reported as failed even if an agent that systemd did not start is running.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             let first = StartAdvice.precondition(settings)
-            let socketFindings = socket(units, isReachable, first)
-            let serviceFindings = service(units, isReachable, first, settings, log)
+            let findings = [socket(units, isReachable, first), service(units, isReachable, first, settings, log)]
             // systemd closes the socket if the service fails repeatedly.
-            return facts.hasFailed ? serviceFindings + socketFindings : socketFindings + serviceFindings
+            return (facts.hasFailed ? findings.reversed() : findings).compactMap(\.self)
         case .another:
             return [Finding(.skipped, name, "not checked, because larder.socket listens on another path")]
         }
     }
 
     /// - Parameter first: advice that precedes the commands that start the agent
-    private static func socket(_ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String]) -> [Finding] {
+    private static func socket(_ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String]) -> Finding? {
         let unit = units.socket
         guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isReachable) }
         switch unit.activeState {
         case "failed":
             let gaveUp = unit.result == "service-start-limit-hit"
-            return [
-                Finding(
-                    .problem, name,
-                    gaveUp
-                        ? "larder.socket failed: systemd closed it, because larder.service failed repeatedly"
-                        : "larder.socket failed (\(unit.result))",
-                    detail: ["clients cannot connect, and systemd does not start the agent for them"],
-                    advice: first + [
-                        "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
-                        // Without reset-failed, systemd's start limit would refuse the next start immediately.
-                        "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
-                        "and: \(units.systemctl("start larder.socket"))",
-                    ])
-            ]
+            return Finding(
+                .problem, name,
+                gaveUp
+                    ? "larder.socket failed: systemd closed it, because larder.service failed repeatedly"
+                    : "larder.socket failed (\(unit.result))",
+                detail: ["clients cannot connect, and systemd does not start the agent for them"],
+                advice: first + [
+                    "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
+                    // Without reset-failed, systemd's start limit would refuse the next start immediately.
+                    "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
+                    "and: \(units.systemctl("start larder.socket"))",
+                ])
         case "active", "activating":
             if unit.isDisabled {
-                return [
-                    Finding(
-                        .warning, name, "larder.socket is active, but is not started at boot",
-                        advice: [units.systemctl("enable larder.socket")])
-                ]
+                return Finding(
+                    .warning, name, "larder.socket is active, but is not started at boot",
+                    advice: [units.systemctl("enable larder.socket")])
             }
-            return []
+            return nil
         default:
-            return [
-                Finding(
-                    isReachable ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
-                    detail: isReachable ? ["without it, clients cannot connect while the agent restarts"] : [],
-                    advice: first + units.enableSocket)
-            ]
+            return Finding(
+                isReachable ? .warning : .problem, name, "larder.socket is \(unit.activeState)",
+                detail: isReachable ? ["without it, clients cannot connect while the agent restarts"] : [],
+                advice: first + units.enableSocket)
         }
     }
 
@@ -96,50 +89,44 @@ enum ServiceCheck {
         return facts.isLoaded ? facts.activeState : facts.isMasked ? "masked" : "not usable (\(facts.loadState))"
     }
 
-    /// The findings for a unit that systemd has but cannot start, for example because it is masked; empty if systemd
-    /// can start it or does not have it.
+    /// The finding for a unit that systemd has but cannot start, for example because it is masked; nil if systemd can
+    /// start it or does not have it.
     private static func unusable(
         _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isReachable: Bool
-    ) -> [Finding] {
-        if unit.isAbsent { return [] }
+    ) -> Finding? {
+        if unit.isAbsent { return nil }
         let level: Finding.Level = isReachable ? .warning : .problem
         if unit.isMasked {
-            return [
-                Finding(
-                    level, self.name, "\(name) is masked and cannot be started",
-                    advice: [
-                        units.systemctl("unmask \(name)"),
-                        "then: \(units.systemctl(name.hasSuffix(".socket") ? "enable --now \(name)" : "start \(name)"))",
-                    ])
-            ]
+            return Finding(
+                level, self.name, "\(name) is masked and cannot be started",
+                advice: [
+                    units.systemctl("unmask \(name)"),
+                    "then: \(units.systemctl(name.hasSuffix(".socket") ? "enable --now \(name)" : "start \(name)"))",
+                ])
         }
         let scope = units.isUser ? "--user " : ""
-        return [
-            Finding(
-                level, self.name, "systemd cannot load \(name): its unit file is invalid (\(unit.loadState))",
-                detail: unit.loadError.map { [$0] } ?? [],
-                advice: [
-                    "find the error: systemd-analyze \(scope)verify \(name); systemctl \(scope)status \(name)",
-                    "correct the file (systemctl \(scope)cat \(name) shows it), then: \(units.systemctl("daemon-reload"))",
-                ])
-        ]
+        return Finding(
+            level, self.name, "systemd cannot load \(name): its unit file is invalid (\(unit.loadState))",
+            detail: unit.loadError.map { [$0] } ?? [],
+            advice: [
+                "find the error: systemd-analyze \(scope)verify \(name); systemctl \(scope)status \(name)",
+                "correct the file (systemctl \(scope)cat \(name) shows it), then: \(units.systemctl("daemon-reload"))",
+            ])
     }
 
     private static func service(
         _ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String], _ settings: SettingsFacts?, _ log: [String]
-    ) -> [Finding] {
+    ) -> Finding? {
         let unit = units.service
         guard unit.isLoaded else { return unusable(unit, "larder.service", units, isReachable) }
         let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
         if unit.activeState == "failed" || (unit.subState == "auto-restart") {
-            return [
-                Finding(
-                    .problem, name, "\(state): \(reason(unit))", detail: quoted(log),
-                    advice: first + remedies(unit, units, settings) + [
-                        "see the whole log: \(units.journalctl("larder.service"))",
-                        units.systemctl("restart larder.service"),
-                    ])
-            ]
+            return Finding(
+                .problem, name, "\(state): \(reason(unit))", detail: quoted(log),
+                advice: first + remedies(unit, units, settings) + [
+                    "see the whole log: \(units.journalctl("larder.service"))",
+                    units.systemctl("restart larder.service"),
+                ])
         }
         var restarts = "no restarts after failures"
         if unit.restarts > 0 {
@@ -149,32 +136,26 @@ enum ServiceCheck {
             }
             // systemd resets the count only at a manual start, but an old crash needs no attention.
             if unit.activeTime ?? .zero < .seconds(86_400) {
-                return [
-                    Finding(
-                        .warning, name, "\(state), but \(restarts)",
-                        advice: ["see why: \(units.journalctl("larder.service"))"])
-                ]
+                return Finding(
+                    .warning, name, "\(state), but \(restarts)",
+                    advice: ["see why: \(units.journalctl("larder.service"))"])
             }
         }
         switch unit.activeState {
         case "active", "reloading":
             let watchdog = unit.hasWatchdog ? "with" : "without"
-            return [Finding(.ok, name, "\(state) \(watchdog) watchdog, \(restarts)")]
+            return Finding(.ok, name, "\(state) \(watchdog) watchdog, \(restarts)")
         case "activating", "deactivating":
-            return [
-                Finding(
-                    .warning, name, "\(state); wait a moment",
-                    advice: ["if the state does not change: \(units.journalctl("larder.service"))"])
-            ]
+            return Finding(
+                .warning, name, "\(state); wait a moment",
+                advice: ["if the state does not change: \(units.journalctl("larder.service"))"])
         default:
             if units.socket.activeState == "active" {
-                return [Finding(.ok, name, "\(state); larder.socket starts it when a client connects")]
+                return Finding(.ok, name, "\(state); larder.socket starts it when a client connects")
             }
-            return [
-                Finding(
-                    isReachable ? .warning : .problem, name, state,
-                    advice: first + [units.systemctl("start larder.service")])
-            ]
+            return Finding(
+                isReachable ? .warning : .problem, name, state,
+                advice: first + [units.systemctl("start larder.service")])
         }
     }
 

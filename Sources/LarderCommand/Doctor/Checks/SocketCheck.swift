@@ -4,7 +4,7 @@ import LarderEncoding
 enum SocketCheck {
     private static let name = "socket"
 
-    static func findings(_ facts: SocketFacts, _ advice: StartAdvice) -> [Finding] {
+    static func finding(_ facts: SocketFacts, _ advice: StartAdvice) -> Finding {
         let path = facts.path
         switch facts.file {
         case .missing:
@@ -13,33 +13,27 @@ enum SocketCheck {
                 detail.append("there is also no socket at \(other), the path of your own agent")
             }
             if facts.choice == .variable { detail.append("LARDER_SOCKET is set to this path") }
-            return [
-                Finding(
-                    .problem, name, "there is no socket at \(path)", detail: detail,
-                    advice: advice.start)
-            ]
+            return Finding(
+                .problem, name, "there is no socket at \(path)", detail: detail,
+                advice: advice.start)
         case .hidden(let reason):
-            return [
-                Finding(
-                    .problem, name, "cannot access \(path): \(reason)",
-                    advice: [
-                        "run as a user who can access its directory, or as root: "
-                            + facts.hintsForRoot.command("sudo larder doctor")
-                    ])
-            ]
+            return Finding(
+                .problem, name, "cannot access \(path): \(reason)",
+                advice: [
+                    "run as a user who can access its directory, or as root: "
+                        + facts.hintsForRoot.command("sudo larder doctor")
+                ])
         case .other(let kind):
-            return [
-                Finding(
-                    .problem, name, "\(path) is \(kind), not a socket",
-                    advice: [
-                        facts.isNamed
-                            ? "pass the agent's socket: larder doctor --socket PATH"
-                            : "move it away, then start the agent again"
-                    ] + (facts.isNamed ? [] : advice.start))
-            ]
-        case .socket(let owner): return [access(facts, owner)]
+            return Finding(
+                .problem, name, "\(path) is \(kind), not a socket",
+                advice: [
+                    facts.isNamed
+                        ? "pass the agent's socket: larder doctor --socket PATH"
+                        : "move it away, then start the agent again"
+                ] + (facts.isNamed ? [] : advice.start))
+        case .socket(let owner): return access(facts, owner)
         case .abstract:
-            return [Finding(.ok, name, "\(path) is abstract: every process in this network namespace can connect")]
+            return Finding(.ok, name, "\(path) is abstract: every process in this network namespace can connect")
         }
     }
 
