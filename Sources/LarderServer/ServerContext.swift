@@ -1,4 +1,5 @@
 package import LarderConfig
+import LarderEncoding
 import LarderImages
 import LarderPlatform
 package import LarderProtocol
@@ -150,8 +151,5 @@ package final class ServerContext: Sendable {
     }
 
     /// Milliseconds since the agent started.
-    var uptimeMilliseconds: Int {
-        let (seconds, attoseconds) = (ContinuousClock.now - startedOnClock).components
-        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
-    }
+    var uptimeMilliseconds: Int { (ContinuousClock.now - startedOnClock).milliseconds }
 }

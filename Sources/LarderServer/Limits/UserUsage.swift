@@ -352,8 +352,5 @@ package struct ConnectionLimits: Sendable, Equatable {
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
 
     /// ``sendTimeout`` as the type that event loops use.
-    var sendTimeoutAmount: TimeAmount {
-        let (seconds, attoseconds) = sendTimeout.components
-        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-    }
+    var sendTimeoutAmount: TimeAmount { TimeAmount(sendTimeout) }
 }

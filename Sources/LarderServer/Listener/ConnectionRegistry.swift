@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 import NIOCore
@@ -120,8 +121,7 @@ final class ConnectionRegistry: Sendable {
     func connectionEnded() {
         // The time is set before the count changes, so that a reader that finds no open connection also finds the time
         // at which the last one ended. It is set for each connection, because several may end at once.
-        let (seconds, attoseconds) = (ContinuousClock.now - startedAt).components
-        emptySince.store(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000), ordering: .relaxed)
+        emptySince.store(Int((ContinuousClock.now - startedAt).wholeNanoseconds), ordering: .relaxed)
         guard open.subtract(1, ordering: .releasing).newValue == 0 else { return }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }

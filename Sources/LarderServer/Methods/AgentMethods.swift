@@ -1,6 +1,7 @@
 import CProtocolDescription
 import LarderConfig
 import LarderConfigModel
+import LarderEncoding
 import LarderJSON
 import LarderImages
 import LarderProtocol
@@ -63,7 +64,7 @@ extension RequestContext {
         limits.connections = settings.connections
         limits.subscriptionsPerConnection = settings.subscriptionsPerConnection
         limits.requestsInFlightPerConnection = settings.requestsInFlightPerConnection
-        limits.sendTimeoutMilliseconds = Int(settings.sendTimeoutAmount.nanoseconds / 1_000_000)
+        limits.sendTimeoutMilliseconds = settings.sendTimeout.milliseconds
         limits.connectionsPerUser = settings.effectiveConnectionsPerUser
         limits.subscriptionsPerUser = settings.subscriptionsPerUser
         limits.requestsInFlightPerUser = settings.requestsInFlightPerUser

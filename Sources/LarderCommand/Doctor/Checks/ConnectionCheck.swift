@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 
 /// Checks that the agent replies.
 enum ConnectionCheck {
@@ -65,9 +66,8 @@ enum ConnectionCheck {
     }
 
     private static func milliseconds(_ duration: Duration) -> String {
-        let (seconds, attoseconds) = duration.components
-        let microseconds = Int(seconds) * 1_000_000 + Int(attoseconds / 1_000_000_000_000)
-        return "\(microseconds / 1000).\(microseconds / 100 % 10) ms"
+        let tenths = duration.wholeNanoseconds / 100_000
+        return "\(tenths / 10).\(tenths % 10) ms"
     }
 }
 
