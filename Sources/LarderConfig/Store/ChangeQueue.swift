@@ -24,6 +24,9 @@ final class ChangeQueue: Sendable {
             (self.id, self.change, self.completion, isRetry) = (id, change, completion, false)
         }
 
+        /// A change that no caller waits for.
+        init(_ change: LayerChange) { (id, self.change, completion, isRetry) = (0, change, { _ in }, false) }
+
         /// A change that the schema has rejected before, and that no caller waits for.
         init(retrying change: LayerChange) { (id, self.change, completion, isRetry) = (0, change, { _ in }, true) }
     }

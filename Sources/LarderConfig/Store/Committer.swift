@@ -11,12 +11,14 @@ import LarderPlatform
 /// - *apply*: ``ChangeBatch/add(_:)`` applies each change to the result of the changes before it.
 /// - *resolve*: ``ChangeBatch/resolve()`` merges the layers into the next snapshot.
 /// - *validate*: the schema checks the snapshot (``validate(_:after:_:)``). Up to here nothing has changed.
-/// - *write*: ``perform(_:before:_:_:)`` waits until the ``RequiredWrite`` of the next state is on disk.
+/// - *write*: ``perform(_:before:_:_:)`` waits until the ``RequiredWrite`` of the next state is on disk. If the write
+///   fails, overrides that have expired are kept for another attempt.
 /// - *publish*: ``publish(_:_:_:)`` replaces the state and the published snapshot, without suspension.
 /// - *acknowledge*: ``acknowledge(_:_:)`` completes the changes, queues the generation for the disk, and notes when
 ///   overrides expire.
 /// - *reject*: ``reject(_:_:)`` completes the changes that the schema rejects. Those that no client requested are
-///   retained, and take the same steps again after each later change.
+///   retained, and take the same steps again after each later change. If the schema rejects the removal of several
+///   overrides that have expired, each removal takes the steps alone.
 ///
 /// It belongs to ``ConfigStore`` and runs on its actor. The store calls ``commit(_:)`` again only after the previous
 /// call has returned. Other methods may be called during its suspensions.
@@ -162,7 +164,9 @@ final class Committer {
             report { $0.storageFailed(.commit, rejection, now: $1) }
             for (change, result) in zip(pending, candidate.batch.results) {
                 switch result {
-                case .success: change.completion(.failure(rejection))
+                case .success:
+                    if case .expireOverrides(let expired) = change.change, !change.isRetry { expiry.keep(expired) }
+                    change.completion(.failure(rejection))
                 // The conditions of changes were compared with the result of the batch, which does not take effect.
                 case .failure(let error) where error.code == .conflict: change.completion(.failure(rejection))
                 case .failure(let error) where error.code != .schemaViolation: change.completion(.failure(error))
@@ -425,6 +429,9 @@ final class Committer {
     /// Completes a change with the error that it violates the schema. If no client requested the change, it is
     /// retained, and the status and the log report it.
     private func reject(_ pending: ChangeQueue.Pending, _ problems: [SchemaProblem]) async {
+        if case .expireOverrides(let expired) = pending.change, expired.count > 1 {
+            for override in expired { await commitBatch([ChangeQueue.Pending(.expireOverrides([override]))]) }
+        }
         let problems = await locator?.located(problems) ?? problems
         if let rejected = gate.reject(pending.change, problems, now: clocks.wallClock.now) {
             if !pending.isRetry, case .files(let layer) = rejected.change.subject {

@@ -266,26 +266,15 @@ package actor ConfigStore {
         armExpiry()
     }
 
+    /// Commits the removal of the overrides that have expired. If the schema rejects the removal, or the disk fails, the
+    /// committer tries it again later.
     func expireOverrides() async throws(ConfigError) {
         let expired = committer.expiry.popExpired(at: committer.expiry.now)
         if expired.isEmpty { return }
         do {
-            try await remove(expired)
-        } catch {
-            committer.expiry.keep(expired)
-            throw error
-        }
-    }
-
-    /// Removes expired overrides. If the configuration would be invalid without them, removes each one without which it
-    /// is valid. The committer tries the others again after each later change.
-    private func remove(_ expired: [ExpiringOverride]) async throws(ConfigError) {
-        do {
             _ = try await commit(.expireOverrides(expired))
         } catch {
             if error.code != .schemaViolation { throw error }
-            if expired.count == 1 { return }
-            for override in expired { try await remove([override]) }
         }
     }
 
