@@ -267,7 +267,7 @@ package actor ConfigStore {
     }
 
     /// Commits the removal of the overrides that have expired. If the schema rejects the removal, or the disk fails, the
-    /// committer tries it again later.
+    /// removal is tried again later.
     func expireOverrides() async throws(ConfigError) {
         let expired = committer.expiry.popExpired(at: committer.expiry.now)
         if expired.isEmpty { return }

@@ -2,30 +2,27 @@ import Glibc
 internal import LarderDigest
 internal import LarderPlatform
 
-/// The names of a cache directory's blobs, together with their accounts. Part of a ``BlobStore``, whose owner calls its
+/// The names of a cache directory's blobs, together with their entries in the tables. Part of a ``BlobStore``, whose owner calls its
 /// methods one at a time, so that no name is added while another one is removed.
 final class BlobFiles {
     /// The files by name. Names in `blobs/` are added and removed only by the methods of this type.
     let files: any DirectoryFiles
-    let accounts: BlobAccounts
+    let register: BlobRegister
 
-    init(_ files: any DirectoryFiles, _ accounts: BlobAccounts) { (self.files, self.accounts) = (files, accounts) }
+    init(_ files: any DirectoryFiles, _ register: BlobRegister) { (self.files, self.register) = (files, register) }
 
     static func shard(_ shard: UInt8) -> String { "blobs/" + (shard < 16 ? "0" : "") + String(shard, radix: 16) }
 
     static func name(_ digest: BlobDigest) -> String { shard(digest.shard) + "/" + digest.description }
 
-    /// Runs `body` with the table locked. `body` must not do I/O.
-    func withTable<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
-        try accounts.withTable(body)
-    }
+    private func isVerified(_ digest: BlobDigest) -> Bool { register.accounts.isVerified(digest) }
 
     // MARK: Space
 
     /// Measures `blobs` and all shard directories.
     func measureDirectories() throws(FileError) {
         let root = try files.allocatedBytes("blobs")
-        withTable { table in
+        register.change { table in
             table.directories.rootBytes = root
             // The space of a new shard directory is estimated by that of `blobs`, which has at most 256 short names.
             table.ledger.newDirectoryBytes = root
@@ -36,7 +33,7 @@ final class BlobFiles {
     /// Measures a shard directory. A directory grows with its entries and shrinks only when it is removed.
     private func measureDirectory(_ shard: UInt8) throws(FileError) {
         let bytes = try files.allocatedBytes(Self.shard(shard))
-        withTable { $0.setDirectoryBytes(bytes, of: shard) }
+        register.change { $0.setDirectoryBytes(bytes, of: shard) }
     }
 
     // MARK: Reading
@@ -59,7 +56,7 @@ final class BlobFiles {
 
     /// Removes a damaged file, unless it has been replaced since it was hashed. Opens the new file then.
     func removeDamaged(_ digest: BlobDigest) throws(FileError) -> Opening {
-        if withTable({ $0.isVerified(digest) }) { return try Self.open(digest, in: files, isVerified: true) }
+        if isVerified(digest) { return try Self.open(digest, in: files, isVerified: true) }
         _ = try remove(digest)
         return .damaged
     }
@@ -88,18 +85,18 @@ final class BlobFiles {
         } catch {
             // A file that cannot be removed is an orphan. The next process removes it in a sweep.
             _ = try? files.remove(sealed.name)
-            withTable { $0.ledger.settle(reserved: sealed.reserved, written: sealed.blob.size) }
+            register.change { $0.ledger.settle(reserved: sealed.reserved, written: sealed.blob.size) }
             throw error
         }
         // If this fails, the previous measurement of the directory remains in use.
         try? measureDirectory(digest.shard)
-        withTable { $0.publish(sealed.blob, bytes: sealed.bytes, reserved: sealed.reserved) }
+        register.change { $0.publish(sealed.blob, bytes: sealed.bytes, reserved: sealed.reserved) }
     }
 
     /// Releases the reference to a blob whose name could not be made durable, and removes the file if that was the last
     /// reference. A crash could remove the name again, so the blob must not get a row.
     func undoPublication(of digest: BlobDigest) throws(FileError) {
-        if withTable({ $0.release(digest, isRow: false) }) { _ = try removeUnreferenced(digest) }
+        if register.change({ $0.release(digest, isRow: false) }) { _ = try removeUnreferenced(digest) }
     }
 
     /// Gives a temporary file the name of a blob; false if that name exists. Creates the shard directory if it does not
@@ -118,7 +115,7 @@ final class BlobFiles {
     /// or is an orphan. If the existing file has not been verified yet, it is verified first. If it is damaged or
     /// missing, the temporary file replaces it.
     private func useExistingFile(insteadOf temporary: String, _ digest: BlobDigest) throws(FileError) {
-        if !withTable({ $0.isVerified(digest) }) {
+        if !isVerified(digest) {
             guard let file = try files.open(Self.name(digest)), try Self.hash(file) == digest else {
                 return try files.replace(temporary, as: Self.name(digest))
             }
@@ -141,14 +138,14 @@ final class BlobFiles {
     ///
     /// - Returns: the disk space that the file took; nil if it was not removed
     func removeUnreferenced(_ digest: BlobDigest) throws(FileError) -> Int? {
-        guard let entry = withTable({ $0.takeUnreferenced(digest) }).entry else { return nil }
+        guard let entry = register.change({ $0.takeUnreferenced(digest) }).entry else { return nil }
         do throws(FileError) {
             _ = try remove(digest)
         } catch {
-            withTable { $0.restore(digest, entry) }
+            register.change { $0.restore(digest, entry) }
             throw error
         }
-        withTable { $0.ledger.remove(entry.bytes) }
+        register.change { $0.ledger.remove(entry.bytes) }
         return entry.bytes
     }
 
@@ -157,15 +154,15 @@ final class BlobFiles {
     ///
     /// - Returns: the size of the file; nil if the blob is referenced or the file was already gone
     func removeOrphan(_ digest: BlobDigest) throws(FileError) -> Int? {
-        let (isReferenced, entry) = withTable { $0.takeUnreferenced(digest) }
+        let (isReferenced, entry) = register.change { $0.takeUnreferenced(digest) }
         guard !isReferenced else { return nil }
         do throws(FileError) {
             let size = try files.open(Self.name(digest))?.size() ?? 0
             let isRemoved = try remove(digest)
-            if let entry { withTable { $0.ledger.remove(entry.bytes) } }
+            if let entry { register.change { $0.ledger.remove(entry.bytes) } }
             return isRemoved ? size : nil
         } catch {
-            if let entry { withTable { $0.restore(digest, entry) } }
+            if let entry { register.change { $0.restore(digest, entry) } }
             throw error
         }
     }
@@ -174,13 +171,13 @@ final class BlobFiles {
     /// retries.
     func removeDirectoryIfEmpty(_ shard: UInt8) {
         guard (try? files.removeDirectory(Self.shard(shard))) == true else { return }
-        withTable { $0.setDirectoryBytes(0, of: shard) }
+        register.change { $0.setDirectoryBytes(0, of: shard) }
     }
 
     /// Returns whether the file of a blob is missing. If so, marks the blob as unverified.
     func markMissing(_ digest: BlobDigest) throws(FileError) -> Bool {
         guard try files.open(Self.name(digest)) == nil else { return false }
-        withTable { $0.setVerified(digest, false) }
+        register.change { $0.setVerified(digest, false) }
         return true
     }
 }

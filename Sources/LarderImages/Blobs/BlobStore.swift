@@ -49,9 +49,9 @@ package final class BlobStore {
         imageLimits: ImageLimits = ImageLimits()
     ) throws(ImageError) {
         self.path = path
-        let accounts = BlobAccounts(limits, imageLimits, blockBytes: files.blockBytes)
-        blobs = BlobFiles(files, accounts)
-        writers = BlobWriters(files: files, accounts: accounts)
+        let register = BlobRegister(limits, imageLimits, blockBytes: files.blockBytes)
+        blobs = BlobFiles(files, register)
+        writers = BlobWriters(files: files, accounts: register.accounts)
         sweeper = BlobSweeper(blobs: blobs, session: writers.session)
         lock = try FileLock(cacheDirectory: path)
         do throws(FileError) {
@@ -71,7 +71,9 @@ package final class BlobStore {
     var files: any DirectoryFiles { blobs.files }
 
     /// The references and the space of the blobs.
-    var accounts: BlobAccounts { blobs.accounts }
+    var accounts: BlobAccounts { blobs.register.accounts }
+    /// Changes the blobs and the state of the index in memory.
+    var register: BlobRegister { blobs.register }
 
     /// Removes the file of a blob, unless the blob has been referenced again.
     ///
@@ -91,7 +93,7 @@ package final class BlobStore {
         var opening = opening
         if case .damaged = opening {
             opening = try ImageError.from { () throws(FileError) in try blobs.removeDamaged(digest) }
-        } else if case .missing = opening, blobs.withTable({ $0.isVerified(digest) }) {
+        } else if case .missing = opening, accounts.isVerified(digest) {
             // The blob may have been published again since its file was found missing.
             opening = try ImageError.from { () throws(FileError) in
                 try BlobFiles.open(digest, in: files, isVerified: true)
@@ -115,14 +117,14 @@ package final class BlobStore {
     /// Sets whether the blob is verified. A missing or damaged blob is marked unverified so that it is not served
     /// before it has been opened again.
     private func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
-        blobs.withTable { $0.setVerified(digest, isVerified) }
+        register.change { $0.setVerified(digest, isVerified) }
     }
 
     /// Records an orderly stop by creating `clean`. If `clean` was missing at the start, this method creates it only if
     /// all files have been verified since. Call it last; the lock on the directory is released when the store is
     /// deallocated.
     package func markClean() throws(ImageError) {
-        guard !isUnclean || blobs.withTable({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
+        guard !isUnclean || accounts.read({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         try ImageError.from { () throws(FileError) in
             _ = try files.create("clean")
             try files.synchronizeDirectory(".")
@@ -187,40 +189,46 @@ package struct BlobSweeper {
         return try blobs.removeOrphan(digest)
     }
 
-    /// Corrects the disk space of blobs, and returns those whose files seem to be missing, and the first error if a file
-    /// could not be checked. Changes no file, so any thread may call it.
-    static func check(
-        _ digests: [BlobDigest], in files: any DirectoryFiles, _ accounts: BlobAccounts
-    ) -> (suspects: [BlobDigest], failure: ImageError?) {
+    /// The state of the files of some blobs.
+    struct Check: Sendable {
+        /// The disk space of the files, in bytes.
+        var space: [(blob: BlobDigest, bytes: Int)] = []
+        /// The blobs whose files seem to be missing.
         var suspects: [BlobDigest] = []
+        /// The first error, if a file could not be checked.
         var failure: ImageError?
+    }
+
+    /// Checks the files of blobs. Changes nothing, so any thread may call it.
+    static func check(_ digests: [BlobDigest], in files: any DirectoryFiles) -> Check {
+        var check = Check()
         for digest in digests {
             do throws(FileError) {
                 guard let file = try files.open(BlobFiles.name(digest)) else {
-                    suspects.append(digest)
+                    check.suspects.append(digest)
                     continue
                 }
-                // The disk space of blobs from an earlier process is an estimate at first.
-                let bytes = try file.allocatedBytes()
-                accounts.withTable { $0.correctSpace(of: digest, bytes: bytes) }
+                check.space.append((digest, try file.allocatedBytes()))
             } catch {
-                failure = failure ?? error.asImageError
+                check.failure = check.failure ?? error.asImageError
             }
         }
-        return (suspects, failure)
+        return check
     }
 
-    /// Returns the blobs whose files another program removed, and marks them as unverified, so that they are not served
-    /// before they have been opened again. The caller deletes the rows of missing blobs, unless a blob has been
+    /// Corrects the disk space of blobs. Returns those whose files another program removed, and marks them as unverified,
+    /// so that they are not served before they have been opened again. The caller deletes the rows of missing blobs, unless a blob has been
     /// published again in the meantime.
     ///
-    /// - Parameter suspects: the result of ``check(_:in:_:)``, which may have been called while a file was being
-    ///   removed or published
+    /// - Parameter check: the result of ``check(_:in:)``, which may have been called while a file was being removed or
+    ///   published
     /// - Returns: the blobs, and the first error if a file could not be checked
-    func missing(among suspects: [BlobDigest]) -> (missing: Set<BlobDigest>, failure: ImageError?) {
+    func missing(after check: Check) -> (missing: Set<BlobDigest>, failure: ImageError?) {
+        // The disk space of blobs from an earlier process is an estimate at first.
+        for file in check.space { blobs.register.change { $0.correctSpace(of: file.blob, bytes: file.bytes) } }
         var missing: Set<BlobDigest> = []
-        var failure: ImageError?
-        for digest in suspects {
+        var failure = check.failure
+        for digest in check.suspects {
             do throws(FileError) {
                 if try blobs.markMissing(digest) { missing.insert(digest) }
             } catch {

@@ -41,7 +41,7 @@ struct BlobWriters: Sendable {
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
         let free = try freeBytes()
-        return accounts.withTable { $0.ledger.shortage(0, writers: 0, free: free) }
+        return accounts.read { $0.ledger.shortage(0, writers: 0, free: free) }
     }
 }
 
@@ -73,12 +73,10 @@ final class BlobWriter: Sendable {
     /// ``BlobWriters/begin(declaredLength:)``.
     init(_ blobs: BlobWriters, declaredLength: Int?) throws(ImageError) {
         let length = max(0, declaredLength ?? 0)
-        let limit = blobs.accounts.withTable { $0.ledger.limits.bytesPerImage }
+        let limit = blobs.accounts.limits.bytesPerImage
         guard length <= limit else { throw Self.tooLarge(length, limit: limit) }
         let free = try blobs.freeBytes()
-        let number = try blobs.accounts.withTable { table throws(ImageError) in
-            try table.addWriter(table.space(of: length), free: free)
-        }
+        let number = try blobs.accounts.addWriter(length, free: free)
         self.blobs = blobs
         self.declaredLength = declaredLength
         name = "tmp/\(blobs.session)-\(number)"
@@ -103,7 +101,7 @@ final class BlobWriter: Sendable {
                 throw ImageError(
                     .lengthMismatch, "the body is longer than the declared \(declaredLength) bytes")
             }
-            let limit = blobs.accounts.withTable { $0.ledger.limits.bytesPerImage }
+            let limit = blobs.accounts.limits.bytesPerImage
             guard total <= limit else { throw Self.tooLarge(total, limit: limit) }
             // Check the header before any byte is written, so that bytes that are not an image never take disk space.
             switch state.reader.progress {
@@ -128,7 +126,7 @@ final class BlobWriter: Sendable {
                 remove(state)
                 throw error.asImageError
             }
-            blobs.accounts.withTable { $0.ledger.wrote(bytes.count) }
+            blobs.accounts.wrote(bytes.count)
             state.hash.update(bytes)
             state.end.feed(bytes)
             state.written = total
@@ -193,16 +191,16 @@ final class BlobWriter: Sendable {
     }
 
     private func check(_ header: ImageHeader) throws(ImageError) {
-        let limits = blobs.accounts.withTable { $0.imageLimits }
+        let limits = blobs.accounts.read { $0.imageLimits }
         do throws(ImageFormatError) { try limits.check(header) } catch { throw ImageError(error) }
     }
 
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
-        let space = blobs.accounts.withTable { $0.space(of: total) }
+        let space = blobs.accounts.read { $0.space(of: total) }
         guard space > state.reserved else { return }
         let free = try blobs.freeBytes()
         let (bytes, isNew) = (space - state.reserved, state.reserved == 0)
-        try blobs.accounts.withTable { table throws(ImageError) in try table.reserve(bytes, isNew: isNew, free: free) }
+        try blobs.accounts.reserve(bytes, isNew: isNew, free: free)
         state.reserved = space
     }
 
@@ -210,7 +208,7 @@ final class BlobWriter: Sendable {
     private func remove(_ state: State) {
         // A file that cannot be removed is an orphan. The next process removes it in a sweep.
         _ = try? blobs.files.remove(name)
-        blobs.accounts.withTable { $0.ledger.settle(reserved: state.reserved, written: state.written) }
+        blobs.accounts.settle(reserved: state.reserved, written: state.written)
     }
 
     private static func tooLarge(_ bytes: Int, limit: Int) -> ImageError {

@@ -335,7 +335,7 @@ final class CatalogWriter {
     /// Whether the limit on pinned bytes allows `entry` to be pinned in place of the cached image with the same key.
     private func mayPin(_ entry: ImageEntry) -> Bool {
         let old = catalog.entry(entry.key).flatMap { $0.isPinned ? $0.digest : nil }
-        return accounts.withTable { $0.pinnedBytes(with: entry.digest, insteadOf: old) } <= maxPinnedBytes
+        return accounts.read { $0.pinnedBytes(with: entry.digest, insteadOf: old) } <= maxPinnedBytes
     }
 
     // MARK: Lists

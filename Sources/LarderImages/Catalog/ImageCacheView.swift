@@ -78,7 +78,9 @@ package final class ImageCacheView: Sendable {
     /// - Returns: the image with a reference to its blob; nil if ``ImageCache/image(_:reporting:)`` has to answer
     package func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
         take(now: now) { state in
-            guard let slot = state.slot(of: prepared.key, prepared.request.expectedDigest, now),
+            guard
+                let slot = state.images.slot(
+                    of: prepared.key, prepared.request.expectedDigest, now, maximumAge: state.maximumAge),
                 let entry = state.images[slot], entry.matches(fingerprint) == true
             else { return nil }
             switch prepared.request.cache.decide(StoredCandidate(freshness: entry.freshness), now: now) {
@@ -133,7 +135,10 @@ package final class ImageCacheView: Sendable {
     package func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let location = try? keys.resolve(request) else { return nil }
         return tables.read { state in
-            guard let slot = state.slot(of: location.key, request.expectedDigest, now), let entry = state.images[slot],
+            guard
+                let slot = state.images.slot(
+                    of: location.key, request.expectedDigest, now, maximumAge: state.maximumAge),
+                let entry = state.images[slot],
                 entry.matches(fingerprint) != false
             else { return nil }
             return CachedImage(entry, state.details[slot] ?? .unknown, source: .hit, now: now)

@@ -8,7 +8,9 @@ internal import Synchronization
 ///
 /// - ``ImageCatalog`` adds, removes and pins images. It is not `Sendable`, and ``ImageCache`` holds the only instance, so
 ///   the compiler refuses a change from elsewhere.
-/// - ``BlobAccounts`` counts the references and the space of the files on disk.
+/// - ``BlobRegister`` adds, verifies and removes blobs, and records the state of the index. It is not `Sendable`, and the
+///   ``BlobStore`` of the disk actor holds the only instance.
+/// - ``BlobAccounts`` reserves the space of images that are being written, and adds leases, on any thread.
 /// - ``ImageCacheView`` looks up images on any thread, and adds and releases leases with ``take(now:_:)`` and
 ///   ``release(_:)``.
 final class CacheTables: Sendable {
@@ -92,48 +94,33 @@ enum IndexOpening: Sendable {
     case failed(ImageError)
 }
 
-extension CacheTables.State {
-    /// The slot of a key's image. Nil if the key has no image, if the image is older than the settings allow, or if
-    /// `expected` is not nil and differs from the digest of the image.
-    func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
-        guard let slot = images.slot(of: key), let entry = images[slot], !isTooOld(entry, now),
-            expected == nil || expected == entry.digest
-        else { return nil }
-        return slot
-    }
+/// The blobs on disk and the state of the index: what the disk actor changes in the tables. All methods access only
+/// memory. ``BlobStore`` holds the only instance for its tables.
+///
+/// The type is not `Sendable`, so the compiler refuses a change from outside the disk actor.
+final class BlobRegister {
+    /// What any thread may read and reserve.
+    let accounts: BlobAccounts
 
-    /// Whether an image is older than the settings allow. Pinned images never are.
-    fileprivate func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
-        guard let maximumAge, !entry.isPinned else { return false }
-        return now - entry.freshness.responseTime > maximumAge
-    }
-}
-
-/// The references and the disk space of blobs, and the state of the index: what the types that access the disk change in
-/// the tables. All methods access only memory.
-struct BlobAccounts: Sendable {
-    let tables: CacheTables
-
+    /// Creates empty tables.
     init(_ limits: SpaceLimits, _ imageLimits: ImageLimits, blockBytes: Int) {
-        tables = CacheTables(
-            BlobTable(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits, blockBytes: blockBytes))
+        let blobs = BlobTable(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits, blockBytes: blockBytes)
+        accounts = BlobAccounts(CacheTables(blobs))
     }
 
     /// Runs `body` with the table locked. `body` must not do I/O.
-    func withTable<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
-        try tables.state.withLock { state throws(E) in try body(&state.blobs) }
+    func change<T: Sendable, E: Error>(_ body: (inout BlobTable) throws(E) -> T) throws(E) -> T {
+        try accounts.tables.state.withLock { state throws(E) in try body(&state.blobs) }
     }
 
     /// Adds the rows of the index to the empty tables, with a reference to the blob of each.
     func adopt(_ images: ImageTable) {
-        // In the order of use, so that the most recently used image is evicted last. Slots are sorted instead of entries
-        // because they are smaller.
-        let slots = (0..<images.slotCount).sorted { (images[$0]?.lastUse ?? 0) < (images[$1]?.lastUse ?? 0) }
         var order = S3FIFO()
-        for slot in slots {
+        // The most recently used image is evicted last.
+        for slot in images.slotsByLastUse {
             guard let entry = images[slot] else { continue }
             // The lock is held for one image at a time, so that other threads do not wait.
-            let space = withTable { table in
+            let space = change { table in
                 let space = table.space(of: entry.size)
                 // The disk space is estimated, because a stat(2) of each file would delay the start. The first sweep
                 // corrects it.
@@ -143,8 +130,22 @@ struct BlobAccounts: Sendable {
             }
             order.insert(slot, fingerprint: entry.key.fingerprint, size: space)
         }
-        tables.state.withLock { ($0.images, $0.loadedOrder) = (images, order) }
+        accounts.tables.state.withLock { ($0.images, $0.loadedOrder) = (images, order) }
     }
+
+    func setOpening(_ opening: IndexOpening) { accounts.tables.state.withLock { $0.opening = opening } }
+
+    func setWriteProblem(_ problem: ImageError?) { accounts.tables.state.withLock { $0.writeProblem = problem } }
+}
+
+/// The references and the disk space of blobs: what any thread may read, and what writers reserve. All methods access
+/// only memory.
+struct BlobAccounts: Sendable {
+    let tables: CacheTables
+
+    fileprivate init(_ tables: CacheTables) { self.tables = tables }
+
+    func read<T: Sendable>(_ body: (borrowing BlobTable) -> T) -> T { tables.state.withLock { body($0.blobs) } }
 
     /// Whether work that takes long, on the index or its copy, must end, because the agent stops.
     var isInterrupted: Bool {
@@ -152,32 +153,56 @@ struct BlobAccounts: Sendable {
         nonmutating set { tables.isInterrupted = newValue }
     }
 
-    func setOpening(_ opening: IndexOpening) { tables.state.withLock { $0.opening = opening } }
+    // MARK: Writers
 
-    func setWriteProblem(_ problem: ImageError?) { tables.state.withLock { $0.writeProblem = problem } }
+    /// Counts a new writer; see ``BlobTable/addWriter(_:free:)``.
+    ///
+    /// - Parameter length: the declared length of the image in bytes; 0 if none is declared
+    func addWriter(_ length: Int, free: Int) throws(ImageError) -> Int {
+        try tables.state.withLock { state throws(ImageError) in
+            try state.blobs.addWriter(state.blobs.space(of: length), free: free)
+        }
+    }
+
+    /// Reserves disk space for bytes that a writer received; see ``SpaceLedger/reserve(_:isNew:free:)``.
+    func reserve(_ bytes: Int, isNew: Bool, free: Int) throws(ImageError) {
+        try tables.state.withLock { state throws(ImageError) in
+            try state.blobs.reserve(bytes, isNew: isNew, free: free)
+        }
+    }
+
+    /// Counts reserved bytes that were written.
+    func wrote(_ bytes: Int) { tables.state.withLock { $0.blobs.ledger.wrote(bytes) } }
+
+    /// Releases the reservation of a writer that publishes no image.
+    func settle(reserved: Int, written: Int) {
+        tables.state.withLock { $0.blobs.ledger.settle(reserved: reserved, written: written) }
+    }
 
     // MARK: Blobs
 
-    var usage: SpaceUsage { withTable { $0.usage } }
+    var usage: SpaceUsage { read { $0.usage } }
 
     /// `bytes` is the disk space of leased blobs, that is, of blobs with references other than those of rows.
     /// `leftoverBytes` is the part of it that belongs to blobs without a row.
-    var leases: (bytes: Int, leftoverBytes: Int) { withTable { ($0.leasedBytes, $0.leftoverBytes) } }
+    var leases: (bytes: Int, leftoverBytes: Int) { read { ($0.leasedBytes, $0.leftoverBytes) } }
 
     /// The blobs that must not be evicted because they are leased or pinned: their number, and their disk space
     /// including that of their directories.
-    var retained: (bytes: Int, count: Int) { withTable { ($0.retainedBytes, $0.retained.count) } }
+    var retained: (bytes: Int, count: Int) { read { ($0.retainedBytes, $0.retained.count) } }
 
-    var limits: SpaceLimits { withTable { $0.ledger.limits } }
+    var limits: SpaceLimits { read { $0.ledger.limits } }
 
     /// Adds a reference (a lease). Returns false if there is no such blob.
-    func retain(_ digest: BlobDigest) -> Bool { withTable { $0.retain(digest, ifVerified: false) } }
+    func retain(_ digest: BlobDigest) -> Bool {
+        tables.state.withLock { $0.blobs.retain(digest, ifVerified: false) }
+    }
 
     /// Whether a blob can be served without opening its file first, because this process has verified the file.
-    func isVerified(_ digest: BlobDigest) -> Bool { withTable { $0.isVerified(digest) } }
+    func isVerified(_ digest: BlobDigest) -> Bool { read { $0.isVerified(digest) } }
 
     /// The number of rows that refer to a blob.
-    func rowCount(of digest: BlobDigest) -> Int { withTable { $0.rowCount(of: digest) } }
+    func rowCount(of digest: BlobDigest) -> Int { read { $0.rowCount(of: digest) } }
 }
 
 /// The cached images and the order of their eviction. ``ImageCache`` holds the only instance.
@@ -272,7 +297,8 @@ final class ImageCatalog {
     /// count as a use.
     func usableEntry(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         tables.state.withLock { state in
-            state.slot(of: location.key, expected, now).flatMap { state.images[$0] }
+            state.images.slot(of: location.key, expected, now, maximumAge: state.maximumAge)
+                .flatMap { state.images[$0] }
         }
     }
 
@@ -381,7 +407,7 @@ final class ImageCatalog {
     ///
     /// - Returns: the removed images, and the slot where the next call continues, which is nil at the end
     func takeExpired(from slot: UInt32, limit: Int, now: Int) -> (entries: [ImageEntry], next: UInt32?) {
-        change { state in take(&state, from: slot, limit: limit) { $1.isTooOld($0, now) } }
+        change { state in take(&state, from: slot, limit: limit) { $0.isTooOld(now, maximumAge: $1.maximumAge) } }
     }
 
     /// Removes the images whose files are missing from a range of slots. Images that were downloaded again in the meantime

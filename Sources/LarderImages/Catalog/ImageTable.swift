@@ -1,3 +1,5 @@
+internal import LarderHTTPSemantics
+
 /// The cached images by key and by slot. A slot is a small number that identifies an image. The slot of a removed image
 /// is reused.
 package struct ImageTable: Sendable {
@@ -16,8 +18,23 @@ package struct ImageTable: Sendable {
 
     package var count: Int { index.count }
 
+    /// All slots, in the order of the last use of their images. Slots are sorted instead of entries because they are
+    /// smaller.
+    var slotsByLastUse: [UInt32] {
+        (0..<slotCount).sorted { (self[$0]?.lastUse ?? 0) < (self[$1]?.lastUse ?? 0) }
+    }
+
     package func slot(of key: ImageKey) -> UInt32? {
         index.slot(key.high) { slot in entries[Int(slot)]?.key == key }
+    }
+
+    /// The slot of a key's image. Nil if the key has no image, if the image is too old, or if `expected` is not nil and
+    /// differs from the digest of the image.
+    func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int, maximumAge: Int?) -> UInt32? {
+        guard let slot = slot(of: key), let entry = self[slot], !entry.isTooOld(now, maximumAge: maximumAge),
+            expected == nil || expected == entry.digest
+        else { return nil }
+        return slot
     }
 
     package subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
@@ -143,4 +160,14 @@ struct SlotIndex: Sendable {
 
     /// All slots, for tests.
     var slots: [UInt32] { places.filter { $0 != Self.none } }
+}
+
+extension ImageEntry {
+    /// Whether an image is older than the settings allow. Pinned images never are.
+    ///
+    /// - Parameter maximumAge: in seconds; nil for no limit
+    func isTooOld(_ now: Int, maximumAge: Int?) -> Bool {
+        guard let maximumAge, !isPinned else { return false }
+        return now - freshness.responseTime > maximumAge
+    }
 }

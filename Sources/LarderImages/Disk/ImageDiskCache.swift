@@ -19,7 +19,7 @@ actor ImageDiskCache {
     nonisolated let directory: String
     nonisolated let blocking: BlockingThreadPool
     private nonisolated let executor: DiskExecutor
-    private let store: BlobStore
+    let store: BlobStore
     /// The index; nil while it is being opened, and if it cannot be opened.
     private(set) var index: ImageIndex?
     private var openingFailure: ImageError?
@@ -51,14 +51,14 @@ actor ImageDiskCache {
         do throws(ImageError) {
             let opened = try ImageIndex.open(in: store, now: clock.now)
             log.indexOpened(opened.condition)
-            accounts.adopt(opened.table)
+            store.register.adopt(opened.table)
             index = opened.index
         } catch {
             openingFailure = error
-            accounts.setOpening(.failed(error))
+            store.register.setOpening(.failed(error))
             throw error
         }
-        accounts.setOpening(.open)
+        store.register.setOpening(.open)
     }
 
     private func use<Value>(_ body: (ImageIndex) throws(ImageError) -> Value) throws(ImageError) -> Value {
@@ -73,10 +73,10 @@ actor ImageDiskCache {
                 try body(index)
             } catch {
                 isWriteDue = true
-                accounts.setWriteProblem(error)
+                store.register.setWriteProblem(error)
                 throw error
             }
-            if isWriteDue { accounts.setWriteProblem(nil) }
+            if isWriteDue { store.register.setWriteProblem(nil) }
             isWriteDue = false
         }
     }
@@ -260,16 +260,12 @@ actor ImageDiskCache {
 
     /// Returns the blobs whose files another program removed, and the first error if a file could not be checked.
     nonisolated func missing(among digests: [BlobDigest]) async -> (missing: Set<BlobDigest>, failure: ImageError?) {
-        let (suspects, failure) = await blocking.run { [files, accounts] in
-            BlobSweeper.check(digests, in: files, accounts)
-        }
-        if suspects.isEmpty { return ([], failure) }
-        let (missing, failed) = await markMissing(suspects)
-        return (missing, failure ?? failed)
+        let check = await blocking.run { [files] in BlobSweeper.check(digests, in: files) }
+        return await missing(after: check)
     }
 
-    private func markMissing(_ suspects: [BlobDigest]) -> (Set<BlobDigest>, ImageError?) {
-        store.sweeper.missing(among: suspects)
+    private func missing(after check: BlobSweeper.Check) -> (Set<BlobDigest>, ImageError?) {
+        store.sweeper.missing(after: check)
     }
 
     // MARK: The stop

@@ -82,17 +82,17 @@ extension BlobStore {
 
     /// Adds the reference of a row that an earlier process wrote.
     func adopt(_ digest: BlobDigest, size: Int) {
-        accounts.withTable { $0.adopt(digest, bytes: $0.space(of: size)) }
+        register.change { $0.adopt(digest, bytes: $0.space(of: size)) }
     }
 
     func retain(_ digest: BlobDigest, ifVerified: Bool = false) -> Bool {
-        accounts.withTable { $0.retain(digest, ifVerified: ifVerified) }
+        register.change { $0.retain(digest, ifVerified: ifVerified) }
     }
 
     /// Releases a reference. Returns whether it was the last one.
-    func release(_ digest: BlobDigest) -> Bool { accounts.withTable { $0.release(digest, isRow: false) } }
+    func release(_ digest: BlobDigest) -> Bool { register.change { $0.release(digest, isRow: false) } }
 
-    func update(limits: SpaceLimits) { accounts.withTable { $0.ledger.limits = limits } }
+    func update(limits: SpaceLimits) { register.change { $0.ledger.limits = limits } }
 
     /// Releases a reference to an image, and removes the file of the image if the reference was the last.
     func drop(_ digest: BlobDigest) throws(ImageError) { if release(digest) { try removeUnreferenced(digest) } }
@@ -138,8 +138,11 @@ extension ImageDiskCache {
     /// - Returns: whether the file was removed
     @discardableResult
     func drop(_ digest: BlobDigest, isRow: Bool = false) -> Bool {
-        accounts.withTable { $0.release(digest, isRow: isRow) } && removeUnreferenced([digest]).count == 1
+        change { $0.release(digest, isRow: isRow) } && removeUnreferenced([digest]).count == 1
     }
+
+    /// Changes the table of the blobs.
+    func change<T: Sendable>(_ body: @Sendable (inout BlobTable) -> T) -> T { store.register.change(body) }
 
     /// Runs a body on the actor.
     func run(_ body: @Sendable () -> Void) { body() }

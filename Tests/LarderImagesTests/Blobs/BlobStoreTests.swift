@@ -152,9 +152,9 @@ struct BlobStoreTests {
     func fitsBesidePinned() throws {
         try withDirectory { path in
             let store = try BlobStore(counting: path)
-            store.accounts.withTable { $0.ledger.newDirectoryBytes = 4096 }
+            store.register.change { $0.ledger.newDirectoryBytes = 4096 }
             let pinned = try store.put(picture(1))
-            store.accounts.withTable { table in
+            store.register.change { table in
                 table.addRow(pinned.digest)
                 table.countPin(pinned.digest, 1)
             }
@@ -180,14 +180,14 @@ struct BlobStoreTests {
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
             // No eviction frees enough space, because one of the two images is pinned.
-            store.accounts.withTable { table in
+            store.register.change { table in
                 table.addRow(first.digest)
                 table.countPin(first.digest, 1)
             }
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
             #expect(big?.code == .cacheFull)
             #expect(big?.shortage == nil)
-            store.accounts.withTable { $0.countPin(first.digest, -1) }
+            store.register.change { $0.countPin(first.digest, -1) }
 
             // The length is not declared, so space is reserved for each append.
             let writer = try store.begin()
@@ -197,7 +197,7 @@ struct BlobStoreTests {
             #expect(writer.written == 0)
             // The shortage is only the space that this append lacks, not the space for the rest of the image.
             #expect(error?.shortage?.bytes == 500 && error?.shortage?.count == 0)
-            #expect(store.accounts.withTable { $0.release(first.digest, isRow: true) })
+            #expect(store.register.change { $0.release(first.digest, isRow: true) })
             _ = try store.removeUnreferenced(first.digest)
             try writer.append(bytes)
             try store.drop(second.digest)
@@ -319,7 +319,7 @@ struct BlobStoreTests {
             let store = try BlobStore(counting: path)
             let digest = try store.put(picture(1)).digest
             try FileManager.default.removeItem(atPath: store.path(of: digest))
-            store.accounts.withTable { $0.setVerified(digest, false) }
+            store.register.change { $0.setVerified(digest, false) }
             let opening = try BlobFiles.open(digest, in: store.files, isVerified: false)
             _ = try store.put(picture(1))
             #expect(try store.complete(opening, of: digest).size == 1000)

@@ -46,9 +46,10 @@ struct BlobSweepTests {
             files.fail(BlobFiles.name(digests[0]), EIO)
             for digest in digests { store.adopt(digest, size: 1000) }
             try FileManager.default.removeItem(atPath: path + "/" + BlobFiles.name(digests[1]))
-            let (suspects, failure) = BlobSweeper.check(digests, in: files, store.accounts)
-            #expect(suspects == [digests[1]] && failure?.code == .storageFailed)
-            let result = store.sweeper.missing(among: suspects + [digests[0]])
+            var check = BlobSweeper.check(digests, in: files)
+            #expect(check.suspects == [digests[1]] && check.failure?.code == .storageFailed)
+            (check.suspects, check.failure) = (check.suspects + [digests[0]], nil)
+            let result = store.sweeper.missing(after: check)
             #expect(result.missing == [digests[1]] && result.failure?.code == .storageFailed)
         }
     }

@@ -107,10 +107,10 @@ struct CacheStorageTests {
             try await fixture.settle()
             let gate = DispatchSemaphore(value: 0)
             let occupation = Task.immediate { await fixture.cache.disk.wait(for: gate) }
-            fixture.cache.accounts.withTable { $0.ledger.limits.count = 10 }
+            await fixture.cache.setLimit(10, fixture.settings)
             async let evicted: Void = fixture.cache.enforceLimits()
             await fixture.until { fixture.cache.view.statistics.entries < 100 }
-            fixture.cache.accounts.withTable { $0.ledger.limits.count = 100 }
+            await fixture.cache.setLimit(100, fixture.settings)
             gate.signal()
             await occupation.value
             await evicted
@@ -213,7 +213,7 @@ struct CacheStorageTests {
             fixture.origin.answer(picture(6))
             try await fixture.get(url(9))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true))
-            let pinnedBytes = { fixture.cache.accounts.withTable { $0.pinnedBytes } }
+            let pinnedBytes = { fixture.cache.accounts.read { $0.pinnedBytes } }
             #expect(pinnedBytes() == 6000)
             // A pinned image loses its pin if a larger response replaces it and the pin limit would be exceeded.
             fixture.origin.answer(picture(30, size: 2000))
@@ -326,5 +326,14 @@ extension Sequence {
         var result: [T] = []
         for element in self { result.append(try await body(element)) }
         return result
+    }
+}
+
+extension ImageCache {
+    /// Sets the maximum number of images without evicting any.
+    fileprivate func setLimit(_ count: Int, _ settings: ImageCacheSettings) {
+        var settings = settings
+        settings.space.count = count
+        catalog.update(settings)
     }
 }

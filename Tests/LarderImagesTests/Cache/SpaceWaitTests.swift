@@ -166,7 +166,7 @@ struct SpaceWaitTests {
     @Test("a write waits, and does not fail, while other writers hold space that is reserved for new directories")
     func directories() async throws {
         try await withDownloads(2, bytes: 15_000) { fixture, downloads in
-            fixture.cache.accounts.withTable { $0.ledger.newDirectoryBytes = 4096 }
+            await fixture.cache.disk.change { $0.ledger.newDirectoryBytes = 4096 }
             let holders = try (0..<3).map { _ in try reserve(400, fixture) }
             #expect(fixture.cache.view.statistics.reservedBytes == 3 * (400 + 4096))
             let write = Task { try await writeImage(1, for: downloads[0], fixture) }

@@ -300,7 +300,7 @@ struct ImageDownloaderTests {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run(limits: limits) { fixture in
                     let existing = try await fixture.disk.put(picture(9, size: 4000))
-                    fixture.disk.accounts.withTable { $0.addRow(existing.digest) }
+                    await fixture.disk.change { $0.addRow(existing.digest) }
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }

@@ -181,7 +181,7 @@ final class ImageFixture: Sendable {
     /// The number of references to the image of a URL, including the reference from the row of the image in the index.
     func references(to url: String) throws -> Int {
         let image = try #require(images.cache.view.peek(ImageRequest(url: url), now: images.clock.now))
-        return images.cache.accounts.withTable { Int($0.entries[image.digest]?.references ?? 0) }
+        return images.cache.accounts.read { Int($0.entries[image.digest]?.references ?? 0) }
     }
 
     enum Failure: Error { case socket, end, descriptor }
