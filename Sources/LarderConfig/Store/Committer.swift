@@ -197,6 +197,8 @@ final class Committer {
         if isNew {
             history.append(next.generation)
             publication.publish(next.snapshot, status: published)
+            let digest = next.snapshot.contentDigest
+            if digest.isLarge { Task { await digest.computeConcurrently() } }
             log.published(next.snapshot, next.generation.causes)
         } else {
             history.update(next.generation)

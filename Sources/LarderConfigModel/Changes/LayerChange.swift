@@ -183,10 +183,12 @@ package indirect enum LayerChange: Sendable {
                     lifetime: OverrideLifetime(of: entry, replacing: old))
             }
         case .unset(let path, _):
-            return layers.override.unset(path) ? ChangeEffect(operation: .unset(path: path)) : nil
+            guard layers.override.unset(path) else { return nil }
+            return ChangeEffect(operation: .unset(path: path), difference: .paths([path]))
         case .expireOverrides(let overrides):
             let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
-            return ended.isEmpty ? nil : ChangeEffect(operation: .expireOverrides(ended))
+            if ended.isEmpty { return nil }
+            return ChangeEffect(operation: .expireOverrides(ended), difference: .paths(ended.map(\.path)))
         case .files(let layer, let content):
             if (layers[layer]?.content ?? .empty) == content { return nil }
             try Self.check(content, maximumBytes, "the \(layer) files have")
@@ -229,10 +231,10 @@ package indirect enum LayerChange: Sendable {
     private static func difference(
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
-        // The difference is known only if one scalar replaces another. A new object is merged with the value of the
+        // The new value is known only if one scalar replaces another. A new object is merged with the value of the
         // lower layers, and null removes that value.
         guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
-            return .any
+            return .paths([path])
         }
         // Overrides are the highest layer and locked paths cannot be set, so `value` is also the resolved value.
         return .scalar(JSONValue.Replacement(at: path, by: value), differs: current != value)
@@ -391,27 +393,48 @@ enum ResolvedDifference: Sendable {
     case scalar(JSONValue.Replacement, differs: Bool)
     /// Scalars are replaced by others, possibly equal ones, and nothing else changes.
     case scalars([JSONValue.Replacement])
+    /// Overrides at these paths have been set or removed, and nothing else has changed.
+    case paths([[String]])
     /// Anything may have changed.
     case any
 
-    /// The replaced scalars; nil if anything may have changed.
+    /// The replaced scalars; nil if something else may have changed.
     var replacements: [JSONValue.Replacement]? {
         switch self {
         case .none: []
         case .scalar(let replacement, _): [replacement]
         case .scalars(let replacements): replacements
-        case .any: nil
+        case .paths, .any: nil
         }
+    }
+
+    /// The paths at which overrides have changed; nil if anything may have changed.
+    var paths: [[String]]? {
+        if case .paths(let paths) = self { paths } else { replacements?.map(\.path) }
     }
 
     /// Adds the difference that a later change makes.
     mutating func add(_ later: ResolvedDifference) {
-        if case .none = self {
-            self = later
-        } else if let all = replacements, let added = later.replacements {
-            self = .scalars(all + added)
-        } else {
-            self = .any
+        switch (self, later) {
+        case (.none, _): self = later
+        case (_, .none): break
+        case (.scalars(var all), _) where later.replacements != nil:
+            // The array has no other owner, so that it grows in place.
+            self = .none
+            all += later.replacements ?? []
+            self = .scalars(all)
+        case (.paths(var all), _) where later.paths != nil:
+            self = .none
+            all += later.paths ?? []
+            self = .paths(all)
+        default:
+            if let all = replacements, let added = later.replacements {
+                self = .scalars(all + added)
+            } else if let all = paths, let added = later.paths {
+                self = .paths(all + added)
+            } else {
+                self = .any
+            }
         }
     }
 }

@@ -27,6 +27,8 @@ package struct ChangeBatch: Sendable {
     private var difference = ResolvedDifference.none
     private var lastMade: LayerChange?
     private var madeBefore: [LayerChange] = []
+    /// The containers that the first changes of ``madeBefore`` can have changed.
+    private var containers = ChangedContainers()
     /// The configuration after the changes so far; nil if it has not been resolved since the last change.
     private var resolved: JSONValue?
     private let context: ChangeContext
@@ -123,7 +125,7 @@ package struct ChangeBatch: Sendable {
                 hasChanged = hasChanged || result.layerChanged
             }
             if hasChanged {
-                (next.madeBefore, next.lastMade) = (madeBefore, lastMade)
+                (next.madeBefore, next.lastMade, next.containers) = (madeBefore, lastMade, containers)
                 next.record(recorded)
                 self = next
             }
@@ -156,13 +158,22 @@ package struct ChangeBatch: Sendable {
     }
 
     /// The configuration for the check of a change: the one before the batch or, if an earlier change of the batch can
-    /// affect the check, the current one, for which the layers are resolved again.
+    /// affect the check, the current one, for which the layers are resolved again around the path of the change.
     private mutating func configuration(forCheckOf change: LayerChange) -> JSONValue {
-        guard let lastMade, let path = change.path, path.count > 1,
-            lastMade.mayChangeContainers(above: path)
-                || madeBefore.contains(where: { $0.mayChangeContainers(above: path) })
-        else { return base.snapshot.value }
-        return resolvedNow()
+        guard lastMade != nil, let path = change.path, path.count > 1, mayHaveChangedContainers(above: path) else {
+            return base.snapshot.value
+        }
+        return resolvedNow(around: path)
+    }
+
+    /// Whether a change of the batch can have turned a value above `path` into an array, or an array there into something
+    /// else.
+    private mutating func mayHaveChangedContainers(above path: [String]) -> Bool {
+        if lastMade?.mayChangeContainers(above: path) == true { return true }
+        // Comparing each change with all changes before it would take time proportional to the square of their number.
+        if madeBefore.count < 16 { return madeBefore.contains { $0.mayChangeContainers(above: path) } }
+        for change in madeBefore[containers.count...] { containers.add(change) }
+        return containers.mayHaveChanged(above: path)
     }
 
     // MARK: Conditions
@@ -211,7 +222,13 @@ package struct ChangeBatch: Sendable {
         }
         let mayDiffer =
             lastMade.mayChangeValue(at: path) || madeBefore.contains { $0.mayChangeValue(at: path) }
-        return (mayDiffer ? resolvedNow() : base.snapshot.value).value(at: JSONPath(path))
+        return (mayDiffer ? resolvedNow(around: path) : base.snapshot.value).value(at: JSONPath(path))
+    }
+
+    /// The configuration after the changes so far, of which only the values at and above `path` are needed.
+    private mutating func resolvedNow(around path: [String]) -> JSONValue {
+        if let resolved { return resolved }
+        return path.isEmpty || layers.hasLocks ? resolvedNow() : layers.resolved(around: path)
     }
 
     private mutating func resolvedNow() -> JSONValue {
@@ -235,8 +252,15 @@ package struct ChangeBatch: Sendable {
         // If the order of members in the snapshot is not that of the resolved layers, an edited copy of the snapshot
         // would keep the wrong order.
         let difference = current.contentDigest === base.resolvedDigest ? difference : .any
-        let edited = difference.replacements.flatMap {
+        var edited = difference.replacements.flatMap {
             isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
+        }
+        var isReal = false
+        if case .paths(let paths) = difference, base.isExpensive, current.revision > 0,
+            let changed = layers.resolved(editing: current.value, of: base.layers, at: paths)
+        {
+            edited = changed.value
+            isReal = changed.differs
         }
         let value = edited ?? layers.resolvedSharing()
         assert(
@@ -244,12 +268,14 @@ package struct ChangeBatch: Sendable {
             "the edited snapshot differs from the merged layers")
         // The texts of the new and the current value are compact, so equal values have texts of equal size.
         let isSame =
-            current.revision > 0 && value.textSize == current.bytes && !difference.isReal(in: current.value)
-            && value == current.value
+            current.revision > 0 && value.textSize == current.bytes && !isReal
+            && !difference.isReal(in: current.value) && value == current.value
         if isSame {
             let digest = value.hasSameText(as: current.value) ? current.contentDigest : SnapshotDigest(of: value)
             return Resolution(snapshot: nil, digest: digest)
         }
+        // Otherwise the generations of large documents could retain many of them.
+        if base.resolvedDigest.isLarge { _ = base.resolvedDigest.text }
         let next = ConfigSnapshot(
             value: value, revision: base.numbering.next(after: current.revision), publishedAt: context.now)
         return Resolution(snapshot: next, digest: next.contentDigest)
@@ -288,6 +314,41 @@ package struct ChangeBatch: Sendable {
     }
 }
 
+/// The containers that changes can have turned into an array, or from an array into something else. It answers the same
+/// question as ``LayerChange/mayChangeContainers(above:)``, for many changes at once.
+private struct ChangedContainers {
+    /// The number of changes that were added.
+    private(set) var count = 0
+    /// The paths of values that were set.
+    private var paths: Set<ComparedAsBytes<[String]>> = []
+    /// The top-level names below which any container can have changed.
+    private var names: Set<ExactText> = []
+    private var isAny = false
+
+    mutating func add(_ change: LayerChange) {
+        count += 1
+        note(change)
+    }
+
+    private mutating func note(_ change: LayerChange) {
+        switch change {
+        case .set(let path, _, _, _), .increment(let path, _, _): paths.insert(ComparedAsBytes(wrappedValue: path))
+        case .unset(let path, _):
+            if let name = path.first { names.insert(ExactText(name)) } else { isAny = true }
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: isAny = true
+        case .recheck: break
+        case .several(let changes, _): for change in changes { note(change) }
+        case .requested(let change, _): note(change)
+        }
+    }
+
+    /// - Parameter path: at least two names
+    func mayHaveChanged(above path: [String]) -> Bool {
+        isAny || names.contains(ExactText(path[0]))
+            || path.indices.contains { paths.contains(ComparedAsBytes(wrappedValue: Array(path[..<$0]))) }
+    }
+}
+
 /// The result of applying one change.
 package struct ChangeResult: Sendable {
     package let layerChanged: Bool
@@ -316,7 +377,7 @@ extension ResolvedDifference {
     /// compared. Of several replacements, only the last one is checked, because no later one can undo it.
     fileprivate func isReal(in current: JSONValue) -> Bool {
         switch self {
-        case .none, .any: return false
+        case .none, .paths, .any: return false
         case .scalar(_, let differs): return differs
         case .scalars(let replacements):
             guard let last = replacements.last else { return false }

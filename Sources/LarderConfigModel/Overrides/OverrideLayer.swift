@@ -53,6 +53,39 @@ package struct OverrideLayer: Sendable {
         return value
     }
 
+    /// The node at a path; nil if there are no entries there and below.
+    func node(at path: ArraySlice<String>) -> OverrideNode? { root?.node(at: path) }
+
+    /// The length of the shortest path to an entry at `path` or above it; nil for none.
+    func depthOfEntry(above path: [String]) -> Int? {
+        var node = root
+        for depth in 0...path.count {
+            guard let current = node else { return nil }
+            if current.hasEntry { return depth }
+            node = depth < path.count ? current.child(named: path[depth]) : nil
+        }
+        return nil
+    }
+
+    /// The numbers by which the nodes on a path are sorted among their siblings.
+    func order(of path: [String]) -> [Int] {
+        var order: [Int] = []
+        var node = root
+        for name in path {
+            node = node?.child(named: name)
+            guard let node else { return order }
+            order.append(node.order)
+        }
+        return order
+    }
+
+    /// The entries at a path and below it, in tree order.
+    func entries(atAndBelow path: [String]) -> [OverrideEntry] {
+        var entries: [OverrideEntry] = []
+        node(at: path[...])?.collect(into: &entries)
+        return entries
+    }
+
     /// The entries at a path, above it and below it, in tree order.
     package func entries(around path: [String]) -> [OverrideEntry] {
         var entries: [OverrideEntry] = []

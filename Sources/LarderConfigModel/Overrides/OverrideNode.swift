@@ -48,12 +48,16 @@ final class OverrideNode: Sendable {
     let totals: Totals
     private let children: OverrideChildren
     /// The number that determines the position of the node: siblings are sorted by it.
-    private let order: Int
+    let order: Int
     /// The ``order`` of the next new child.
-    private let nextOrder: Int
+    let nextOrder: Int
+    /// An upper bound of the number of null entries on one path, here and below, that have entries below them. Each of
+    /// these removes a member that a later patch adds again.
+    let removalDepth: Int
 
     private init(
-        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
+        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int,
+        removalDepth: Int = 0
     ) {
         self.name = name
         self.entry = entry
@@ -61,6 +65,7 @@ final class OverrideNode: Sendable {
         self.children = children
         self.order = order
         self.nextOrder = nextOrder
+        self.removalDepth = removalDepth
     }
 
     private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
@@ -75,12 +80,16 @@ final class OverrideNode: Sendable {
     var isLeaf: Bool { totals.count == (hasEntry ? 1 : 0) }
     /// Whether there is an entry. Like the two properties below, this avoids a copy of the entry.
     var hasEntry: Bool { if case .some = entry { true } else { false } }
+    /// Whether there is an entry that is not null, here or below.
+    var hasValues: Bool { totals.count > totals.nulls }
+    /// Whether there is an entry that is not null, below this node.
+    var hasValuesBelow: Bool { totals.count - totals.nulls > (hasEntry && value?.isNull == false ? 1 : 0) }
     var value: JSONValue? { entry?.value }
     var expiresAt: Int? { entry?.expiresAt }
 
     func child(named name: String) -> OverrideNode? { children.node(named: Name(name)) }
 
-    func node(at path: [String]) -> OverrideNode? {
+    func node(at path: some Sequence<String>) -> OverrideNode? {
         var node = self
         for name in path {
             guard let next = node.child(named: name) else { return nil }
@@ -123,7 +132,7 @@ final class OverrideNode: Sendable {
             guard let entry else { return self }
             return OverrideNode(
                 name, entry: nil, totals: totals - entry.totals, children: children, order: order,
-                nextOrder: nextOrder)
+                nextOrder: nextOrder, removalDepth: removalDepth)
         }
         guard let old = child(named: path[depth]) else { return self }
         let new = old.removing(at: path, depth: depth + 1, withEntriesBelow: withEntriesBelow)
@@ -135,9 +144,11 @@ final class OverrideNode: Sendable {
     private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
         var children = children
         children.replace(old, by: new, named: name)
+        let removals = (new?.removalDepth ?? 0) + (hasEntry && value?.isNull == true ? 1 : 0)
         return OverrideNode(
             self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
-            children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
+            children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1),
+            removalDepth: max(removalDepth, removals))
     }
 
     // MARK: All entries

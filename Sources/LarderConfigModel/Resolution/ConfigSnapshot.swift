@@ -43,8 +43,9 @@ package struct ConfigSnapshot: Sendable {
 /// SHA-256 of a snapshot's text, computed when it is first read.
 ///
 /// Most snapshots are replaced before a client reads their digest, and hashing would delay their publication. The
-/// digest of a large document is computed at once, for two reasons. The first reader may be a thread that serves
-/// clients. Until that first read, each of the newest generations would also retain its document.
+/// digest of a large document is computed soon after its publication (``computeConcurrently()``), and at the latest when
+/// the next snapshot is made, for two reasons. The first reader may be a thread that serves clients. Until that first
+/// read, each of the newest generations would also retain its document.
 package final class SnapshotDigest: Sendable {
     private enum State {
         case of(JSONValue)
@@ -58,15 +59,24 @@ package final class SnapshotDigest: Sendable {
     /// All threads share the digest. The first that reads it replaces the document, which an atomic reference could not
     /// release.
     private let state: Mutex<State>
+    /// Whether the document is too large to be retained until the first read.
+    package let isLarge: Bool
 
     /// The digest of a value's compact text.
     package init(of value: JSONValue) {
-        let isLarge = value.documentMemory > Self.largeBytes
-        state = Mutex(isLarge ? .known(Self.text(of: value)) : .of(value))
+        isLarge = value.documentMemory > Self.largeBytes
+        state = Mutex(.of(value))
     }
 
     /// A known digest, in lowercase hex.
-    package init(known text: String) { state = Mutex(.known(text)) }
+    package init(known text: String) {
+        isLarge = false
+        state = Mutex(.known(text))
+    }
+
+    /// Computes the digest off every actor, unless it is known.
+    @concurrent
+    package func computeConcurrently() async { _ = text }
 
     /// The digest in lowercase hex. Concurrent readers wait until it is computed.
     package var text: String {

@@ -5,13 +5,24 @@ extension Layers {
     /// only on the layers, so that the layers of an earlier snapshot resolve to its value again.
     package func resolved() -> JSONValue {
         let shown = shown
-        var documents: [JSONValue] = []
-        for layer in FileLayer.allCases { documents += shown[layer]?.content.patches ?? [] }
-        let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
-        if let remote = shown.remote { documents += remote.content.patches }
-        for overlay in shown.experiment.overlays { documents.append(overlay.values) }
-        let merged = shown.override.applied(to: documents)
+        let base = rules.locks.isEmpty ? nil : MergePatch.merge(shown.fileDocuments)
+        let merged = shown.override.applied(to: shown.documents)
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
+    }
+
+    /// The documents of the file layers, lowest first.
+    private var fileDocuments: [JSONValue] {
+        var documents: [JSONValue] = []
+        for layer in FileLayer.allCases { documents += self[layer]?.content.patches ?? [] }
+        return documents
+    }
+
+    /// The documents below the overrides, lowest first. Must be called on the result of ``shown``.
+    fileprivate var documents: [JSONValue] {
+        var documents = fileDocuments
+        if let remote { documents += remote.content.patches }
+        for overlay in experiment.overlays { documents.append(overlay.values) }
+        return documents
     }
 
     /// Computes ``resolved()`` off every actor.
@@ -120,4 +131,196 @@ extension PatchEffect {
 extension ComposedPatch {
     /// The effect at a path of ``removals`` and then ``patch``.
     package func effect(at path: [String]) -> PatchEffect { PatchEffect(patches, at: path) }
+}
+
+/// Resolves the layers at some paths only, which takes time proportional to the values at these paths.
+extension Layers {
+    /// The value at a path in the result of ``resolved()``, and the kinds of the containers above it. Other members are
+    /// left out. Must be called only if no path is locked.
+    func resolved(around path: [String]) -> JSONValue {
+        let parts = NameTree([path])
+        return override.applied(to: shown.documents.map(parts.part), around: path)
+    }
+
+    /// Returns ``resolved()`` after changes of overrides, as a copy of the previous configuration in which only the
+    /// changed members differ.
+    /// - Parameters:
+    ///   - current: the result of ``resolved()`` for `old`
+    ///   - old: the layers before the changes; only their overrides differ from these layers
+    ///   - paths: the paths at which overrides were set or removed
+    /// - Returns: the configuration, and whether its value differs from that of `current`. Nil if the places of the
+    ///   changed members are not known, so that all layers must be merged.
+    func resolved(editing current: JSONValue, of old: Layers, at paths: [[String]]) -> (
+        value: JSONValue, differs: Bool
+    )? {
+        if hasLocks { return nil }
+        var tree = NameTree()
+        for path in paths {
+            // An override above a path contains a value for the path, too.
+            let depths = [override.depthOfEntry(above: path), old.override.depthOfEntry(above: path)]
+            tree.insert(path.prefix(depths.compactMap { $0 }.min() ?? path.count))
+        }
+        if tree.isWhole { return nil }
+        // Members that are new to their object are appended in the order of the overrides.
+        let roots = tree.paths.map { (path: $0, order: override.order(of: $0)) }
+            .sorted { $0.order.lexicographicallyPrecedes($1.order) }.map(\.path)
+        let documents = shown.documents.map(tree.part)
+        let lower = MergePatch.merge(documents)
+        let changed = OverrideLayer(entries: roots.flatMap(override.entries(around:))).applied(to: documents)
+        var edits: [[String]] = []
+        var differs = false
+        for path in roots {
+            guard let name = path.last, let parent = current.member(at: path.dropLast()), parent.kind == .object else {
+                return nil
+            }
+            let (before, after) = (parent[name], changed.member(at: path[...]))
+            guard keepsOrder(at: path, from: before, to: after, over: lower, old.override) else { return nil }
+            if let before, let after, before.hasSameText(as: after) { continue }
+            if before == nil, after == nil { continue }
+            edits.append(path)
+            differs = differs || before != after
+        }
+        if edits.isEmpty { return (current, false) }
+        return current.replacingMembers(at: edits, from: changed).map { ($0, differs) }
+    }
+
+    /// Whether a changed member has the same place among the members of its object as before, or is appended to the
+    /// object, or is removed from an object that remains.
+    private func keepsOrder(
+        at path: [String], from before: JSONValue?, to after: JSONValue?, over lower: JSONValue, _ old: OverrideLayer
+    ) -> Bool {
+        let parent = path.dropLast()
+        // The objects above the member keep their places, too.
+        guard zip(override.order(of: Array(parent)), old.order(of: Array(parent))).allSatisfy(==) else { return false }
+        let isLower = lower.member(at: path[...]) != nil
+        guard let place = MemberPlace(of: old.node(at: path[...]), isLower: isLower),
+            let next = MemberPlace(of: override.node(at: path[...]), isLower: isLower),
+            (place == .none) == (before == nil), (next == .none) == (after == nil)
+        else { return false }
+        if place == next { return true }
+        let siblings = override.node(at: parent)
+        if next == .none {
+            return parent.isEmpty || siblings?.hasValues == true || lower.member(at: parent)?.kind == .object
+        }
+        guard place == .none, let order = next.order, order >= old.node(at: parent)?.nextOrder ?? 0 else {
+            return false
+        }
+        // Members that overrides have removed and added again follow all others.
+        return siblings?.removalDepth ?? 0 <= (next.isLate ? 1 : 0)
+    }
+}
+
+/// The place of a member among the members of its object, if no override is above the member.
+private enum MemberPlace: Equatable {
+    /// There is no member.
+    case none
+    /// A lower layer determines the place.
+    case lower
+    /// The member follows those of lower layers, in the order of the overrides.
+    case overridden(order: Int)
+    /// A null override has removed the member, and overrides below have added it again. It follows all others.
+    case late(order: Int)
+
+    /// - Parameters:
+    ///   - node: the overrides at the member and below it; nil for none
+    ///   - isLower: whether lower layers have the member
+    /// - Returns: nil if the place is not known
+    init?(of node: OverrideNode?, isLower: Bool) {
+        guard let node else {
+            self = isLower ? .lower : .none
+            return
+        }
+        if node.hasEntry, node.value?.isNull == true {
+            if node.removalDepth > 1 { return nil }
+            self = node.hasValues ? .late(order: node.order) : .none
+        } else if isLower {
+            self = .lower
+        } else {
+            self = node.hasValues ? .overridden(order: node.order) : .none
+        }
+    }
+
+    var order: Int? {
+        switch self {
+        case .overridden(let order), .late(let order): order
+        case .none, .lower: nil
+        }
+    }
+
+    var isLate: Bool { if case .late = self { true } else { false } }
+}
+
+/// Paths as a tree of names.
+private struct NameTree {
+    private var children: [ExactText: NameTree] = [:]
+    /// Whether a path ends here, so that the tree stands for the whole value.
+    private(set) var isWhole = false
+
+    init(_ paths: [[String]] = []) {
+        for path in paths { insert(path[...]) }
+    }
+
+    /// Adds a path. A path below another one is already part of it.
+    mutating func insert(_ path: ArraySlice<String>) {
+        if isWhole { return }
+        guard let name = path.first else {
+            (children, isWhole) = ([:], true)
+            return
+        }
+        children[ExactText(name), default: NameTree()].insert(path.dropFirst())
+    }
+
+    /// The paths, in no particular order.
+    var paths: [[String]] {
+        isWhole ? [[]] : children.flatMap { name, tree in tree.paths.map { [name.text] + $0 } }
+    }
+
+    /// The part of a value at the paths. Containers above the paths keep their kinds.
+    func part(of value: JSONValue) -> JSONValue {
+        isWhole || value.kind != .object ? value : .building { write(value, to: &$0) }
+    }
+
+    private func write(_ value: JSONValue, to writer: inout JSONWriter) {
+        if isWhole || value.kind != .object { return writer.value(value) }
+        writer.beginObject()
+        for (name, tree) in children {
+            guard let member = value[name.text] else { continue }
+            writer.name(name.text)
+            tree.write(member, to: &writer)
+        }
+        writer.endObject()
+    }
+}
+
+extension OverrideLayer {
+    /// Applies the overrides that affect a path to lower layers, lowest first.
+    fileprivate func applied(to documents: [JSONValue], around path: [String]) -> JSONValue {
+        var patches = documents
+        for depth in path.indices {
+            guard let node = node(at: path[..<depth]) else { return MergePatch.merge(patches) }
+            // A null override does not create the objects above it.
+            if let value = node.value, !value.isNull || MergePatch.merge(patches).member(at: path[..<depth]) != nil {
+                patches.append(NameTree([Array(path[depth...])]).part(of: value).nested(at: path[..<depth]))
+            }
+            // Other overrides below this path make its value an object.
+            if depth > 0, node.hasValuesBelow { patches.append(JSONValue.emptyObject.nested(at: path[..<depth])) }
+        }
+        return OverrideLayer(entries: entries(atAndBelow: path)).applied(to: patches)
+    }
+}
+
+extension JSONValue {
+    /// The member at a path through objects; nil for none.
+    fileprivate func member(at path: ArraySlice<String>) -> JSONValue? {
+        var value = self
+        for name in path {
+            guard let member = value[name] else { return nil }
+            value = member
+        }
+        return value
+    }
+
+    fileprivate func nested(at path: ArraySlice<String>) -> JSONValue {
+        path.reversed().reduce(self) { .object([($1, $0)]) }
+    }
 }
