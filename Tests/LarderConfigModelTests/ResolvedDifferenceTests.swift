@@ -8,19 +8,21 @@ struct ResolvedDifferenceTests {
     private static let a = JSONValue.Replacement(at: ["a"], by: 1)
     private static let b = JSONValue.Replacement(at: ["b"], by: 2)
 
-    @Test("the replacements of a sum are those of both differences, or nil if one of the differences is `any`")
+    @Test("a sum has the paths and replacements of both differences, or none if one of the differences has none")
     func order() {
-        let all: [(ResolvedDifference, paths: [[String]]?)] = [
-            (.none, []), (.scalar(Self.a, differs: true), [["a"]]),
-            (.scalars([Self.a, Self.b]), [["a"], ["b"]]),
-            (.any, nil),
+        let all: [(ResolvedDifference, paths: [[String]]?, hasReplacements: Bool)] = [
+            (.none, [], true), (.scalar(Self.a, differs: true), [["a"]], true),
+            (.scalars([Self.a, Self.b]), [["a"], ["b"]], true),
+            (.paths([["c"], ["d", "e"]]), [["c"], ["d", "e"]], false), (.any, nil, false),
         ]
-        for (first, firstPaths) in all {
-            for (later, laterPaths) in all {
+        for (first, firstPaths, firstReplaces) in all {
+            for (later, laterPaths, laterReplaces) in all {
                 var sum = first
                 sum.add(later)
                 let expected = firstPaths.flatMap { paths in laterPaths.map { paths + $0 } }
-                #expect(sum.replacements?.map(\.path) == expected, "\(first), then \(later)")
+                #expect(sum.paths == expected, "\(first), then \(later)")
+                let replacements = firstReplaces && laterReplaces ? expected : nil
+                #expect(sum.replacements?.map(\.path) == replacements, "\(first), then \(later)")
             }
         }
     }

@@ -103,3 +103,135 @@ struct ReplacementTests {
         #expect(result.replacing(replacements)?.compactText == expected.compactText)
     }
 }
+
+@Suite("Replacement of members")
+struct MemberReplacementTests {
+    private static func replacing(_ document: String, _ paths: [[String]], from source: JSONValue) throws -> String? {
+        try JSONValue(parsing: document).replacingMembers(at: paths, from: source)?.compactText
+    }
+
+    @Test("members are replaced, removed and appended in the order of their paths")
+    func kinds() throws {
+        let result = try Self.replacing(
+            #"{"a":1,"b":{"c":[1,2],"d":true},"e":2}"#,
+            [["f"], ["b", "x"], ["a"], ["b", "c"], ["b", "w"], ["none"]],
+            from: ["a": ["long": "text"], "b": ["w": 1, "x": [2]], "f": 3])
+        #expect(result == #"{"a":{"long":"text"},"b":{"d":true,"x":[2],"w":1},"e":2,"f":3}"#)
+    }
+
+    @Test(
+        "commas stay between the remaining members",
+        arguments: [
+            ([["a"]], #"{"b":2,"c":3}"#), ([["b"]], #"{"a":1,"c":3}"#), ([["c"]], #"{"a":1,"b":2}"#),
+            ([["b"], ["a"]], #"{"c":3}"#), ([["c"], ["b"]], #"{"a":1}"#), ([["a"], ["c"]], #"{"b":2}"#),
+            ([["a"], ["b"], ["c"]], "{}"), ([["c"], ["b"], ["a"], ["new"]], #"{"new":0}"#),
+            ([["c"], ["new"]], #"{"a":1,"b":2,"new":0}"#), ([["a"], ["new"]], #"{"b":2,"c":3,"new":0}"#),
+        ])
+    func commas(paths: [[String]], expected: String) throws {
+        #expect(try Self.replacing(#"{"a":1,"b":2,"c":3}"#, paths, from: ["new": 0]) == expected)
+    }
+
+    @Test("names keep the spelling of the document, and new names that of the source")
+    func names() throws {
+        let source = try JSONValue(parsing: #"{"ab":3,"\u006eew":4,"e\u0301":5}"#)
+        let result = try Self.replacing(#"{"\u0061b":1,"\u00e9":2}"#, [["ab"], ["new"], ["e\u{301}"]], from: source)
+        #expect(result == #"{"\u0061b":3,"\u00e9":2,"\u006eew":4,"e\u0301":5}"#)
+    }
+
+    @Test("members are not replaced if their object is absent, or if a document has spaces or duplicate names")
+    func refusals() throws {
+        #expect(try Self.replacing(#"{"a":1}"#, [["a", "b"]], from: ["a": ["b": 1]]) == nil)
+        #expect(try Self.replacing(#"{"a":1}"#, [["b", "c"]], from: ["b": ["c": 1]]) == nil)
+        #expect(try Self.replacing(#"{"a":1}"#, [[]], from: ["b": 1]) == nil)
+        #expect(try Self.replacing(#"{"a": 1}"#, [["b"]], from: ["b": 1]) == nil)
+        #expect(try Self.replacing(#"{"a":1,"a":2}"#, [["b"]], from: ["b": 1]) == nil)
+        #expect(try Self.replacing(#"{"a":1}"#, [["b"]], from: JSONValue(parsing: #"{"b": 1}"#)) == nil)
+        #expect(try JSONValue(parsing: #"{"a":{}}"#)["a"]?.replacingMembers(at: [["b"]], from: ["b": 1]) == nil)
+    }
+
+    @Test("an object whose name table is full, or that begins to need one, is not edited")
+    func tables() throws {
+        func object(_ count: Int) -> JSONValue { .object((0..<count).map { ("\($0)", .int($0)) }) }
+        #expect(object(31).replacingMembers(at: [["new"]], from: ["new": 1])?.count == 32)
+        #expect(object(32).replacingMembers(at: [["new"]], from: ["new": 1]) == nil)
+        var document = object(33)
+        for index in 33..<42 {
+            document = try #require(document.replacingMembers(at: [["\(index)"]], from: object(50)))
+        }
+        #expect(document == object(42))
+        for index in 0..<42 { #expect(document["\(index)"]?.int == index) }
+        #expect(document["42"] == nil)
+        #expect(document.replacingMembers(at: [["42"], ["43"]], from: object(50)) == nil)
+    }
+
+    @Test(
+        "replacing members has the same result as building the document, also in objects with name tables",
+        arguments: (0..<100 as Range<UInt64>) + [SeededGenerator.randomSeed])
+    func anyDocument(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        func value(_ depth: Int) -> JSONValue {
+            let kinds: [JSONValue] = [1, -12345678, "", "a longer text with \"quotes\"", true, [1, ["x": .null]]]
+            if depth == 0 || Bool.random(using: &generator) { return kinds.randomElement(using: &generator)! }
+            return object(depth)
+        }
+        func object(_ depth: Int) -> JSONValue {
+            .object(
+                (0..<[0, 1, 3, 36, 42].randomElement(using: &generator)!).shuffled(using: &generator).map {
+                    ("name \($0)", value(depth - 1))
+                })
+        }
+        func objects(_ value: JSONValue, _ path: [String]) -> [[String]] {
+            value.kind == .object ? [path] + value.members.flatMap { objects($0.value, path + [$0.name]) } : []
+        }
+        /// The document with one member replaced, removed or appended.
+        func built(_ document: JSONValue, _ path: ArraySlice<String>, _ value: JSONValue?) -> JSONValue {
+            let name = path.first ?? ""
+            func next(_ old: JSONValue?) -> JSONValue? {
+                path.count == 1 ? value : old.map { built($0, path.dropFirst(), value) }
+            }
+            var members = document.members.compactMap { member in
+                member.name == name ? next(member.value).map { (name, $0) } : (member.name, member.value)
+            }
+            if document[name] == nil, let value = next(nil) { members.append((name, value)) }
+            return .object(members)
+        }
+        var document = object(3)
+        var edited = 0
+        for _ in 0..<10 {
+            let parents = objects(document, [])
+            var paths: [[String]] = []
+            for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                let parent = parents.prefix(generator.next() % 2 == 0 ? 2 : .max).randomElement(using: &generator) ?? []
+                let path = parent + ["name \(Int.random(in: 0..<44, using: &generator))"]
+                if !paths.contains(where: { $0.starts(with: path) || path.starts(with: $0) }) { paths.append(path) }
+            }
+            var (expected, source) = (document, JSONValue.emptyObject)
+            for path in paths {
+                let value = Int.random(in: 0..<3, using: &generator) == 0 ? nil : value(2)
+                expected = built(expected, path[...], value)
+                guard let value else { continue }
+                source = MergePatch.apply(path.reversed().reduce(value) { .object([($1, $0)]) }, to: source)
+            }
+            if let result = document.replacingMembers(at: paths, from: source) {
+                edited += 1
+                #expect(result.compactText == expected.compactText)
+                // These operations read the tape of the result instead of its text.
+                #expect(result == expected && expected == result)
+                for parent in objects(expected, []) {
+                    let (member, other) = (result.value(at: JSONPath(parent)), expected.value(at: JSONPath(parent)))
+                    for (name, value) in other?.members ?? JSONValue.emptyObject.members {
+                        #expect(member?[name]?.compactText == value.compactText)
+                    }
+                    #expect(member?["absent"] == nil && member?.count == other?.count)
+                }
+                #expect(
+                    MergePatch.apply(["name 0": "other"], to: result).compactText
+                        == MergePatch.apply(["name 0": "other"], to: expected).compactText)
+                document = result
+            } else {
+                document = expected
+            }
+        }
+        #expect(edited > 0)
+    }
+}
