@@ -157,24 +157,91 @@ struct ScopedImageTests {
         }
     }
 
-    @Test("a disconnect during the closure is thrown, even if the closure fails", arguments: [false, true])
-    func connectionLost(throwing: Bool) async throws {
+    @Test("a disconnect during the closure is thrown, unless the closure throws an error of its own")
+    func connectionLost() async throws {
+        let lost = try await loseConnection { _ in }
+        #expect((lost as? LarderClientError)?.code == .disconnected)
+        #expect((lost as? LarderClientError)?.isRetryable == true)
+        #expect(try await loseConnection { _ in throw Failure() } is Failure)
+        // A closure that releases the lease itself does not lose it.
+        let client = try await TestAgent(images: origin()).client()
+        try await client.images.withImage("https://a/1.png") { $0.release() }
+    }
+
+    private func origin() -> TestImageOrigin {
+        let origin = TestImageOrigin()
+        origin.add(TestImageOrigin.png, at: "https://a/1.png")
+        return origin
+    }
+
+    /// Calls `withImage` with a closure that runs after the connection has broken. Returns the error of the call.
+    private func loseConnection(
+        _ body: @escaping @Sendable (LeasedImage) throws -> Void
+    ) async throws -> (any Error)? {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            async let failure = error {
+            let task = Task {
                 try await client.images.withImage("u") { image in
                     await image.connection?.waitUntilClosed()
-                    if throwing { throw Failure() }
+                    try body(image)
                 }
             }
             let connection = try await agent.accept()
             try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
             connection.close()
-            let error = try #require(await failure)
-            #expect(error.code == .disconnected)
-            #expect(error.isRetryable)
-            #expect(error.reason.contains("Failure") == throwing)
+            switch await task.result {
+            case .success: return nil
+            case .failure(let error): return error
+            }
         }
+    }
+
+    @Test("a lease ends when the last copy of the image is released, and only once")
+    func lastCopy() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let connection = try await obtain(client, agent, lease: 3) { image in
+                let copy = image
+                #expect(copy.url == "u" && copy.isValid)
+            }
+            #expect(try await connection.request("image.release").params == ["lease": 3])
+            async let second: Void = use(client) { image in
+                let copy = image
+                image.release()
+                copy.release()
+                #expect(!copy.isValid && !image.isValid)
+            }
+            try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 4))
+            try await second
+            #expect(try await connection.request("image.release").params == ["lease": 4])
+            async let ping: Void = client.agent.ping()
+            try await connection.reply(connection.request("agent.ping"), ["pong": true])
+            try await ping
+        }
+    }
+
+    private func use(_ client: LarderClient, _ body: @Sendable (LeasedImage) -> Void) async throws {
+        body(try await client.images.get("u"))
+    }
+
+    /// Gets an image over a new connection, passes it to `body`, and releases it.
+    private func obtain(
+        _ client: LarderClient, _ agent: ScriptedAgent, lease: Int, _ body: @Sendable (LeasedImage) -> Void
+    ) async throws -> ScriptedConnection {
+        async let used: Void = use(client, body)
+        let connection = try await agent.accept()
+        try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: lease))
+        try await used
+        return connection
+    }
+
+    @Test("an image for previews, without a lease, is valid until it is released")
+    func preview() throws {
+        let result = try ImageGet.Result(from: ImageCallTests.image(lease: 1))
+        let image = LeasedImage(path: "/c/b", image: result.image, url: "u")
+        #expect(image.isValid && image.url == "u")
+        image.release()
+        #expect(!image.isValid)
     }
 
     @Test("a lease is not released on another connection, where its number has another meaning")

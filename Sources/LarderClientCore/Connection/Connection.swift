@@ -11,6 +11,7 @@ final class Connection: Sendable {
     private let handler: NIOLoopBound<ConnectionHandler>
     private let usable: UseFlag
     private let lastID = Atomic<Int>(0)
+    private let ending = ConnectionEnd()
 
     /// All clients in the process share one event loop thread, because their work is small.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -22,6 +23,7 @@ final class Connection: Sendable {
         self.channel = channel
         usable = handler.isUsable
         self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
+        channel.closeFuture.whenComplete { [ending] _ in ending.finish() }
     }
 
     deinit { close(.closed) }
@@ -65,6 +67,9 @@ final class Connection: Sendable {
 
     /// False once the connection has ended. The subscriptions and leases of the connection have then ended as well.
     var isOpen: Bool { channel.isActive }
+
+    /// A stream without elements that ends with the connection.
+    var end: AsyncStream<Never> { ending.stream() }
 
     /// Sends a request and waits for its reply.
     ///
@@ -252,4 +257,44 @@ private final class Work: Sendable {
     let body: @Sendable () -> Void
 
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+/// The streams that end with a connection.
+final class ConnectionEnd: Sendable {
+    private struct State {
+        var hasEnded = false
+        var lastID = 0
+        var streams: [Int: AsyncStream<Never>.Continuation] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Returns a stream without elements that ends with the connection.
+    func stream() -> AsyncStream<Never> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
+        let id = state.withLock { state -> Int? in
+            if state.hasEnded { return nil }
+            state.lastID += 1
+            state.streams[state.lastID] = continuation
+            return state.lastID
+        }
+        guard let id else {
+            continuation.finish()
+            return stream
+        }
+        // A stream that ends between the lock and this assignment calls the handler at once.
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    func finish() {
+        let streams = state.withLock { state in
+            state.hasEnded = true
+            defer { state.streams = [:] }
+            return state.streams
+        }
+        for continuation in streams.values { continuation.finish() }
+    }
 }

@@ -32,25 +32,20 @@ public struct ImageClient: Sendable {
     ///   - request: the image, and how it may be obtained.
     ///   - body: reads the file.
     /// - Returns: the result of `body`.
-    /// - Throws: the errors of ``get(_:onProgress:)`` and of `body`, and `disconnected` if the connection broke while
-    ///   `body` ran. The lease then ended with the connection, and the file may have been removed.
+    /// - Throws: the errors of ``get(_:onProgress:)`` and of `body`, and `disconnected` if `body` returned after the
+    ///   connection had broken. The lease then ended with the connection, and the file may have been removed.
     public func withImage<Result>(
         _ request: ImageRequest, _ body: (LeasedImage) async throws -> Result
     ) async throws -> Result {
         let image = try await get(request)
         defer { image.release() }
-        let result: Result
-        do {
-            result = try await body(image)
-        } catch {
-            guard image.isValid else { throw LarderClientError.leaseLost(because: error) }
-            throw error
-        }
-        guard image.isValid else { throw LarderClientError.leaseLost(because: nil) }
+        let result = try await body(image)
+        guard image.isConnected else { throw LarderClientError.leaseLost }
         return result
     }
 
-    /// Gets an image. Its file is kept until ``LeasedImage/release()`` is called or the connection to the agent ends.
+    /// Gets an image. Its file is kept until ``LeasedImage/release()`` is called, the last copy of the returned value is
+    /// released, or the connection to the agent ends.
     ///
     /// ```swift
     /// let image = try await client.images.get(ImageRequest("https://img.example.org/logo.png", policy: .cacheFirst))
@@ -58,7 +53,7 @@ public struct ImageClient: Sendable {
     /// print(image.path, image.image.mediaType, image.freshness)
     /// ```
     ///
-    /// ``withImage(_:_:)`` releases the image automatically. An image that was obtained twice must be released twice.
+    /// ``withImage(_:_:)`` keeps the image until its closure returns. An image that was obtained twice has two leases.
     /// - Parameters:
     ///   - request: the image, and how it may be obtained.
     ///   - onProgress: called with the progress of the download that the request waits for, at most ten times per
@@ -78,7 +73,7 @@ public struct ImageClient: Sendable {
         }
         let (result, connection) = try await client.send(
             ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease(onProgress))
-        return LeasedImage(result, connection: connection)
+        return LeasedImage(result, url: request.url, connection: connection)
     }
 
     /// Returns the cached state of an image, and the decision that the agent would make for ``get(_:onProgress:)``.
@@ -312,13 +307,9 @@ public struct ImageClient: Sendable {
 
 extension LarderClientError {
     /// The error for an image whose lease ended with the connection while the image was in use.
-    fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
-        LarderClientError(
-            .disconnected,
-            "the connection broke while an image was in use, so its file may have been removed"
-                + (error.map { " (\($0))" } ?? ""),
-            advice: "request the image again")
-    }
+    fileprivate static let leaseLost = LarderClientError(
+        .disconnected, "the connection broke while an image was in use, so its file may have been removed",
+        advice: "request the image again")
 }
 
 /// A request for an image: the URL of the image, and how the agent may obtain it.
