@@ -16,16 +16,16 @@ public import Observation
 /// ```
 ///
 /// The model has a lease on its image, so the file exists while the image is shown. It releases the lease when another
-/// image takes its place and when the model is released. All leases also end with the connection to the agent; `load`
-/// then gets the image again.
+/// image takes its place and when the model is released. All leases also end with the connection to the agent, for
+/// example when the agent restarts. The model then loads the image again, and retries until the agent is reachable.
 @Observable @MainActor
 public final class ImageViewModel {
     /// The state of a model.
     public enum Phase: Sendable {
         /// No image was requested.
         case empty
-        /// An image is being obtained. The progress is nil until the agent reports some; it reports none for an image
-        /// that is cached.
+        /// An image is being obtained, also because its lease ended with the connection to the agent. The progress is
+        /// nil until the agent reports some; it reports none for an image that is cached.
         case loading(ImageGet.Progress?)
         /// The image can be read at its path.
         case loaded(LeasedImage)
@@ -35,11 +35,16 @@ public final class ImageViewModel {
 
     /// The state of the model.
     public private(set) var phase = Phase.empty
-    /// The last image that was loaded. It is kept while another one is loading, and if that fails.
+    /// The last image that was loaded. It is kept while another one is loading, and if that fails. Its
+    /// ``LeasedImage/isValid`` is false if its file may have been removed.
     public private(set) var image: LeasedImage?
 
     private let client: LarderClient
     @ObservationIgnored private var request: Task<Result<LeasedImage, LarderClientError>, Never>?
+    /// The request for ``image``.
+    @ObservationIgnored private var imageRequest: ImageRequest?
+    /// Loads ``image`` again if its lease ends with the connection. Runs only in the phase `loaded`, and while it loads.
+    @ObservationIgnored private var renewal: Task<Void, Never>?
     /// The number of calls of ``load(_:)`` and ``clear()``. A load that is not the newest has no effect.
     @ObservationIgnored private var generation = 0
 
@@ -49,7 +54,10 @@ public final class ImageViewModel {
         self.client = client
     }
 
-    isolated deinit { image?.release() }
+    isolated deinit {
+        renewal?.cancel()
+        image?.release()
+    }
 
     /// Loads an image. See ``load(_:)``.
     /// - Parameters:
@@ -68,6 +76,12 @@ public final class ImageViewModel {
     /// - Parameter wanted: the image, and how it may be obtained.
     public func load(_ wanted: ImageRequest) async {
         let current = begin()
+        if let result = await obtain(wanted, current) { finish(wanted, result) }
+    }
+
+    /// Requests an image, and shows the progress.
+    /// - Returns: the result; nil if another load has begun.
+    private func obtain(_ wanted: ImageRequest, _ current: Int) async -> Result<LeasedImage, LarderClientError>? {
         phase = .loading(nil)
         let (progress, continuation) = AsyncStream.makeStream(
             of: ImageGet.Progress.self, bufferingPolicy: .bufferingNewest(1))
@@ -88,34 +102,66 @@ public final class ImageViewModel {
             request.cancel()
         }
         guard current == generation else {
-            // Another load has begun, and the image may have arrived before its request was cancelled.
+            // The image may have arrived before its request was cancelled.
             if case .success(let image) = result { image.release() }
-            return
+            return nil
         }
         self.request = nil
+        return result
+    }
+
+    /// Shows the result of the newest load.
+    private func finish(_ wanted: ImageRequest, _ result: Result<LeasedImage, LarderClientError>) {
         switch result {
         case .success(let loaded):
             image?.release()
-            image = loaded
+            (image, imageRequest) = (loaded, wanted)
             phase = .loaded(loaded)
         case .failure(let error) where error.code == .cancelled:
             phase = image.map { .loaded($0) } ?? .empty
         case .failure(let error):
             phase = .failed(error, last: image)
         }
+        if case .loaded(let image) = phase, let imageRequest { renew(image, imageRequest) }
+    }
+
+    /// Waits for the end of the connection that holds the lease of an image, and then loads the image again. Does not
+    /// retain the model while it waits.
+    private func renew(_ image: LeasedImage, _ wanted: ImageRequest) {
+        guard let end = image.connectionEnd else { return }
+        renewal?.cancel()
+        renewal = Task { [weak self, current = generation, configuration = client.configuration] in
+            for await _ in end {}
+            var failures = 0
+            while !Task.isCancelled, await self?.reload(wanted, current) == false {
+                try? await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: failures))
+                failures += 1
+            }
+        }
+    }
+
+    /// Loads the image again, unless another load has begun.
+    /// - Returns: false if the agent was unreachable, so that the load must be repeated.
+    private func reload(_ wanted: ImageRequest, _ current: Int) async -> Bool {
+        guard current == generation, let result = await obtain(wanted, current) else { return true }
+        if case .failure(let error) = result, error.remoteError == nil, error.isRetryable { return false }
+        finish(wanted, result)
+        return true
     }
 
     /// Releases the image and cancels a load.
     public func clear() {
         _ = begin()
         image?.release()
-        image = nil
+        (image, imageRequest) = (nil, nil)
         phase = .empty
     }
 
     /// Cancels the load in progress. Returns the number of the new one.
     private func begin() -> Int {
         generation += 1
+        renewal?.cancel()
+        renewal = nil
         request?.cancel()
         request = nil
         return generation

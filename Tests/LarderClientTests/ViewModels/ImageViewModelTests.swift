@@ -132,6 +132,76 @@ struct ImageViewModelTests {
         return connection
     }
 
+    @Test("after the connection that holds its lease has ended, the model loads the image again")
+    func renews() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let model = ImageViewModel(client)
+            let load = Task { [photo] in await model.load(photo, policy: .cacheFirst) }
+            let first = try await agent.accept()
+            try await first.reply(first.request("image.get"), ImageCallTests.image(lease: 3))
+            await load.value
+            #expect(model.image?.isValid == true)
+            first.close()
+            let second = try await agent.accept()
+            let request = try await second.request("image.get")
+            #expect(request.params?["url"]?.string == photo && request.params?["policy"]?.string == "cacheFirst")
+            guard case .loading = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+            #expect(model.image?.isValid == false)
+            try await second.reply(request, ImageCallTests.image(lease: 4))
+            await wait { isLoaded(model) }
+            second.close()
+            // It also observes the lease of the new image.
+            let third = try await agent.accept()
+            try await third.fail(third.request("image.get"), .imageRejected, "not an image")
+            await wait {
+                if case .failed(_, _?) = model.phase { true } else { false }
+            }
+        }
+    }
+
+    private func isLoaded(_ model: ImageViewModel) -> Bool {
+        if case .loaded(let image) = model.phase { image.isValid } else { false }
+    }
+
+    @Test("the model retries until the agent is reachable again")
+    func retries() async throws {
+        origin.add(TestImageOrigin.png, at: logo)
+        let agent = try await TestAgent(images: origin)
+        let model = ImageViewModel(agent.client())
+        await model.load(logo, policy: .cacheFirst)
+        agent.faults.isUnreachable = true
+        await agent.disconnect()
+        try await agent.clock.waitForSleepers()
+        guard case .loading = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        agent.faults.isUnreachable = false
+        agent.clock.advance(by: .seconds(10))
+        await wait { isLoaded(model) }
+        #expect(origin.requests(at: logo) == 1)
+    }
+
+    @Test("a model that is cleared or released does not load its image again")
+    func doesNotRenew() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let connection = try await useModel(of: client, agent)
+            #expect(try await connection.request("image.release").params == ["lease": 5])
+            let model = ImageViewModel(client)
+            let load = Task { [photo] in await model.load(photo) }
+            try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 6))
+            await load.value
+            model.clear()
+            #expect(try await connection.request("image.release").params == ["lease": 6])
+            connection.close()
+            async let snapshot = client.config.snapshot()
+            let next = try await agent.accept()
+            try await next.reply(
+                next.request("config.get"), ["value": 1, "revision": 1, "epoch": "e1", "state": "fresh"])
+            #expect(try await snapshot.value == 1)
+            guard case .empty = model.phase else { return #expect(Bool(false), "\(model.phase)") }
+        }
+    }
+
     @Test("an image that arrives for a load that another one has replaced is released")
     func replacedLease() async throws {
         try await ScriptedAgent.with { (agent) async throws in
