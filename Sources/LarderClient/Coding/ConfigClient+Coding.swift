@@ -34,11 +34,12 @@ extension ConfigClient {
     ///   - defaultValue: the result if there is no value at the path, and the source of the members that the value
     ///     lacks. Nil makes an absent value, and an absent member that the type requires, an error.
     ///   - namespace: the name of the namespace.
-    ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it.
+    ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it. A value
+    ///     of more than 4 KiB is decoded on another thread than that of an actor which calls this method.
     /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
     ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type;
     ///   `invalidArgument` if the default cannot be encoded.
-    public func value<T: Decodable>(
+    public func value<T: Decodable & Sendable>(
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
         namespace: String = defaultNamespace, decoder: JSONDecoder = JSONDecoder()
     ) async throws(LarderClientError) -> T {
@@ -50,7 +51,7 @@ extension ConfigClient {
             guard let defaultValue, error.remoteError?.code == .notFound else { throw error }
             return defaultValue
         }
-        return try value.decode(type, decoder: decoder, over: defaultValue)
+        return try await value.decoded(type, decoder: decoder, over: defaultValue)
     }
 
     /// Encodes a value and sets it as an override, as ``set(_:at:ttl:namespace:)`` does.
@@ -63,15 +64,16 @@ extension ConfigClient {
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     ///   - namespace: the name of the namespace.
-    ///   - encoder: encodes the value.
+    ///   - encoder: encodes the value, on another thread than that of an actor which calls this method.
     /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
     ///   ``set(_:at:ttl:namespace:)``.
     @discardableResult
     public func set(
-        encoding value: some Encodable, at path: String, ttl: Duration? = nil, namespace: String = defaultNamespace,
+        encoding value: some Encodable & Sendable, at path: String, ttl: Duration? = nil,
+        namespace: String = defaultNamespace,
         encoder: JSONEncoder = JSONEncoder()
     ) async throws(LarderClientError) -> ConfigChange {
-        let json = try JSONValue(encoding: value, encoder: encoder)
+        let json = try await JSONValue.encoded(value, encoder: encoder)
         return try await set(json, at: path, ttl: ttl, namespace: namespace)
     }
 
@@ -103,7 +105,7 @@ extension ConfigClient {
     ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
     ///   as JSON; also the errors of ``set(_:at:ttl:namespace:)``.
     @discardableResult
-    public func update<Value: Codable>(
+    public func update<Value: Codable & Sendable>(
         at path: String, as type: Value.Type = Value.self, default initial: Value? = nil,
         namespace: String = defaultNamespace, reason: String? = nil, attempts: Int = 10,
         _ change: (inout Value) -> Void
@@ -120,7 +122,7 @@ extension ConfigClient {
     }
 
     /// Performs ``update(at:as:default:namespace:reason:attempts:_:)`` with a decoder and an encoder.
-    func update<Value: Codable>(
+    func update<Value: Codable & Sendable>(
         at path: String, default initial: Value?, namespace: String, reason: String?, attempts: Int = 10,
         coding: Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
@@ -129,45 +131,72 @@ extension ConfigClient {
             guard let old = try await value(at: path, namespace, isOptional: initial != nil) else {
                 guard var value = initial else { preconditionFailure("an absent value without a default is an error") }
                 change(&value)
-                let created = try JSONValue(encoding: value, encoder: coding.encoder)
+                let created = try await JSONValue.encoded(value, encoder: coding.encoder)
                 try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], namespace, reason)
                 return value
             }
-            var value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
-            // Decoding loses the members that the type does not have. The old value is therefore encoded again for the
-            // comparison, so that the lost members do not count as differences.
-            let before = try JSONValue(encoding: value, encoder: coding.encoder)
+            var (value, before) = try await Self.decode(old, over: initial, coding)
             change(&value)
-            let after = try JSONValue(encoding: value, encoder: coding.encoder)
-            try await apply(Self.differences(from: before, to: after, at: path, ifValue: old), namespace, reason)
+            let changes = try await Self.differences(from: before, to: value, coding, at: path, ifValue: old)
+            try await apply(changes, namespace, reason)
             return value
         }
     }
 
     /// Makes the value at a path equal to `value`. Writes only the differences, as
-    /// ``update(at:as:default:namespace:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the members
-    /// of that value which `value` does not have.
+    /// ``update(at:as:default:namespace:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the
+    /// members of that value which `value` does not have.
     /// - Parameter ttl: the time after which the overrides that this method writes expire; nil for no expiry.
-    func setDifferences<Value: Codable>(
+    func setDifferences<Value: Codable & Sendable>(
         to value: Value, at path: String, default initial: Value?, ttl: Duration?, namespace: String, coding: Coding
     ) async throws(LarderClientError) {
         let path = try JSONPath(argument: path)
-        let after = try JSONValue(encoding: value, encoder: coding.encoder)
         try await retryingConflicts { () async throws(LarderClientError) in
             guard let old = try await self.value(at: path, namespace, isOptional: true) else {
+                let after = try await JSONValue.encoded(value, encoder: coding.encoder)
                 let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
                 return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], namespace, nil)
             }
-            let before: JSONValue
-            let new: JSONValue
-            if let decoded = try? old.decode(Value.self, decoder: coding.decoder, over: initial) {
-                (before, new) = (try JSONValue(encoding: decoded, encoder: coding.encoder), after)
-            } else {
-                (before, new) = (old, MergePatch.apply(after, to: old))
-            }
-            let changes = Self.differences(from: before, to: new, at: path, ifValue: old, ttl: ttl)
+            let before = (try? await Self.decode(old, over: initial, coding))?.encoded
+            let changes = try await Self.differences(
+                from: before, to: value, coding, at: path, ifValue: old, ttl: ttl)
             try await apply(changes, namespace, nil)
         }
+    }
+
+    /// Decodes a value, and encodes it again: decoding loses the members that the type does not have, which then do not
+    /// count as differences.
+    @concurrent
+    private static func decode<Value: Codable & Sendable>(
+        _ old: JSONValue, over initial: Value?, _ coding: Coding
+    ) async throws(LarderClientError) -> (value: Value, encoded: JSONValue) {
+        let value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
+        return (value, try JSONValue(encoding: value, encoder: coding.encoder))
+    }
+
+    /// The changes from an encoded value to another, on condition that the value at the path still is `old`. If there
+    /// are more than a request can have, a single change sets the whole value.
+    /// - Parameter before: the encoding of the decoded `old`; nil if it could not be decoded. The members of `old` that
+    ///   the new value does not have then stay as they are.
+    @concurrent
+    private static func differences<Value: Encodable & Sendable>(
+        from before: JSONValue?, to value: Value, _ coding: Coding, at path: JSONPath, ifValue old: JSONValue,
+        ttl: Duration? = nil
+    ) async throws(LarderClientError) -> [ConfigApply.Change] {
+        let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
+        let after = before == nil ? MergePatch.apply(encoded, to: old) : encoded
+        var changes = ConfigApply.Change.differences(from: before ?? old, to: after, at: path)
+        if changes.isEmpty { return [] }
+        if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
+            changes = [ConfigApply.Change(.set(after), at: path)]
+        }
+        if let ttl {
+            for index in changes.indices {
+                guard case .set(let value, _) = changes[index].operation else { continue }
+                changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
+            }
+        }
+        return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
     }
 
     /// Reads the value at a path. If it is optional, returns nil for no value.
@@ -188,25 +217,6 @@ extension ConfigClient {
         if changes.isEmpty { return }
         _ = try await client.call(
             ConfigApply.self, ConfigApply.Parameters(changes, namespace: namespace, reason: reason))
-    }
-
-    /// The changes from one encoded value to another, on condition that the value at the path still is `old`. If there
-    /// are more than a request can have, a single change sets the whole value.
-    private static func differences(
-        from before: JSONValue, to after: JSONValue, at path: JSONPath, ifValue old: JSONValue, ttl: Duration? = nil
-    ) -> [ConfigApply.Change] {
-        var changes = ConfigApply.Change.differences(from: before, to: after, at: path)
-        if changes.isEmpty { return [] }
-        if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
-            changes = [ConfigApply.Change(.set(after), at: path)]
-        }
-        if let ttl {
-            for index in changes.indices {
-                guard case .set(let value, _) = changes[index].operation else { continue }
-                changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
-            }
-        }
-        return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
     }
 
     /// Calls `attempt` up to `attempts` times while it fails with a conflict, each time after a random delay of at most
@@ -235,6 +245,31 @@ extension ConfigClient {
 }
 
 extension JSONValue {
+    /// The maximum size of a text that is decoded on the thread of the caller.
+    private static let maxBytesOnCaller = 4096
+
+    /// Decodes the value as ``decode(_:decoder:over:)`` does. A value that may take longer to decode than a change of the
+    /// thread does not occupy the actor that calls this method.
+    func decoded<T: Decodable & Sendable>(
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil
+    ) async throws(LarderClientError) -> T {
+        // The default has an unknown size until it is encoded.
+        if isSmall, defaultValue == nil || defaultValue is any DecodedWhole {
+            return try decode(type, decoder: decoder, over: defaultValue)
+        }
+        return try await decodedConcurrently(type, decoder: decoder, over: defaultValue)
+    }
+
+    /// Whether the value can be decoded or released on the thread of an actor without occupying it for long.
+    var isSmall: Bool { textSize <= Self.maxBytesOnCaller }
+
+    @concurrent
+    private func decodedConcurrently<T: Decodable & Sendable>(
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T?
+    ) async throws(LarderClientError) -> T {
+        try decode(type, decoder: decoder, over: defaultValue)
+    }
+
     /// Decodes the value from its JSON text. Members that it lacks are read from the encoded default. `Int`, `Bool` and
     /// `String`, the types of most values, and `JSONValue` itself are read without the decoder.
     func decode<T: Decodable>(
@@ -264,6 +299,15 @@ extension JSONValue {
         } catch {
             throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error)")
         }
+    }
+
+    /// Encodes a value as JSON, on another thread than that of an actor which calls this method.
+    /// - Throws: `invalidArgument` if the value cannot be encoded.
+    @concurrent
+    static func encoded(
+        _ value: some Encodable & Sendable, encoder: JSONEncoder
+    ) async throws(LarderClientError) -> JSONValue {
+        try JSONValue(encoding: value, encoder: encoder)
     }
 
     /// Encodes a value as JSON.
@@ -314,7 +358,9 @@ extension DecodingError {
 }
 
 extension LarderSnapshot {
-    /// Decodes the value.
+    /// Decodes the value on the thread of the caller. On the main actor, ``ConfigViewModel`` and
+    /// ``ConfigClient/value(at:as:default:namespace:decoder:)`` are better for large values, because they decode on another
+    /// thread.
     ///
     /// ```swift
     /// struct Search: Codable { var limit = 10; var hosts: [String] = [] }

@@ -197,7 +197,7 @@ private struct OverlayContainer<Key: CodingKey>: KeyedDecodingContainerProtocol 
 }
 
 /// A type whose values are not mixed with a default. `JSONDecoder` reads them itself, with its strategies.
-private protocol DecodedWhole {}
+protocol DecodedWhole {}
 
 extension Bool: DecodedWhole {}
 extension String: DecodedWhole {}

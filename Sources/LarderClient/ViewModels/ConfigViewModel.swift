@@ -1,6 +1,7 @@
 public import FoundationEssentials
 import LarderProtocol
 public import Observation
+import Synchronization
 
 /// An observable model of the value at one path, for user interfaces and for any code that observes properties.
 ///
@@ -16,7 +17,8 @@ public import Observation
 /// following.cancel()
 /// ```
 ///
-/// The methods do not throw. An error becomes ``lastError``, and ``value`` keeps the last value that could be decoded.
+/// Values of more than 4 KiB are decoded and released on another thread, so they do not delay the main actor. The methods
+/// do not throw. An error becomes ``lastError``, and ``value`` keeps the last value that could be decoded.
 /// `ConfigViewModel<JSONValue>` is a model of values of any type.
 @Observable @MainActor
 public final class ConfigViewModel<Value: Decodable & Sendable> {
@@ -34,7 +36,10 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// while the agent is unreachable.
     public private(set) var value: Value?
     /// The newest snapshot; nil before the first one. Its value may be one that could not be decoded.
-    public private(set) var snapshot: LarderSnapshot?
+    public var snapshot: LarderSnapshot? {
+        access(keyPath: \.snapshot)
+        return shownSnapshot
+    }
     /// The most recent error: of the connection, of a method of this model, or of decoding a value. Nil if there was
     /// none, or if a value was decoded since. When ``follow(_:)`` has reconnected, it is the error of decoding the
     /// newest value, or nil.
@@ -45,6 +50,11 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// The name of the namespace.
     public let namespace: String
 
+    /// The value of ``snapshot``. A stored property of the macro would compare the values of the old and the new snapshot
+    /// before it notifies observers, which takes long for large ones.
+    @ObservationIgnored private var shownSnapshot: LarderSnapshot?
+    /// The end of the queue of snapshots that are being decoded.
+    @ObservationIgnored private var lastReceipt: Task<Void, Never>?
     private var followers = 0
     private var calls = 0
     private var isInterrupted = false
@@ -108,7 +118,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
                 switch step {
                 case .snapshot(let snapshot):
                     isInterrupted = false
-                    receive(snapshot)
+                    await receive(snapshot)
                 case .interruption(let interruption):
                     isInterrupted = true
                     lastError = interruption.error
@@ -198,7 +208,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
             while let step = try await steps.next() {
                 switch step {
                 case .snapshot(let snapshot):
-                    receive(snapshot)
+                    await receive(snapshot)
                     return true
                 case .interruption(let interruption):
                     throw LarderClientError(
@@ -216,19 +226,51 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         }
     }
 
-    /// Takes a snapshot, unless the model has a newer one: ``call(_:)`` and ``follow(_:)`` receive snapshots
-    /// independently of each other.
-    private func receive(_ newest: LarderSnapshot) {
-        if let snapshot, snapshot.epoch == newest.epoch, snapshot.revision > newest.revision { return }
-        snapshot = newest
+    /// Takes a snapshot. Returns when the model has its value, or has the value of a newer snapshot.
+    ///
+    /// ``call(_:)`` and ``follow(_:)`` receive snapshots independently of each other. Because a large value is decoded on
+    /// another thread, a second snapshot can arrive in the meantime. A queue keeps the order of arrival.
+    private func receive(_ newest: LarderSnapshot) async {
+        let previous = lastReceipt
+        let receipt = Task {
+            await previous?.value
+            await show(newest)
+        }
+        lastReceipt = receipt
+        await receipt.value
+        if lastReceipt == receipt { lastReceipt = nil }
+    }
+
+    /// Decodes and shows a snapshot, unless the model has a newer one.
+    private func show(_ newest: LarderSnapshot) async {
+        if let shown = shownSnapshot, shown.epoch == newest.epoch, shown.revision > newest.revision { return }
+        let decoded: Result<Value?, LarderClientError>
         do throws(LarderClientError) {
-            value =
-                newest.value == nil
-                ? defaultValue : try newest.decode(Value.self, default: defaultValue, decoder: coding.decoder)
-            decodingError = nil
+            let new = try await newest.value?.decoded(Value.self, decoder: coding.decoder, over: defaultValue)
+            decoded = .success(newest.value == nil ? defaultValue : new)
         } catch {
-            decodingError = error
+            decoded = .failure(error)
+        }
+        let replaced = DiscardedValue((value, shownSnapshot))
+        let isSmall = shownSnapshot?.value?.isSmall ?? true
+        withMutation(keyPath: \.snapshot) { shownSnapshot = newest }
+        switch decoded {
+        case .success(let new):
+            value = new
+            decodingError = nil
+        case .failure(let error): decodingError = error
         }
         lastError = decodingError
+        if !isSmall { await replaced.release() }
     }
+}
+
+/// A value that is released on another thread, because releasing many objects takes long.
+private final class DiscardedValue<Value: Sendable>: Sendable {
+    private let value: Mutex<Value?>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    @concurrent
+    func release() async { _ = value.withLock { $0.take() } }
 }

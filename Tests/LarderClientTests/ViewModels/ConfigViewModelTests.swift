@@ -1,7 +1,9 @@
+import Dispatch
 import FoundationEssentials
 import LarderClient
 import LarderTesting
 import Observation
+import Synchronization
 import Testing
 
 @Suite("ConfigViewModel", .timeLimit(.minutes(15)))
@@ -253,6 +255,77 @@ struct ConfigViewModelTests {
         #expect(model.value == Window(startHour: 10) && model.snapshot?.value == ["start_hour": 10])
     }
 
+    @Test("large values are decoded, encoded and released on another thread than that of the main actor")
+    func largeValues() async throws {
+        MainQueue.mark()
+        #expect(MainQueue.isCurrent)
+        let text = String(repeating: "x", count: 10_000)
+        let agent = try await TestAgent(["large": ["text": .string(text)], "small": ["text": "x"]])
+        let config = agent.client().config
+        let uses = TracedText.Uses()
+        try await TracedText.$uses.withValue(uses) {
+            #expect(try await config.value(at: "large", as: TracedText.self).text == text)
+            #expect(try await config.value(at: "small", default: TracedText(text)).text == "x")
+            try await config.set(encoding: TracedText(text + "1"), at: "large")
+            #expect(
+                try await config.update(at: "large", as: TracedText.self) { $0 = TracedText(text + "2") }.text.last
+                    == "2")
+            let model = ConfigViewModel<TracedText>(agent.client(), at: "large")
+            #expect(await model.set(TracedText(text + "3")))
+            #expect(await model.update { $0 = TracedText(text + "4") })
+            #expect(model.value?.text.last == "4")
+            await model.follow(
+                LarderSnapshots(
+                    AsyncStream { continuation in
+                        continuation.yield(Self.snapshot(["text": .string(text + "5")], revision: 1, epoch: "f"))
+                        continuation.finish()
+                    }))
+            #expect(model.value?.text.last == "5")
+        }
+        #expect(uses.onMain.decoded == 0 && uses.onMain.encoded == 0)
+        #expect(uses.elsewhere.decoded >= 6 && uses.elsewhere.encoded >= 6)
+    }
+
+    @Test("a value that a newer one replaces is released on another thread than that of the main actor")
+    func releasesElsewhere() async throws {
+        MainQueue.mark()
+        let text = String(repeating: "x", count: 10_000)
+        let uses = TracedText.Uses()
+        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent"))
+        await TracedText.$uses.withValue(uses) {
+            await model.follow(
+                LarderSnapshots(
+                    AsyncStream { continuation in
+                        for revision in 1...3 {
+                            continuation.yield(Self.snapshot(["text": .string(text)], revision: revision))
+                        }
+                        continuation.finish()
+                    }))
+        }
+        #expect(uses.elsewhere.released == 2 && uses.onMain.released == 0)
+        #expect(model.value?.text == text)
+    }
+
+    @Test("snapshots that arrive while a large value is decoded are shown in their order")
+    func orderWhileDecoding() async throws {
+        let text = String(repeating: "x", count: 10_000)
+        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent"))
+        let followers = (1...8).map { revision in
+            Task {
+                await model.follow(
+                    LarderSnapshots(
+                        AsyncStream { continuation in
+                            let value: JSONValue = ["text": .string(revision % 2 == 0 ? "\(revision)" : text)]
+                            continuation.yield(Self.snapshot(value, revision: revision))
+                            continuation.finish()
+                        }))
+                #expect(model.snapshot.map { $0.revision >= revision } == true)
+            }
+        }
+        for follower in followers { await follower.value }
+        #expect(model.snapshot?.revision == 8 && model.value?.text == "8")
+    }
+
     @Test("a call whose value cannot be read afterwards fails, instead of waiting for the agent")
     func disconnectedCall() async throws {
         try await ScriptedAgent.with { (agent) async throws in
@@ -296,6 +369,61 @@ struct ConfigViewModelTests {
             #expect(!model.isLoading)
         }
     }
+}
+
+/// Tells whether code runs on the main queue, as the main actor does. Its thread has no fixed identity.
+private enum MainQueue {
+    private static let key = DispatchSpecificKey<Bool>()
+
+    static func mark() { DispatchQueue.main.setSpecific(key: key, value: true) }
+
+    static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
+}
+
+/// A text that records where it is decoded, encoded and released.
+private final class TracedText: Codable, Sendable {
+    struct Count {
+        var decoded = 0
+        var encoded = 0
+        var released = 0
+    }
+
+    final class Uses: Sendable {
+        private let counts = Mutex<(onMain: Count, elsewhere: Count)>((Count(), Count()))
+
+        var onMain: Count { counts.withLock { $0.onMain } }
+        var elsewhere: Count { counts.withLock { $0.elsewhere } }
+
+        func add(_ use: any WritableKeyPath<Count, Int> & Sendable) {
+            let isOnMain = MainQueue.isCurrent
+            counts.withLock { counts in
+                if isOnMain { counts.onMain[keyPath: use] += 1 } else { counts.elsewhere[keyPath: use] += 1 }
+            }
+        }
+    }
+
+    @TaskLocal static var uses: Uses?
+
+    let text: String
+    private let uses: Uses?
+
+    init(_ text: String) { (self.text, uses) = (text, nil) }
+
+    private enum Key: CodingKey { case text }
+
+    init(from decoder: any Decoder) throws {
+        text = try decoder.container(keyedBy: Key.self).decode(String.self, forKey: .text)
+        uses = Self.uses
+        uses?.add(\.decoded)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(text, forKey: .text)
+        Self.uses?.add(\.encoded)
+    }
+
+    deinit { uses?.add(\.released) }
 }
 
 /// Waits until a condition of observable properties holds, or until the task is cancelled.
