@@ -220,6 +220,7 @@ public final class LarderClient: Sendable {
     private func send(
         _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
+        try transport.check(method)
         var canRetry = false
         var timeout = timeout ?? configuration.timeout
         switch purpose {

@@ -17,7 +17,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case unreachable, disconnected, timeout, cancelled, protocolViolation, decodingFailed, remote, closed
-            case invalidArgument, alreadyRunning
+            case invalidArgument, alreadyRunning, unsupported
         }
 
         private let kind: Kind
@@ -42,6 +42,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let invalidArgument = Self(kind: .invalidArgument)
         /// `run()` was called a second time.
         public static let alreadyRunning = Self(kind: .alreadyRunning)
+        /// The call needs an agent, and the client reads a file; see
+        /// ``LarderClient/init(contentsOf:namespace:configuration:)``.
+        public static let unsupported = Self(kind: .unsupported)
 
         /// The name of the kind.
         public var description: String { kind.rawValue }

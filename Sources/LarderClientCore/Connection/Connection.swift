@@ -216,15 +216,26 @@ package struct Transport: Sendable {
     package let open: @Sendable () throws(LarderSocket.ConnectError) -> CInt
     /// Creates the handlers of a connection that are closer to the socket than the client's own handler.
     package let handlers: @Sendable () -> [any ChannelHandler]
+    /// The methods that callers may use; nil for all.
+    let methods: Set<String>?
     /// Measures the timeouts of calls.
     package let schedule: Schedule
 
     package init(
         name: String, open: @escaping @Sendable () throws(LarderSocket.ConnectError) -> CInt,
-        handlers: @escaping @Sendable () -> [any ChannelHandler] = { [] },
+        handlers: @escaping @Sendable () -> [any ChannelHandler] = { [] }, methods: Set<String>? = nil,
         schedule: @escaping Schedule = { $0.scheduleTask(in: $1, $2) }
     ) {
         (self.name, self.open, self.handlers, self.schedule) = (name, open, handlers, schedule)
+        self.methods = methods
+    }
+
+    /// Throws `unsupported` if callers may not use a method.
+    func check(_ method: String) throws(LarderClientError) {
+        guard let methods, !methods.contains(method) else { return }
+        throw LarderClientError(
+            .unsupported, "\(method) needs an agent, and this client reads the file \(name)",
+            advice: "start an agent, or use TestAgent of LarderTesting in a test")
     }
 
     /// Connects to a Unix socket.

@@ -42,6 +42,7 @@ package struct DescriptorCall: Sendable {
         _ method: String, passing passed: CInt? = nil, timeout: Duration? = nil,
         onNotification: @escaping @Sendable (JSONValue) -> Void = { _ in }, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> Reply {
+        try transport.check(method)
         if Task.isCancelled { throw .cancelled }
         let stream = try await configuration.retryingWhileBusy { () async throws(LarderClientError) in
             try DescriptorStream(connectedBy: transport)
