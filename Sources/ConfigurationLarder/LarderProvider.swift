@@ -161,9 +161,9 @@ public final class LarderProvider: Sendable {
         var failures = 0
         while !Task.isCancelled {
             do throws(LarderClientError) {
-                var snapshots = client.config.mappedSnapshots(namespace: namespace) { [onInterruption] in
-                    onInterruption($0.error)
-                }.makeAsyncIterator()
+                var snapshots = client.config.mappedSnapshots(namespace: namespace)
+                    .onInterruption { [onInterruption] in onInterruption($0.error) }
+                    .makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {
                     failures = 0
                     hub.publish(

@@ -117,7 +117,8 @@ struct SnapshotStart: Sendable {
     ) async -> Result<MappedSnapshot, LarderClientError>? {
         do throws(LarderClientError) {
             if !retrying { return .success(try await client.config.snapshot(namespace: namespace, mapped: true)) }
-            let snapshots = client.config.mappedSnapshots(namespace: namespace) { interruption in
+            let snapshots = client.config.mappedSnapshots(namespace: namespace).failOnRefusal().onInterruption {
+                interruption in
                 lastError.value.withLock { $0 = interruption.error }
                 onInterruption(interruption.error)
             }

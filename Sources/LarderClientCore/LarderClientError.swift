@@ -95,6 +95,16 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         }
     }
 
+    /// Whether a person must change settings or permissions before the call can succeed: the settings do not declare the
+    /// namespace or do not grant a right, or this user may not connect to the socket.
+    public var isRefusal: Bool {
+        switch code {
+        case .unreachable: systemError == EACCES || systemError == EPERM
+        case .remote: remoteError?.code == .denied || remoteError?.code == .unknownNamespace
+        default: false
+        }
+    }
+
     /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
     package func asRetryable() -> Self {
         var error = self

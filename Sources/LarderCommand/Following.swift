@@ -13,21 +13,23 @@ extension LarderClient {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
         var hasBegun = false
-        var attempt = 0
-        while true {
-            let snapshots = config.snapshots(at: source.text, namespace: namespace) { notes.interrupted($0) }
-            do {
-                for try await snapshot in snapshots {
-                    notes.resumed()
-                    hasBegun = true
-                    attempt = 0
-                    try await body(snapshot)
+        let steps = config.snapshots(at: source.text, namespace: namespace).makeSteps()
+        while let step = try await steps.next() {
+            switch step {
+            case .snapshot(let snapshot):
+                notes.resumed()
+                hasBegun = true
+                try await body(snapshot)
+            case .interruption(let interruption):
+                let error = interruption.error
+                if error.code == .remote, error.isRefusal {
+                    guard hasBegun, error.isWithdrawal else { throw error }
+                    notes.withdrawn(namespace, error)
+                } else {
+                    notes.interrupted(interruption)
                 }
-                return
-            } catch let error as LarderClientError where hasBegun && error.isWithdrawal {
-                notes.withdrawn(namespace, error)
-                try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
-                attempt += 1
+            case .failure(let error): throw error
+            case .resumption: notes.resumed()
             }
         }
     }

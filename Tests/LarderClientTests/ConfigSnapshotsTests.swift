@@ -1,3 +1,4 @@
+import Glibc
 import LarderJSON
 import LarderClient
 @testable import LarderClientCore
@@ -190,19 +191,71 @@ struct ConfigSnapshotsTests {
         try await follower.value
     }
 
-    @Test("the stream throws a permanent error")
-    func permanentError() async throws {
+    @Test("with failOnRefusal(), the stream throws the error of a refusal")
+    func failsOnRefusal() async throws {
         let client = try await TestAgent().client()
-        let failure = await error { for try await _ in client.config.snapshots(namespace: "nope") {} }
+        let failure = await error { for try await _ in client.config.snapshots(namespace: "nope").failOnRefusal() {} }
         #expect(failure?.remoteError?.code == .unknownNamespace)
+        let mapped = await error {
+            for try await _ in client.config.mappedSnapshots(namespace: "nope").failOnRefusal() {}
+        }
+        #expect(mapped?.remoteError?.code == .unknownNamespace)
     }
 
-    @Test("after the agent ends a subscription, the stream subscribes again, and throws the error of a refused request")
+    @Test("a refused stream keeps trying; it reports each new reason once, and the resumption")
+    func refusal() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let reports = Mutex<[String]>([])
+            let snapshots = client.config.snapshots()
+                .onInterruption { report in reports.withLock { $0.append(report.error.remoteError?.detail ?? "") } }
+                .onResumption { reports.withLock { $0.append("resumed") } }
+            async let script: Void = {
+                let connection = try await agent.accept()
+                for detail in ["one", "one", "one", "two", "two"] {
+                    try await connection.fail(connection.request("config.subscribe"), .denied, detail)
+                }
+                try await connection.subscription(revision: 1)
+                try await connection.snapshot(1, revision: 1, 1)
+                try await connection.end(2, revision: 1, reason: "denied")
+                try await connection.fail(connection.request("config.subscribe"), .denied, "two")
+                try await connection.subscription(revision: 2)
+                try await connection.snapshot(1, revision: 2, 2)
+                _ = try await connection.line()
+            }()
+            for try await snapshot in snapshots where snapshot.revision == 2 { break }
+            try await script
+            #expect(reports.withLock(\.self) == ["one", "two", "resumed", "two", "resumed"])
+        }
+    }
+
+    @Test("a socket without permission is reported once, and then retried silently")
+    func permission() throws {
+        var attempts = StreamAttempts(backoff: Backoff(fraction: { 1 }), failsOnRefusal: false)
+        let denied = LarderClientError.unreachable("/run/larder.sock", errno: EACCES)
+        let gone = LarderClientError.unreachable("/run/larder.sock", errno: ENOENT)
+        func reported(_ error: LarderClientError) throws -> Int? { try attempts.fail(error).interruption?.attempt }
+        #expect(try reported(denied) == 1)
+        #expect(try reported(denied) == nil)
+        #expect(try reported(gone) == 3)
+        #expect(try reported(gone) == 4)
+        #expect(try reported(denied) == 5)
+        let isResumed = attempts.resume()
+        #expect(isResumed)
+        #expect(try reported(denied) == 6)
+        var strict = StreamAttempts(backoff: Backoff(), failsOnRefusal: true)
+        #expect(throws: LarderClientError.self) { try strict.fail(denied) }
+        #expect(try strict.fail(gone).interruption != nil)
+    }
+
+    @Test("after the agent ends a subscription, the stream subscribes again, and can throw the error of a refusal")
     func withdrawn() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             let interruptions = Mutex(0)
-            let snapshots = client.config.snapshots(onInterruption: { _ in interruptions.withLock { $0 += 1 } })
+            let snapshots = client.config.snapshots().failOnRefusal().onInterruption { _ in
+                interruptions.withLock { $0 += 1 }
+            }
             async let script: Void = {
                 let connection = try await agent.accept()
                 try await connection.subscription(revision: 1)
@@ -308,7 +361,7 @@ struct ConfigSnapshotsTests {
                 try await next.snapshot(1, revision: 2, 2)
                 _ = try await next.line()
             }()
-            let snapshots = client.config.snapshots { interruption in
+            let snapshots = client.config.snapshots().onInterruption { interruption in
                 attempts.withLock { $0.append(interruption.attempt) }
             }
             for try await snapshot in snapshots where snapshot.revision == 2 { break }

@@ -60,16 +60,40 @@ struct FaultTests {
         try await config.set(25, at: "limit")
     }
 
-    @Test("a stream whose client loses the right to read ends with the error `denied`")
+    @Test("with failOnRefusal(), a stream whose client loses the right to read ends with the error `denied`")
     func deniedStream() async throws {
         let agent = try await TestAgent(["limit": 10])
-        var snapshots = following(agent.client().config.snapshots(at: "limit")).makeAsyncIterator()
+        var snapshots = following(agent.client().config.snapshots(at: "limit").failOnRefusal()).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
         agent.faults.deniedRights = [.read]
         try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))
         let error = await #expect(throws: LarderClientError.self) { try await snapshots.next() }
         #expect(error?.remoteError?.code == .denied)
+    }
+
+    @Test("a stream whose client loses the right to read reports that once, and resumes when the right is restored")
+    func deniedForAWhile() async throws {
+        let agent = try await TestAgent(["limit": 10])
+        let (reports, continuation) = AsyncStream.makeStream(of: LarderClientError?.self)
+        let stream = agent.client().config.snapshots(at: "limit")
+            .onInterruption { continuation.yield($0.error) }
+            .onResumption { continuation.yield(nil) }
+        var snapshots = following(stream).makeAsyncIterator()
+        var reported = reports.makeAsyncIterator()
+        #expect(try await snapshots.next()?.value == 10)
+        agent.faults.deniedRights = [.read]
+        for _ in 0..<4 {
+            await agent.clock.waitForSleepers()
+            agent.clock.advance(by: .seconds(1))
+        }
+        #expect(await reported.next()??.remoteError?.code == .denied)
+        try await agent.publish(["limit": 20])
+        agent.faults.deniedRights = []
+        await agent.clock.waitForSleepers()
+        agent.clock.advance(by: .seconds(10))
+        #expect(try await snapshots.next()?.value == 20)
+        #expect(await reported.next() == .some(nil))
     }
 
     @Test("a delayed reply arrives when the clock has reached the delay")
@@ -133,7 +157,9 @@ struct FaultTests {
     func garbageEvent() async throws {
         let agent = try await TestAgent(["limit": 10])
         let interruptions = Interruptions()
-        let stream = agent.client().config.snapshots(at: "limit") { interruptions.add($0.error.code) }
+        let stream = agent.client().config.snapshots(at: "limit").onInterruption {
+            interruptions.add($0.error.code)
+        }
         var snapshots = following(stream).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
         // The delay lets the test wait until the garbage has reached the client.

@@ -104,7 +104,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// Keeps the model up to date until the task is cancelled, or until an error that a retry cannot resolve, which is
     /// then ``lastError``.
     /// - Parameter snapshots: the snapshots to follow; nil for those of the agent at ``path``. Tests and previews pass
-    ///   a stream that they create. The `onInterruption` with which the stream was created is also called.
+    ///   a stream that they create. The handlers of the stream are called as well.
     public func follow(_ snapshots: LarderSnapshots? = nil) async {
         let snapshots = snapshots ?? client.config.snapshots(at: path, namespace: namespace)
         let steps = snapshots.makeSteps()
@@ -122,10 +122,11 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
                 case .interruption(let interruption):
                     isInterrupted = true
                     lastError = interruption.error
-                    snapshots.onInterruption(interruption)
+                    snapshots.handlers.interrupted(interruption)
                 case .resumption:
                     isInterrupted = false
                     lastError = decodingError
+                    snapshots.handlers.resumed()
                 case .failure(let error): throw error
                 }
             }
@@ -204,7 +205,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         defer { calls -= 1 }
         do throws(LarderClientError) {
             _ = try await request()
-            let steps = client.config.snapshots(at: path, namespace: namespace).makeSteps()
+            let steps = client.config.snapshots(at: path, namespace: namespace).failOnRefusal().makeSteps()
             while let step = try await steps.next() {
                 switch step {
                 case .snapshot(let snapshot):

@@ -66,18 +66,14 @@ public struct ConfigClient: Sendable {
     ///   - namespace: the name of the namespace.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
     ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
-    ///   - onInterruption: called each time the stream loses the connection to the agent or cannot connect, with the
-    ///     error and the delay before the next attempt. It runs in the task that iterates.
     public func snapshots(
-        at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot,
-        onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
+        at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot
     ) -> LarderSnapshots {
         LarderSnapshots(
             SnapshotSubscription(
                 client: client,
                 path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
-                namespace: namespace, mode: mode),
-            onInterruption: onInterruption)
+                namespace: namespace, mode: mode))
     }
 
     /// Sets an override: a value above all other layers. It survives restarts of the agent.

@@ -1,3 +1,4 @@
+import Glibc
 public import LarderJSON
 public import LarderProtocol
 
@@ -15,8 +16,21 @@ public import LarderProtocol
 /// - Revisions only increase within an epoch. No snapshot is delivered twice.
 /// - The stream survives restarts of the agent. If the connection breaks, the stream reconnects after a random delay
 ///   (``LarderClient/Configuration/backoff``) and resumes at the last revision.
-/// - The stream ends when the task is cancelled. It throws ``LarderClientError`` if a retry cannot succeed, for example
-///   because the settings do not declare the namespace.
+/// - The stream also survives a refusal: the settings do not declare the namespace, or do not let this user read it or
+///   connect. It keeps trying, because an administrator can change the settings while the program runs.
+/// - The stream ends when the task is cancelled. It throws ``LarderClientError`` only if a retry cannot succeed, for
+///   example because the path is malformed or the client is closed.
+///
+/// These methods return the same stream with another configuration:
+///
+/// ```swift
+/// let snapshots = client.config.snapshots(at: "search")
+///     .onInterruption { print("disconnected: \($0.error)") }
+///     .onResumption { print("connected again") }
+/// ```
+///
+/// ``failOnRefusal()`` makes a stream end with the error of a refusal. A refusal that no handler receives is reported on
+/// standard error, because a namespace that is misspelled would otherwise look like one without snapshots.
 ///
 /// Each iteration has its own subscription, which ends with the iteration. All work runs in the task that iterates.
 public struct LarderSnapshots: AsyncSequence, Sendable {
@@ -25,11 +39,11 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     /// The error that ends the stream.
     public typealias Failure = LarderClientError
 
-    /// A step of a stream that a test scripts; see ``init(_:onInterruption:)``.
+    /// A step of a stream that a test scripts; see ``init(_:)``.
     public enum Step: Sendable {
         /// A snapshot arrives.
         case snapshot(LarderSnapshot)
-        /// The connection to the agent breaks, or an attempt to connect fails.
+        /// The connection to the agent breaks, an attempt to connect fails, or the agent refuses the subscription.
         case interruption(ConfigInterruption)
         /// The stream has a subscription again after an interruption. A snapshot follows only if there is a newer one.
         case resumption
@@ -37,15 +51,13 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
         case failure(LarderClientError)
     }
 
-    /// Returns the steps of a new iteration.
-    private let start: @Sendable () -> any SnapshotSteps
-    package let onInterruption: @Sendable (ConfigInterruption) -> Void
+    /// Returns the steps of a new iteration. The parameter is whether the stream ends after a refusal.
+    private let start: @Sendable (Bool) -> any SnapshotSteps
+    package private(set) var handlers: StreamHandlers
 
-    init(
-        _ subscription: SnapshotSubscription, onInterruption: @escaping @Sendable (ConfigInterruption) -> Void
-    ) {
-        start = { SnapshotFollower(subscription) }
-        self.onInterruption = onInterruption
+    init(_ subscription: SnapshotSubscription) {
+        start = { SnapshotFollower(subscription, failsOnRefusal: $0) }
+        handlers = StreamHandlers(notesRefusals: true)
     }
 
     /// Creates a stream without an agent, for tests and previews of code that follows snapshots.
@@ -57,40 +69,70 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     ///     continuation.finish()
     /// })
     /// ```
-    /// - Parameters:
-    ///   - steps: the steps of the stream. The stream ends with the sequence, or with a failure.
-    ///   - onInterruption: called for each interruption. It runs in the task that iterates.
-    public init(
-        _ steps: some AsyncSequence<Step, Never> & Sendable,
-        onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
-    ) {
-        start = { ScriptedSteps(steps) }
-        self.onInterruption = onInterruption
+    /// - Parameter steps: the steps of the stream. The stream ends with the sequence, or with a failure.
+    public init(_ steps: some AsyncSequence<Step, Never> & Sendable) {
+        start = { ScriptedSteps(steps, failsOnRefusal: $0) }
+        handlers = StreamHandlers()
     }
 
-    /// Starts an iteration that also has the interruptions.
-    package func makeSteps() -> any SnapshotSteps { start() }
+    /// Returns the stream with a handler that is called each time the stream loses the connection to the agent, cannot
+    /// connect, or is refused.
+    ///
+    /// A failed attempt to connect is reported each time, with the delay before the next attempt. A refusal
+    /// (``LarderClientError/isRefusal``) is reported once, until it has another reason or the stream has resumed.
+    /// - Parameter handler: called in the task that iterates, after the handlers that the stream has.
+    public func onInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) -> LarderSnapshots {
+        changed { $0.addInterruption(handler) }
+    }
+
+    /// Returns the stream with a handler that is called each time the stream has a subscription again after an
+    /// interruption. A snapshot follows only if there is a newer one.
+    /// - Parameter handler: called in the task that iterates, after the handlers that the stream has.
+    public func onResumption(_ handler: @escaping @Sendable () -> Void) -> LarderSnapshots {
+        changed { $0.addResumption(handler) }
+    }
+
+    /// Returns the stream such that a refusal (``LarderClientError/isRefusal``) ends it with the error.
+    ///
+    /// ```swift
+    /// for try await snapshot in client.config.snapshots(at: "search").failOnRefusal() {
+    ///     print(snapshot.revision)
+    /// }
+    /// ```
+    public func failOnRefusal() -> LarderSnapshots { changed { $0.failsOnRefusal = true } }
+
+    private func changed(_ change: (inout StreamHandlers) -> Void) -> LarderSnapshots {
+        var copy = self
+        change(&copy.handlers)
+        return copy
+    }
+
+    /// Starts an iteration that also has the interruptions and resumptions. It does not call the handlers.
+    package func makeSteps() -> any SnapshotSteps { start(handlers.failsOnRefusal) }
 
     /// Starts an iteration. It subscribes when the first snapshot is requested.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(steps: start(), onInterruption: onInterruption)
+        AsyncIterator(steps: makeSteps(), handlers: handlers)
     }
 
     /// An iteration over the snapshots.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let steps: any SnapshotSteps
-        let onInterruption: @Sendable (ConfigInterruption) -> Void
+        let handlers: StreamHandlers
 
         /// Waits for the next snapshot. Returns nil once the task is cancelled.
-        /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+        /// - Throws: an error that a retry cannot resolve, such as `invalidArgument` for a malformed path; with
+        ///   ``LarderSnapshots/failOnRefusal()`` also the error of a refusal, such as `remote` with `unknownNamespace`.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> LarderSnapshot? {
             while let step = try await steps.next() {
                 switch step {
                 case .snapshot(let snapshot): return snapshot
-                case .interruption(let interruption): onInterruption(interruption)
-                case .resumption: break
+                case .interruption(let interruption):
+                    handlers.interrupted(interruption)
+                    handlers.note(interruption)
+                case .resumption: handlers.resumed()
                 case .failure(let error): throw error
                 }
             }
@@ -99,28 +141,74 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     }
 }
 
+/// What a stream does besides returning snapshots.
+package struct StreamHandlers: Sendable {
+    private var onInterruption: (@Sendable (ConfigInterruption) -> Void)?
+    private var onResumption: (@Sendable () -> Void)?
+    /// Whether a refusal ends the stream.
+    var failsOnRefusal = false
+    /// Whether ``note(_:)`` reports refusals.
+    private let notesRefusals: Bool
+
+    init(notesRefusals: Bool = false) { self.notesRefusals = notesRefusals }
+
+    mutating func addInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) {
+        onInterruption = { [onInterruption] interruption in
+            onInterruption?(interruption)
+            handler(interruption)
+        }
+    }
+
+    mutating func addResumption(_ handler: @escaping @Sendable () -> Void) {
+        onResumption = { [onResumption] in
+            onResumption?()
+            handler()
+        }
+    }
+
+    package func interrupted(_ interruption: ConfigInterruption) { onInterruption?(interruption) }
+
+    package func resumed() { onResumption?() }
+
+    /// Reports a refusal on standard error, unless a handler receives it.
+    func note(_ interruption: ConfigInterruption) {
+        guard notesRefusals, onInterruption == nil, interruption.error.isRefusal else { return }
+        let line = Array("LarderClient: \(interruption.error); the stream keeps trying\n".utf8)
+        _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+}
+
 /// One iteration over the steps of a stream of snapshots. Used by one task at a time.
 package protocol SnapshotSteps: AnyObject {
     /// Waits for the next step. Returns nil at the end of the stream, or once the task is cancelled.
-    /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+    /// - Throws: an error that a retry cannot resolve, such as `invalidArgument`, or with `failsOnRefusal` a refusal.
     func next() async throws(LarderClientError) -> LarderSnapshots.Step?
 }
 
 /// The steps of a stream that was created from a sequence.
 private final class ScriptedSteps<Steps: AsyncSequence<LarderSnapshots.Step, Never>>: SnapshotSteps {
     private var iterator: Steps.AsyncIterator
+    private let failsOnRefusal: Bool
 
-    init(_ steps: Steps) { iterator = steps.makeAsyncIterator() }
+    init(_ steps: Steps, failsOnRefusal: Bool) {
+        iterator = steps.makeAsyncIterator()
+        self.failsOnRefusal = failsOnRefusal
+    }
 
     func next() async throws(LarderClientError) -> LarderSnapshots.Step? {
-        Task.isCancelled ? nil : await iterator.next(isolation: #isolation)
+        if Task.isCancelled { return nil }
+        let step = await iterator.next(isolation: #isolation)
+        if failsOnRefusal, case .interruption(let interruption) = step, interruption.error.isRefusal {
+            throw interruption.error
+        }
+        return step
     }
 }
 
 /// Describes an interruption of a stream of snapshots. The stream resumes automatically.
 ///
 /// ```swift
-/// let snapshots = client.config.snapshots(at: "search") { interruption in
+/// let snapshots = client.config.snapshots(at: "search").onInterruption { interruption in
 ///     print("\(interruption.error); next attempt in \(interruption.delay)")
 /// }
 /// ```

@@ -17,9 +17,7 @@ final class SnapshotFollower: SnapshotSteps {
     private let mailbox: SnapshotMailbox
     private var deliveries: AsyncStream<SnapshotMailbox.Delivery>.Iterator
     private var subscription: Subscription?
-    /// Whether an interruption was returned and no subscription has succeeded since.
-    private var isInterrupted = false
-    private var failures = 0
+    private var attempts: StreamAttempts
     private var pause: Duration?
 
     /// A subscription at the agent. It ends when the last reference to it is released, for example when the consumer
@@ -29,14 +27,15 @@ final class SnapshotFollower: SnapshotSteps {
         let age: () -> Duration
     }
 
-    init(_ wanted: SnapshotSubscription) {
+    init(_ wanted: SnapshotSubscription, failsOnRefusal: Bool) {
         self.wanted = wanted
+        attempts = StreamAttempts(backoff: wanted.client.configuration.backoff, failsOnRefusal: failsOnRefusal)
         mailbox = SnapshotMailbox(mode: wanted.mode)
         deliveries = mailbox.deliveries().makeAsyncIterator()
     }
 
-    /// Waits for the next snapshot or interruption. Returns nil once the task is cancelled.
-    /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+    /// Waits for the next snapshot, interruption or resumption. Returns nil once the task is cancelled.
+    /// - Throws: an error that a retry cannot resolve, such as `invalidArgument`.
     func next() async throws(LarderClientError) -> LarderSnapshots.Step? {
         while true {
             if let pause {
@@ -48,46 +47,34 @@ final class SnapshotFollower: SnapshotSteps {
                 let current: Subscription
                 if let subscription { current = subscription } else { current = try await subscribe() }
                 subscription = current
-                if isInterrupted {
-                    isInterrupted = false
-                    return .resumption
-                }
+                if attempts.resume() { return .resumption }
                 switch await deliveries.next(isolation: #isolation) {
                 case nil: return nil
                 case .snapshot(let snapshot):
-                    failures = 0
+                    attempts.restart()
                     return .snapshot(snapshot)
                 case .withdrawal:
                     // A change of the settings ended the subscription. This is not an interruption, because the agent
                     // is reachable. The agent's reply to the next attempt shows whether the stream can continue.
                     subscription = nil
-                    _ = planNextAttempt()
+                    pause = attempts.nextDelay()
                 case .interruption(let error):
                     // A subscription that lasted longer than the maximum delay between attempts resets the number of
                     // failures, even if it delivered no snapshot.
-                    if current.age() > configuration.backoff.cap { failures = 0 }
+                    if current.age() > configuration.backoff.cap { attempts.restart() }
                     throw error
                 }
             } catch {
                 subscription = nil
                 if Task.isCancelled { return nil }
-                guard error.isWorthRetrying else { throw error }
-                isInterrupted = true
-                let delay = planNextAttempt()
-                return .interruption(ConfigInterruption(error: error, attempt: failures, delay: delay))
+                let (delay, interruption) = try attempts.fail(error)
+                pause = delay
+                if let interruption { return .interruption(interruption) }
             }
         }
     }
 
     private var configuration: LarderClient.Configuration { wanted.client.configuration }
-
-    /// Counts a failure. Returns the delay that ``next()`` waits before the next attempt.
-    private func planNextAttempt() -> Duration {
-        let delay = configuration.backoff.delay(beforeAttempt: failures)
-        failures += 1
-        pause = delay
-        return delay
-    }
 
     private func subscribe() async throws(LarderClientError) -> Subscription {
         let position = mailbox.begin()
@@ -102,10 +89,50 @@ final class SnapshotFollower: SnapshotSteps {
     }
 }
 
-extension LarderClientError {
-    /// Whether the stream retries after this error. A protocol violation is included, because the agent may behave
-    /// correctly after a restart.
-    fileprivate var isWorthRetrying: Bool { isRetryable || code == .protocolViolation }
+/// Counts the failed attempts of a stream, and decides what the stream reports. It performs no I/O.
+struct StreamAttempts {
+    private let backoff: Backoff
+    private let failsOnRefusal: Bool
+    private var failures = 0
+    /// Whether an attempt has failed and none has succeeded since.
+    private var isInterrupted = false
+    /// The refusal that was reported last; nil after another error or a success.
+    private var refusal: LarderClientError?
+
+    init(backoff: Backoff, failsOnRefusal: Bool) { (self.backoff, self.failsOnRefusal) = (backoff, failsOnRefusal) }
+
+    /// Counts a failed attempt.
+    /// - Returns: the delay before the next attempt, and what to report; nil if the same refusal was reported before
+    /// - Throws: the error, if the stream does not try again
+    mutating func fail(
+        _ error: LarderClientError
+    ) throws(LarderClientError) -> (delay: Duration, interruption: ConfigInterruption?) {
+        let isRefusal = error.isRefusal
+        // A retry after a protocol violation may succeed, because the agent may behave correctly after a restart.
+        guard isRefusal ? !failsOnRefusal : error.isRetryable || error.code == .protocolViolation else { throw error }
+        isInterrupted = true
+        let delay = nextDelay()
+        let isReported = isRefusal && refusal == error
+        refusal = isRefusal ? error : nil
+        if isReported { return (delay, nil) }
+        return (delay, ConfigInterruption(error: error, attempt: failures, delay: delay))
+    }
+
+    /// Counts an attempt without an error. Returns the delay before the next one.
+    mutating func nextDelay() -> Duration {
+        defer { failures += 1 }
+        return backoff.delay(beforeAttempt: failures)
+    }
+
+    /// Notes that an attempt has succeeded.
+    /// - Returns: whether the stream has resumed after an interruption
+    mutating func resume() -> Bool {
+        defer { (isInterrupted, refusal) = (false, nil) }
+        return isInterrupted
+    }
+
+    /// Starts the count of failures again.
+    mutating func restart() { failures = 0 }
 }
 
 /// Turns the events of consecutive subscriptions to the same path into snapshots. It performs no I/O.

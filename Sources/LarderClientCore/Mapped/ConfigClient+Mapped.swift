@@ -102,17 +102,10 @@ extension ConfigClient {
     ///     await server.setLimit(snapshot.int(at: "search.limit") ?? 10)
     /// }
     /// ```
-    /// - Parameters:
-    ///   - namespace: the name of the namespace.
-    ///   - onInterruption: called each time the stream loses the connection to the agent or cannot connect, with the
-    ///     error and the delay before the next attempt. It runs in the task that iterates.
-    public func mappedSnapshots(
-        namespace: String = defaultNamespace,
-        onInterruption: @escaping @Sendable (ConfigInterruption) -> Void = { _ in }
-    ) -> MappedSnapshots {
+    /// - Parameter namespace: the name of the namespace.
+    public func mappedSnapshots(namespace: String = defaultNamespace) -> MappedSnapshots {
         MappedSnapshots(
-            client: client, namespace: namespace,
-            announcements: snapshots(namespace: namespace, mode: .revision, onInterruption: onInterruption))
+            client: client, namespace: namespace, announcements: snapshots(namespace: namespace, mode: .revision))
     }
 }
 
@@ -141,7 +134,7 @@ struct InvalidatingReceiver: EventReceiver {
 ///
 /// The agent announces each revision without its content. The file is opened when the next element is requested, so a
 /// slow consumer opens only the file of the newest snapshot. As in ``LarderSnapshots``, revisions only increase within
-/// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent.
+/// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent and refusals.
 public struct MappedSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = MappedSnapshot
@@ -150,7 +143,26 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
 
     let client: LarderClient
     let namespace: String
-    let announcements: LarderSnapshots
+    var announcements: LarderSnapshots
+
+    /// Returns the stream with a handler of interruptions; see ``LarderSnapshots/onInterruption(_:)``.
+    public func onInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) -> MappedSnapshots {
+        changed { $0.onInterruption(handler) }
+    }
+
+    /// Returns the stream with a handler of resumptions; see ``LarderSnapshots/onResumption(_:)``.
+    public func onResumption(_ handler: @escaping @Sendable () -> Void) -> MappedSnapshots {
+        changed { $0.onResumption(handler) }
+    }
+
+    /// Returns the stream such that a refusal (``LarderClientError/isRefusal``) ends it with the error.
+    public func failOnRefusal() -> MappedSnapshots { changed { $0.failOnRefusal() } }
+
+    private func changed(_ change: (LarderSnapshots) -> LarderSnapshots) -> MappedSnapshots {
+        var copy = self
+        copy.announcements = change(announcements)
+        return copy
+    }
 
     /// Starts an iteration. It subscribes when the first snapshot is requested.
     public func makeAsyncIterator() -> AsyncIterator {
@@ -169,7 +181,8 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
         }
 
         /// Waits for the next snapshot. Returns nil once the task is cancelled.
-        /// - Throws: an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+        /// - Throws: an error that a retry cannot resolve, such as `closed`; with ``MappedSnapshots/failOnRefusal()``
+        ///   also the error of a refusal, such as `remote` with `unknownNamespace`.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> MappedSnapshot? {
@@ -190,17 +203,20 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
             _ announced: SnapshotReceiver.Position
         ) async throws(LarderClientError) -> MappedSnapshot? {
             let (config, configuration) = (snapshots.client.config, snapshots.client.configuration)
-            var failures = 0
+            let handlers = snapshots.announcements.handlers
+            var attempts = StreamAttempts(backoff: configuration.backoff, failsOnRefusal: handlers.failsOnRefusal)
             while !Task.isCancelled {
                 do throws(LarderClientError) {
-                    return try await config.snapshot(namespace: snapshots.namespace, mapped: true, since: announced)
+                    let snapshot = try await config.snapshot(
+                        namespace: snapshots.namespace, mapped: true, since: announced)
+                    if attempts.resume() { handlers.resumed() }
+                    return snapshot
                 } catch {
                     if Task.isCancelled { return nil }
-                    guard error.isRetryable else { throw error }
-                    let delay = configuration.backoff.delay(beforeAttempt: failures)
-                    failures += 1
-                    snapshots.announcements.onInterruption(
-                        ConfigInterruption(error: error, attempt: failures, delay: delay))
+                    // A retry does not help if the agent cannot pass files.
+                    if error.code == .protocolViolation { throw error }
+                    let (delay, interruption) = try attempts.fail(error)
+                    if let interruption { handlers.interrupted(interruption) }
                     try? await configuration.clock.sleep(for: delay)
                 }
             }

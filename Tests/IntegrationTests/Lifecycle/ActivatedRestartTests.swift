@@ -255,7 +255,8 @@ private final class Follower: Sendable {
         task = Mutex(nil)
         let follow = Task(executorPreference: QueueExecutor()) { [weak self] in
             do {
-                let snapshots = LarderClient(socket: socket).config.snapshots { [weak self] interruption in
+                let snapshots = LarderClient(socket: socket).config.snapshots().onInterruption {
+                    [weak self] interruption in
                     self?.state.withLock {
                         $0.interruptions.append(
                             "after \($0.revision), next in \(interruption.delay): \(interruption.error)")

@@ -103,7 +103,7 @@ struct ConfigViewModelTests {
         let (steps, continuation) = AsyncStream.makeStream(of: LarderSnapshots.Step.self)
         let (seen, interruptions) = AsyncStream.makeStream(of: ConfigInterruption.self)
         let following = Task {
-            await model.follow(LarderSnapshots(steps, onInterruption: { interruptions.yield($0) }))
+            await model.follow(LarderSnapshots(steps).onInterruption { interruptions.yield($0) })
         }
         await wait { !model.activities.isEmpty }
         #expect(model.activities == [.firstValue])

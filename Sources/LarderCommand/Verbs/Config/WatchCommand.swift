@@ -41,7 +41,7 @@ struct WatchCommand: AsyncParsableCommand {
             let notes = InterruptionNotes()
             let snapshots = client.config.snapshots(
                 at: path.text, namespace: namespace.namespace, mode: patch ? .patch : .snapshot
-            ) { notes.interrupted($0) }
+            ).failOnRefusal().onInterruption { notes.interrupted($0) }
             var left = count ?? .max
             for try await snapshot in snapshots {
                 notes.resumed()
