@@ -63,7 +63,11 @@ public final class LarderClient: Sendable {
     public let configuration: Configuration
 
     let transport: Transport
+    /// The connection of all calls, and of the first subscriptions.
     let slot: ConnectionSlot
+    /// The connections of subscriptions that exceed the agent's limit for a connection.
+    private let furtherSlots: [ConnectionSlot]
+    let subscriptions = SubscriptionTable()
     let mappedSnapshots = MappedSnapshotStore()
     private let hasRun = Atomic(false)
 
@@ -82,9 +86,22 @@ public final class LarderClient: Sendable {
         self.transport = transport
         self.configuration = configuration
         slot = ConnectionSlot(transport: transport, configuration: configuration)
+        furtherSlots = (1..<Self.maximumConnections).map { [slot] _ in
+            ConnectionSlot(transport: transport, configuration: configuration, monitor: slot.monitor)
+        }
     }
 
-    deinit { slot.close() }
+    deinit { close() }
+
+    /// The maximum number of connections of a client. All calls use one connection. The client makes the others if its
+    /// streams have more subscriptions than the agent permits on a connection (64 by default).
+    public static let maximumConnections = 4
+
+    /// Closes the client permanently. Calls in flight and later calls fail with `closed`.
+    private func close() {
+        slot.close()
+        for slot in furtherSlots { slot.close() }
+    }
 
     /// The number of events that this client has ignored, because a newer agent sent them with a kind that this version
     /// does not know.
@@ -131,12 +148,41 @@ public final class LarderClient: Sendable {
     /// Sends a typed request. Returns the result and the connection that it came from.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
-        purpose: CallPurpose = .answer
+        purpose: CallPurpose = .answer, over slot: ConnectionSlot? = nil
     ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
-        let (value, connection) = try await send(Method.name, timeout: timeout, purpose: purpose) { writer in
+        let (value, connection) = try await send(
+            Method.name, timeout: timeout, purpose: purpose, over: slot
+        ) { writer in
             parameters.write(to: &writer)
         }
         return (try Method.read(value), connection)
+    }
+
+    /// Subscribes over the first connection that has room for another subscription.
+    /// - Throws: `tooManyStreams` if no connection has room; also the errors of ``call(_:params:timeout:)``.
+    func subscribe(
+        _ parameters: ConfigSubscribe.Parameters, _ receiver: any EventReceiver
+    ) async throws(LarderClientError) -> OpenSubscription {
+        for slot in [slot] + furtherSlots {
+            do throws(LarderClientError) {
+                let (result, connection) = try await send(
+                    ConfigSubscribe.self, parameters, purpose: .subscription(receiver), over: slot)
+                return OpenSubscription(connection: connection, number: result.subscription)
+            } catch {
+                guard error.remoteError?.code == .limitExceeded else { throw error }
+                // The error is the same if another limit is reached, for example that of the user.
+                let (info, connection) = try await send(AgentInfo.name, timeout: nil, over: slot) {
+                    $0.value(.emptyObject)
+                }
+                guard let limit = info["limits"]?["subscriptionsPerConnection"]?.int,
+                    await connection.subscriptionCount() >= limit
+                else { throw error }
+            }
+        }
+        throw LarderClientError(
+            .tooManyStreams,
+            "the \(Self.maximumConnections) connections of the client have as many subscriptions as the agent permits",
+            advice: "follow a path that contains several of the values, or use another client")
     }
 
     /// Connects, runs `body` and closes the connection.
@@ -158,7 +204,7 @@ public final class LarderClient: Sendable {
         _ body: (LarderClient) async throws -> Result
     ) async throws -> Result {
         let client = LarderClient(socket: socket, configuration: configuration)
-        defer { client.slot.close() }
+        defer { client.close() }
         if Task.isCancelled { throw LarderClientError.cancelled }
         _ = try await client.slot.connection()
         return try await body(client)
@@ -193,7 +239,7 @@ public final class LarderClient: Sendable {
             throw LarderClientError(
                 .alreadyRunning, "run() was called a second time", advice: "call it once for each client")
         }
-        defer { slot.close() }
+        defer { close() }
         var failures = 0
         while !Task.isCancelled {
             let age = configuration.clock.stopwatch()
@@ -218,9 +264,11 @@ public final class LarderClient: Sendable {
     ]
 
     private func send(
-        _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
+        _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, over slot: ConnectionSlot? = nil,
+        params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         try transport.check(method)
+        let slot = slot ?? self.slot
         var canRetry = false
         var timeout = timeout ?? configuration.timeout
         switch purpose {

@@ -17,7 +17,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case unreachable, disconnected, timeout, cancelled, protocolViolation, decodingFailed, remote, closed
-            case invalidArgument, alreadyRunning, unsupported
+            case invalidArgument, alreadyRunning, tooManyStreams, unsupported
         }
 
         private let kind: Kind
@@ -40,6 +40,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let closed = Self(kind: .closed)
         /// A path is malformed, or a value or file cannot be sent, for example because it exceeds a limit of the agent.
         public static let invalidArgument = Self(kind: .invalidArgument)
+        /// The streams of the client need more subscriptions than the agent permits on the client's connections
+        /// (``LarderClient/maximumConnections``).
+        public static let tooManyStreams = Self(kind: .tooManyStreams)
         /// `run()` was called a second time.
         public static let alreadyRunning = Self(kind: .alreadyRunning)
         /// The call needs an agent, and the client reads a file; see

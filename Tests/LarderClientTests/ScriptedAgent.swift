@@ -134,13 +134,14 @@ final class ScriptedConnection: Sendable {
         return request
     }
 
-    /// Sends a snapshot of subscription 1.
+    /// Sends a snapshot.
     func snapshot(
         _ sequence: Int, revision: Int, _ value: JSONValue, epoch: String = "e1", reason: String = "change",
-        skipped: Int = 0
+        skipped: Int = 0, subscription: Int = 1
     ) async throws {
         let content = #""kind":"snapshot","reason":"\#(reason)","value":\#(value)"#
-        try await event(sequence, revision: revision, epoch: epoch, skipped: skipped, content)
+        try await event(
+            sequence, revision: revision, epoch: epoch, skipped: skipped, subscription: subscription, content)
     }
 
     /// Sends a patch of subscription 1.
@@ -154,13 +155,15 @@ final class ScriptedConnection: Sendable {
         try await event(sequence, revision: revision, #""kind":"end","reason":"\#(reason)""#)
     }
 
-    /// Sends an event of subscription 1.
+    /// Sends an event.
     /// - Parameter content: the members of the event that depend on its kind
     func event(
-        _ sequence: Int, revision: Int, epoch: String = "e1", skipped: Int = 0, _ content: String
+        _ sequence: Int, revision: Int, epoch: String = "e1", skipped: Int = 0, subscription: Int = 1,
+        _ content: String
     ) async throws {
         try await send(
-            #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":\#(sequence),"#
+            #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":\#(subscription),"#
+                + #""sequence":\#(sequence),"#
                 + (skipped > 0 ? #""skipped":\#(skipped),"# : "")
                 + #""namespace":"default","epoch":"\#(epoch)","revision":\#(revision),"state":"fresh",\#(content)}}"#)
     }

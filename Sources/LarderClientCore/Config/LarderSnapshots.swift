@@ -1,6 +1,4 @@
 import Glibc
-public import LarderJSON
-public import LarderProtocol
 
 /// A stream of the configuration at one path: the current snapshot at once, then each new one as it is published.
 ///
@@ -32,7 +30,10 @@ public import LarderProtocol
 /// ``failOnRefusal()`` makes a stream end with the error of a refusal. A refusal that no handler receives is reported on
 /// standard error, because a namespace that is misspelled would otherwise look like one without snapshots.
 ///
-/// Each iteration has its own subscription, which ends with the iteration. All work runs in the task that iterates.
+/// Each iteration starts with a snapshot that is current when the iteration starts. Iterations over the same path,
+/// namespace and mode share a subscription of the client, which ends with the last of them. An agent permits 64
+/// subscriptions on a connection by default; for further ones, the client makes up to three more connections. A stream
+/// ends with `tooManyStreams` if these have no room either. All work runs in the tasks that iterate.
 public struct LarderSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = LarderSnapshot
@@ -226,42 +227,5 @@ public struct ConfigInterruption: Sendable {
         self.error = error
         self.attempt = attempt
         self.delay = delay
-    }
-}
-
-/// An immutable snapshot of the configuration at one path.
-///
-/// ```swift
-/// let snapshot = try await client.config.snapshot(at: "search")
-/// if snapshot.state != .fresh { print("revision \(snapshot.revision) is \(snapshot.state)") }
-/// let limit = snapshot.value?["limit"]?.int ?? 10
-/// ```
-public struct LarderSnapshot: Sendable, Equatable {
-    /// The value at the path; nil if it does not exist.
-    public let value: JSONValue?
-    /// The revision. Within an epoch, revisions only increase.
-    public let revision: Int
-    /// The ID of the epoch. An epoch begins when the agent's state directory is created, restored from a backup,
-    /// copied or moved to another machine. Revisions are comparable only within one epoch.
-    public let epoch: String
-    /// How up to date the configuration is, for example `fresh` or `stale`.
-    public let state: ConfigState
-    /// The number of snapshots that were published after the previously delivered one, but were not delivered because
-    /// newer ones replaced them.
-    public let skipped: Int
-    /// The name of the namespace.
-    public let namespace: String
-
-    /// Creates a snapshot from its properties, for example for tests.
-    public init(
-        value: JSONValue?, revision: Int, epoch: String, state: ConfigState, skipped: Int = 0,
-        namespace: String = defaultNamespace
-    ) {
-        self.value = value
-        self.revision = revision
-        self.epoch = epoch
-        self.state = state
-        self.skipped = skipped
-        self.namespace = namespace
     }
 }

@@ -10,28 +10,30 @@ struct SnapshotSubscription: Sendable {
     let mode: ConfigSubscribe.Mode
 }
 
-/// Runs one iteration over ``LarderSnapshots``: subscribes, waits for snapshots, and resubscribes after an
+/// Runs one iteration over ``LarderSnapshots``: joins a subscription, waits for snapshots, and joins again after an
 /// interruption. It runs only in the consumer's task, while that task awaits the next snapshot.
 final class SnapshotFollower: SnapshotSteps {
     private let wanted: SnapshotSubscription
-    private let mailbox: SnapshotMailbox
+    private let mailbox = SnapshotMailbox()
     private var deliveries: AsyncStream<SnapshotMailbox.Delivery>.Iterator
-    private var subscription: Subscription?
     private var attempts: StreamAttempts
     private var pause: Duration?
-
-    /// A subscription at the agent. It ends when the last reference to it is released, for example when the consumer
-    /// leaves its loop.
-    private struct Subscription {
-        let open: OpenSubscription
-        let age: () -> Duration
-    }
+    /// The subscription that this stream shares with others; nil before the first attempt.
+    private var shared: SharedSubscription?
+    /// Whether the mailbox is attached to ``shared``.
+    private var isAttached = false
+    /// Returns the time since the agent accepted the subscription; nil without a subscription.
+    private var age: (() -> Duration)?
 
     init(_ wanted: SnapshotSubscription, failsOnRefusal: Bool) {
         self.wanted = wanted
         attempts = StreamAttempts(backoff: wanted.client.configuration.backoff, failsOnRefusal: failsOnRefusal)
-        mailbox = SnapshotMailbox(mode: wanted.mode)
         deliveries = mailbox.deliveries().makeAsyncIterator()
+    }
+
+    deinit {
+        detach()
+        if let shared { wanted.client.subscriptions.leave(shared) }
     }
 
     /// Waits for the next snapshot, interruption or resumption. Returns nil once the task is cancelled.
@@ -42,30 +44,35 @@ final class SnapshotFollower: SnapshotSteps {
                 self.pause = nil
                 try? await configuration.clock.sleep(for: pause)
             }
-            if Task.isCancelled { return nil }
+            if Task.isCancelled { return finish() }
             do throws(LarderClientError) {
-                let current: Subscription
-                if let subscription { current = subscription } else { current = try await subscribe() }
-                subscription = current
-                if attempts.resume() { return .resumption }
+                let shared = try attached()
                 switch await deliveries.next(isolation: #isolation) {
-                case nil: return nil
+                case nil: return finish()
+                case .turn:
+                    let client = wanted.client
+                    await shared.subscribe { parameters, receiver throws(LarderClientError) in
+                        try await client.subscribe(parameters, receiver)
+                    }
+                case .subscribed:
+                    age = configuration.clock.stopwatch()
+                    if attempts.resume() { return .resumption }
                 case .snapshot(let snapshot):
                     attempts.restart()
                     return .snapshot(snapshot)
                 case .withdrawal:
                     // A change of the settings ended the subscription. This is not an interruption, because the agent
                     // is reachable. The agent's reply to the next attempt shows whether the stream can continue.
-                    subscription = nil
+                    detach()
                     pause = attempts.nextDelay()
                 case .interruption(let error):
                     // A subscription that lasted longer than the maximum delay between attempts resets the number of
                     // failures, even if it delivered no snapshot.
-                    if current.age() > configuration.backoff.cap { attempts.restart() }
+                    if let age, age() > configuration.backoff.cap { attempts.restart() }
                     throw error
                 }
             } catch {
-                subscription = nil
+                detach()
                 if Task.isCancelled { return nil }
                 let (delay, interruption) = try attempts.fail(error)
                 pause = delay
@@ -76,16 +83,34 @@ final class SnapshotFollower: SnapshotSteps {
 
     private var configuration: LarderClient.Configuration { wanted.client.configuration }
 
-    private func subscribe() async throws(LarderClientError) -> Subscription {
-        let position = mailbox.begin()
-        let parameters = ConfigSubscribe.Parameters(
-            path: try wanted.path.get(), namespace: wanted.namespace, mode: wanted.mode,
-            since: position?.revision, epoch: position?.epoch)
-        let (result, connection) = try await wanted.client.send(
-            ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
-        return Subscription(
-            open: OpenSubscription(connection: connection, number: result.subscription),
-            age: configuration.clock.stopwatch())
+    /// Returns the shared subscription, after attaching the mailbox if necessary.
+    private func attached() throws(LarderClientError) -> SharedSubscription {
+        let shared: SharedSubscription
+        if let joined = self.shared {
+            shared = joined
+        } else {
+            shared = wanted.client.subscriptions.join(
+                SharedSubscription.Key(
+                    path: try wanted.path.get(), namespace: ExactText(wanted.namespace), mode: wanted.mode))
+            self.shared = shared
+        }
+        if !isAttached {
+            isAttached = true
+            shared.attach(mailbox)
+        }
+        return shared
+    }
+
+    private func detach() {
+        age = nil
+        guard isAttached, let shared else { return }
+        isAttached = false
+        shared.detach(mailbox)
+    }
+
+    private func finish() -> LarderSnapshots.Step? {
+        detach()
+        return nil
     }
 }
 
@@ -133,98 +158,4 @@ struct StreamAttempts {
 
     /// Starts the count of failures again.
     mutating func restart() { failures = 0 }
-}
-
-/// Turns the events of consecutive subscriptions to the same path into snapshots. It performs no I/O.
-///
-/// It implements the guarantees of ``LarderSnapshots``: revisions only increase within an epoch, no snapshot is
-/// delivered twice, and a slow consumer gets only the newest one.
-package struct SnapshotReceiver {
-    /// A revision and its epoch.
-    package struct Position: Sendable, Equatable {
-        package var revision: Int
-        package var epoch: String
-
-        package init(revision: Int, epoch: String) {
-            self.revision = revision
-            self.epoch = epoch
-        }
-
-        func isNewer(than other: Position?) -> Bool {
-            guard let other, other.epoch == epoch else { return true }
-            return revision > other.revision
-        }
-    }
-
-    /// The value that this client last received. The agent's next patch applies to it.
-    private struct Base {
-        var position: Position
-        var value: JSONValue?
-    }
-
-    private let mode: ConfigSubscribe.Mode
-    private var base: Base?
-    /// The position of the newest snapshot that was delivered or is pending; nil before the first one.
-    private var newest: Position?
-    private var undelivered: LarderSnapshot?
-    private var nextSequence = 1
-
-    init(mode: ConfigSubscribe.Mode) {
-        self.mode = mode
-    }
-
-    /// The `since` and `epoch` of the next `config.subscribe`; nil to request a full snapshot.
-    var resumption: Position? {
-        mode == .patch ? base?.position : newest
-    }
-
-    /// Starts a new subscription, whose events are numbered from 1.
-    mutating func begin() {
-        nextSequence = 1
-    }
-
-    /// Returns the pending snapshot and removes it.
-    mutating func take() -> LarderSnapshot? {
-        defer { undelivered = nil }
-        return undelivered
-    }
-
-    /// Receives an event.
-    /// - Throws: `protocolViolation` if an event is missing before this one or a patch does not apply. The receiver
-    ///   then forgets the value that patches apply to, so in the mode `patch` the next subscription requests a full
-    ///   snapshot.
-    mutating func receive(_ event: ConfigEvent) throws(LarderClientError) {
-        guard event.sequence == nextSequence else {
-            base = nil
-            throw LarderClientError(
-                .protocolViolation,
-                "expected event \(nextSequence) of the subscription, but received event \(event.sequence)")
-        }
-        nextSequence += 1
-        let position = Position(revision: event.revision, epoch: event.epoch)
-        switch event.content {
-        case .end, .unknown: break
-        case .snapshot(let value, _): offer(value, position, event)
-        case .revision: offer(nil, position, event)
-        case .patch(let patch, let from):
-            guard let current = base, current.position == Position(revision: from, epoch: event.epoch) else {
-                let current = base.map { "revision \($0.position.revision)" } ?? "no revision"
-                base = nil
-                throw LarderClientError(
-                    .protocolViolation, "received a patch for revision \(from), but the client has \(current)")
-            }
-            offer(MergePatch.apply(patch, to: current.value), position, event)
-        }
-    }
-
-    /// Makes a value the pending snapshot if its position is newer than ``newest``. A snapshot that was already pending
-    /// is replaced and counts as skipped.
-    private mutating func offer(_ value: JSONValue?, _ position: Position, _ event: ConfigEvent) {
-        if mode == .patch { base = Base(position: position, value: value) }
-        guard position.isNewer(than: newest) else { return }
-        newest = position
-        undelivered = LarderSnapshot(
-            value: value, revision: event.revision, epoch: event.epoch, state: event.state,
-            skipped: event.skipped + (undelivered.map { $0.skipped + 1 } ?? 0), namespace: event.namespace)
-    }
 }

@@ -134,6 +134,13 @@ final class Connection: Sendable {
     /// Ends a call that is still running, and asks the agent to cancel its request.
     private func cancel(_ id: Int) { onLoop { $0.abandon(id, .cancelled) } }
 
+    /// Returns the number of subscriptions; 0 once the connection has ended.
+    func subscriptionCount() async -> Int {
+        await withCheckedContinuation { continuation in
+            onLoop { continuation.resume(returning: $0.subscriptionCount) }
+        }
+    }
+
     /// Ends a subscription. Returns at once.
     func unsubscribe(_ subscription: Int) { onLoop { $0.unsubscribe(subscription) } }
 

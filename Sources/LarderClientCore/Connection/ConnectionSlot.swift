@@ -2,7 +2,7 @@ import Glibc
 import NIOCore
 import Synchronization
 
-/// Holds the one connection of a client. The slot connects when a connection is requested, also after a disconnect.
+/// Holds a connection of a client. The slot connects when a connection is requested, also after a disconnect.
 final class ConnectionSlot: Sendable {
     private enum State {
         case empty
@@ -14,11 +14,14 @@ final class ConnectionSlot: Sendable {
     private let transport: Transport
     private let configuration: LarderClient.Configuration
     private let state = Mutex(State.empty)
-    let monitor = ClientMonitor()
+    let monitor: ClientMonitor
 
-    init(transport: Transport, configuration: LarderClient.Configuration) {
+    init(
+        transport: Transport, configuration: LarderClient.Configuration, monitor: ClientMonitor = ClientMonitor()
+    ) {
         self.transport = transport
         self.configuration = configuration
+        self.monitor = monitor
     }
 
     /// Returns the current connection, or a new one.

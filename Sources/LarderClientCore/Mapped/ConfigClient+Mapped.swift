@@ -43,9 +43,7 @@ extension ConfigClient {
         if let cached = cached(namespace, since: position) { return cached }
         let parameters = ConfigSubscribe.Parameters(
             namespace: namespace, mode: .revision, since: snapshot.revision, epoch: snapshot.epoch)
-        let (result, connection) = try await client.send(
-            ConfigSubscribe.self, parameters, purpose: .subscription(InvalidatingReceiver(token: token)))
-        let subscription = OpenSubscription(connection: connection, number: result.subscription)
+        let subscription = try await client.subscribe(parameters, InvalidatingReceiver(token: token))
         return client.mappedSnapshots.keep(snapshot, token, subscription, of: namespace)
     }
 
