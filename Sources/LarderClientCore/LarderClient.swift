@@ -51,11 +51,23 @@ public final class LarderClient: Sendable {
         /// The maximum length of a reply or event in bytes. The default is 64 MiB, four times the agent's default limit
         /// for a document.
         public var maximumReplyBytes = 64 << 20
-        /// The clock that measures the delays between attempts.
+        /// The clock that measures the delays between attempts and the durations of calls.
         public var clock: any Clock<Duration> = ContinuousClock()
+        /// Called with each event, for logs and metrics; nil for none.
+        ///
+        /// The closure must not block. It runs on the event loop that all clients of the process share, or in the task
+        /// of the caller.
+        public var onEvent: (@Sendable (Event) -> Void)?
+        /// The duration from which a call is reported as ``LarderClientEvent/slowCall(method:duration:)``.
+        public var slowCall = Duration.seconds(1)
+
         /// Creates the default options.
-        public init() {}
+        /// - Parameter onEvent: called with each event, for logs and metrics; nil for none. See ``onEvent``.
+        public init(onEvent: (@Sendable (Event) -> Void)? = nil) { self.onEvent = onEvent }
     }
+
+    /// Something that happened in a client.
+    public typealias Event = LarderClientEvent
 
     /// The path of the agent socket.
     public let socket: String
@@ -85,7 +97,8 @@ public final class LarderClient: Sendable {
         socket = transport.name
         self.transport = transport
         self.configuration = configuration
-        slot = ConnectionSlot(transport: transport, configuration: configuration)
+        slot = ConnectionSlot(
+            transport: transport, configuration: configuration, monitor: ClientMonitor(configuration.onEvent))
         furtherSlots = (1..<Self.maximumConnections).map { [slot] _ in
             ConnectionSlot(transport: transport, configuration: configuration, monitor: slot.monitor)
         }
@@ -243,6 +256,7 @@ public final class LarderClient: Sendable {
         var failures = 0
         while !Task.isCancelled {
             let age = configuration.clock.stopwatch()
+            var failure: LarderClientError?
             do throws(LarderClientError) {
                 let connection = try await slot.connection()
                 await connection.waitUntilClosed()
@@ -250,9 +264,13 @@ public final class LarderClient: Sendable {
             } catch {
                 if Task.isCancelled { return }
                 guard error.isRetryable else { throw error }
+                failure = error
             }
-            try? await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: failures))
+            if Task.isCancelled { return }
+            let delay = configuration.backoff.delay(beforeAttempt: failures)
             failures += 1
+            if let failure { configuration.onEvent?(.retry(method: nil, error: failure, delay: delay)) }
+            try? await configuration.clock.sleep(for: delay)
         }
     }
 
@@ -269,6 +287,12 @@ public final class LarderClient: Sendable {
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         try transport.check(method)
         let slot = slot ?? self.slot
+        let elapsed = configuration.onEvent == nil ? nil : configuration.clock.stopwatch()
+        defer {
+            if let duration = elapsed?(), duration >= configuration.slowCall, method != ConfigWait.name {
+                configuration.onEvent?(.slowCall(method: method, duration: duration))
+            }
+        }
         var canRetry = false
         var timeout = timeout ?? configuration.timeout
         switch purpose {
@@ -285,7 +309,9 @@ public final class LarderClient: Sendable {
             let outcome = await connection.call(method, timeout: timeout, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
-            case .failure(let error) where canRetry && error.code == .disconnected: canRetry = false
+            case .failure(let error) where canRetry && error.code == .disconnected:
+                canRetry = false
+                configuration.onEvent?(.retry(method: method, error: error, delay: .zero))
             case .failure(let error): throw error
             case .notSent: continue
             }

@@ -27,8 +27,9 @@ import Glibc
 ///     .onResumption { print("connected again") }
 /// ```
 ///
-/// ``failOnRefusal()`` makes a stream end with the error of a refusal. A refusal that no handler receives is reported on
-/// standard error, because a namespace that is misspelled would otherwise look like one without snapshots.
+/// ``failOnRefusal()`` makes a stream end with the error of a refusal. A refusal that no handler of the stream and no
+/// ``LarderClient/Configuration/onEvent`` receives is reported on standard error, because a namespace that is misspelled
+/// would otherwise look like one without snapshots.
 ///
 /// Each iteration starts with a snapshot that is current when the iteration starts. Iterations over the same path,
 /// namespace and mode share a subscription of the client, which ends with the last of them. An agent permits 64
@@ -58,7 +59,7 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
 
     init(_ subscription: SnapshotSubscription) {
         start = { SnapshotFollower(subscription, failsOnRefusal: $0) }
-        handlers = StreamHandlers(notesRefusals: true)
+        handlers = StreamHandlers(notesRefusals: subscription.client.configuration.onEvent == nil)
     }
 
     /// Creates a stream without an agent, for tests and previews of code that follows snapshots.

@@ -59,6 +59,11 @@ final class SnapshotFollower: SnapshotSteps {
                     if attempts.resume() { return .resumption }
                 case .snapshot(let snapshot):
                     attempts.restart()
+                    if snapshot.skipped > 0, let path = try? wanted.path.get() {
+                        configuration.onEvent?(
+                            .skippedSnapshots(
+                                count: snapshot.skipped, path: path.pointer, namespace: wanted.namespace))
+                    }
                     return .snapshot(snapshot)
                 case .withdrawal:
                     // A change of the settings ended the subscription. This is not an interruption, because the agent
@@ -76,7 +81,10 @@ final class SnapshotFollower: SnapshotSteps {
                 if Task.isCancelled { return nil }
                 let (delay, interruption) = try attempts.fail(error)
                 pause = delay
-                if let interruption { return .interruption(interruption) }
+                if let interruption {
+                    configuration.onEvent?(.retry(method: ConfigSubscribe.name, error: error, delay: delay))
+                    return .interruption(interruption)
+                }
             }
         }
     }

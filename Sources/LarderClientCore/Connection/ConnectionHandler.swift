@@ -9,12 +9,6 @@ final class UseFlag: Sendable {
     let value = Atomic(true)
 }
 
-/// Counts what happens on the connections of a client.
-final class ClientMonitor: Sendable {
-    /// The number of events of an unknown kind.
-    let ignoredEvents = Atomic(0)
-}
-
 /// The last handler of a connection's pipeline. It parses replies and events and passes each to its caller or
 /// subscription. All methods run on the connection's event loop, so the state needs no lock.
 final class ConnectionHandler: ChannelInboundHandler {
@@ -97,6 +91,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard end == nil else { return }
         end = error
         isUsable.value.store(false, ordering: .relaxed)
+        monitor.report?(.disconnected(error))
         let calls = self.calls.removeAll()
         let subscriptions = self.subscriptions
         self.subscriptions = [:]
@@ -299,7 +294,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let receiver = subscriptions[event.subscription] else { return }
         do throws(LarderClientError) {
             try receiver.receive(event)
-            if case .unknown = event.content { monitor.ignoredEvents.wrappingAdd(1, ordering: .relaxed) }
+            if case .unknown(let kind) = event.content { monitor.ignored(kind) }
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
             if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }

@@ -16,9 +16,7 @@ final class ConnectionSlot: Sendable {
     private let state = Mutex(State.empty)
     let monitor: ClientMonitor
 
-    init(
-        transport: Transport, configuration: LarderClient.Configuration, monitor: ClientMonitor = ClientMonitor()
-    ) {
+    init(transport: Transport, configuration: LarderClient.Configuration, monitor: ClientMonitor) {
         self.transport = transport
         self.configuration = configuration
         self.monitor = monitor
@@ -73,7 +71,10 @@ final class ConnectionSlot: Sendable {
             state = .connected(connection)
             return false
         }
-        guard isClosed else { return .success(connection) }
+        guard isClosed else {
+            monitor.report?(.connected)
+            return .success(connection)
+        }
         connection.close(.closed)
         return .failure(LarderClientError.closed)
     }

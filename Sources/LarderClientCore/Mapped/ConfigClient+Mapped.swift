@@ -214,7 +214,10 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
                     // A retry does not help if the agent cannot pass files.
                     if error.code == .protocolViolation { throw error }
                     let (delay, interruption) = try attempts.fail(error)
-                    if let interruption { handlers.interrupted(interruption) }
+                    if let interruption {
+                        configuration.onEvent?(.retry(method: ConfigOpen.name, error: error, delay: delay))
+                        handlers.interrupted(interruption)
+                    }
                     try? await configuration.clock.sleep(for: delay)
                 }
             }
