@@ -194,6 +194,30 @@ struct CallTests {
         }
     }
 
+    @Test("calls that wait in the client have no timeout any more once the agent responds again")
+    func timeoutOfResponsiveAgent() async throws {
+        let agent = try await TestAgent()
+        var configuration = agent.clientConfiguration
+        configuration.maximumRequestsInFlight = 2
+        let client = agent.client(configuration: configuration)
+        let wait = { @Sendable (timeout: Duration) async throws in
+            _ = try await client.call("config.wait", params: ["path": "a", "exists": true], timeout: timeout)
+        }
+        let short = Task.immediate { await error { try await wait(.seconds(5)) } }
+        let long = Task.immediate { try await wait(.seconds(600)) }
+        try await waitForRequestsInFlight(2, at: agent)
+        let ping = Task.immediate { try await client.agent.ping() }
+        let next = Task.immediate { try await wait(.seconds(600)) }
+        let last = Task.immediate { try await wait(.seconds(30)) }
+        agent.clock.advance(by: .seconds(5))
+        #expect(await short.value?.code == .timeout)
+        // The ping is sent when the agent has confirmed that it has cancelled `short`.
+        try await ping.value
+        agent.clock.advance(by: .seconds(31))
+        try await agent.publish(["a": 1])
+        for call in [long, next, last] { try await call.value }
+    }
+
     @Test("waits and image calls leave a quarter of the slots to other calls, and further ones wait in the client")
     func longCalls() async throws {
         try await ScriptedAgent.with { (agent) async throws in

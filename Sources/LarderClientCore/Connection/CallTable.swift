@@ -22,8 +22,10 @@ struct CallTable {
     /// calls.
     private var maximumLongInFlight: Int { max(1, maximumInFlight - maximumInFlight / 4) }
 
-    /// The IDs of calls whose requests were not written yet.
-    var waitingIDs: [Int] { (Array(waiting) + waitingLong).filter { calls[$0] != nil } }
+    /// The IDs and timeouts of calls whose requests were not written yet.
+    var waitingCalls: [(id: Int, timeout: Duration?)] {
+        (Array(waiting) + waitingLong).compactMap { id in calls[id].map { (id, $0.timeout) } }
+    }
 
     /// Returns the call with an ID; nil if it was answered or abandoned.
     func active(_ id: Int) -> PendingCall? { calls[id].flatMap { $0.isAbandoned ? nil : $0 } }
@@ -36,23 +38,23 @@ struct CallTable {
 
     /// Returns the request to write next and counts it as in flight. Requests are written in the order of their IDs,
     /// but other calls overtake long calls that wait because of ``maximumLongInFlight``.
-    /// - Returns: the ID and the line of the request; nil if no request may be written now
-    mutating func next() -> (id: Int, line: ByteBuffer)? {
+    /// - Returns: the ID, the line and the timeout of the request; nil if no request may be written now
+    mutating func next() -> (id: Int, line: ByteBuffer, timeout: Duration?)? {
         while inFlight < maximumInFlight {
             let long = longInFlight < maximumLongInFlight ? waitingLong.first : nil
             let isLong = long.map { id in waiting.first.map { id < $0 } ?? true } ?? false
             guard let id = isLong ? waitingLong.popFirst() : waiting.popFirst() else { return nil }
-            guard let line = calls[id]?.line else { continue }
+            guard let call = calls[id], let line = call.line else { continue }
             calls[id]?.line = nil
             inFlight += 1
             if isLong { longInFlight += 1 }
-            return (id, line)
+            return (id, line, call.timeout)
         }
         return nil
     }
 
-    /// Replaces the timer of a call that was not abandoned.
-    mutating func setTimer(_ timer: Scheduled<Void>, of id: Int) {
+    /// Replaces the timer of a call that was not abandoned. Nil stops it.
+    mutating func setTimer(_ timer: Scheduled<Void>?, of id: Int) {
         calls[id]?.timer?.cancel()
         calls[id]?.timer = timer
     }

@@ -183,12 +183,12 @@ final class ConnectionHandler: ChannelInboundHandler {
             caller: caller)
         calls.add(call, id)
         writeWaiting()
-        if isUnresponsive, calls.active(id)?.isSent == false { startTimer(of: id) }
+        if isUnresponsive, calls.active(id)?.isSent == false { startTimer(of: id, timeout) }
     }
 
     /// Starts the timeout of a call.
-    private func startTimer(of id: Int) {
-        guard let context, let timeout = calls.active(id)?.timeout else { return }
+    private func startTimer(of id: Int, _ timeout: Duration?) {
+        guard let context, let timeout else { return }
         let own = NIOLoopBound(self, eventLoop: context.eventLoop)
         let timer = schedule(context.eventLoop, TimeAmount(timeout)) { own.value.timeOut(id, after: timeout) }
         calls.setTimer(timer, of: id)
@@ -200,7 +200,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let call = calls.active(id) else { return }
         if call.isSent, !isUnresponsive {
             isUnresponsive = true
-            for id in calls.waitingIDs { startTimer(of: id) }
+            for (id, timeout) in calls.waitingCalls { startTimer(of: id, timeout) }
         }
         let reason =
             call.isSent
@@ -222,9 +222,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func writeWaiting() {
         guard end == nil, let context else { return }
         var hasWritten = false
-        while context.channel.isWritable, let (id, line) = calls.next() {
+        while context.channel.isWritable, let (id, line, timeout) = calls.next() {
             hasWritten = true
-            startTimer(of: id)
+            startTimer(of: id, timeout)
             context.write(wrapOutboundOut(line), promise: nil)
         }
         if hasWritten { flush(context) }
@@ -235,7 +235,10 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard let number = id.int, let call = calls.answer(number) else {
             return violation("the agent replied to a request that was not sent (id \(id))")
         }
-        isUnresponsive = false
+        if isUnresponsive {
+            isUnresponsive = false
+            for (id, _) in calls.waitingCalls { calls.setTimer(nil, of: id) }
+        }
         if let result = message.member("result") {
             receive(result, of: call)
         } else if let error = message.member("error") {
