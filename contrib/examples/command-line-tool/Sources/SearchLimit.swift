@@ -37,7 +37,7 @@ struct SearchLimit {
             print("revision \(change.revision)")
         case "watch":
             // The loop survives restarts of the agent. It has no end of its own: Ctrl-C ends the program.
-            for try await snapshot in config.snapshots(at: "search.limit") {
+            for try await snapshot in config.snapshots(at: "search.limit").failOnRefusal() {
                 print("revision \(snapshot.revision): \(snapshot.value?.int ?? 10)")
                 fflush(nil)
             }
