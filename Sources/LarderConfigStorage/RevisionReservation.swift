@@ -52,3 +52,9 @@ package struct RevisionReservation: Sendable {
         SHA256.hash("reserved \(revision)".utf8).prefix(8).hex
     }
 }
+
+/// The integers that every JSON reader represents exactly.
+enum ExactIntegers {
+    /// The valid revisions and sequence numbers.
+    static let range = 0..<(1 << 53)
+}

@@ -86,7 +86,7 @@ struct EventTests {
             async let wait = client.config.wait(for: .exists(false), at: "none")
             _ = try await (ping, wait)
         }
-        await agent.waitForDelayedMessages(2)
+        try await agent.waitForDelayedMessages(2)
         agent.clock.advance(by: .seconds(3))
         try await calls.value
         #expect(events.all == ["connected", "slow agent.ping 3"])

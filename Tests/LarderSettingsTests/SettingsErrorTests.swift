@@ -230,7 +230,7 @@ struct SettingsErrorTests {
             ),
             (
                 "namespaces: {a: {remote: {sse: {url: 'https://h', patchEvents: ['message']}}}}",
-                "namespaces.a.remote.sse.patchEvents"
+                "namespaces.a.remote.sse.patchEvents[0]"
             ),
             (
                 "namespaces: {a: {remote: {sse: {url: 'http://h', certificateAuthority: '/ca'}}}}",

@@ -84,13 +84,13 @@ struct FaultTests {
         #expect(try await snapshots.next()?.value == 10)
         agent.faults.deniedRights = [.read]
         for _ in 0..<4 {
-            await agent.clock.waitForSleepers()
+            try await agent.clock.waitForSleepers()
             agent.clock.advance(by: .seconds(1))
         }
         #expect(await reported.next()??.remoteError?.code == .denied)
         try await agent.publish(["limit": 20])
         agent.faults.deniedRights = []
-        await agent.clock.waitForSleepers()
+        try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(10))
         #expect(try await snapshots.next()?.value == 20)
         #expect(await reported.next() == .some(nil))

@@ -15,8 +15,8 @@ struct ShellCommandTimeoutTests {
     }
 
     @Test("the commands of larder render have a timeout of 30 s by default")
-    func defaults() throws {
-        let command = try RenderCommand.parse(["t", "app.conf", "--check", "test {}", "--exec", "true"])
+    func defaults() async throws {
+        let command = try await RenderCommand.asyncParse(["t", "app.conf", "--check", "test {}", "--exec", "true"])
         #expect(command.rendered.check?.timeout == .seconds(30))
         #expect(command.rendered.exec?.timeout == .seconds(30))
     }
