@@ -54,6 +54,7 @@ extension ConfigClient {
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
+    @concurrent
     private func opened(
         _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
@@ -78,6 +79,7 @@ extension ConfigClient {
         return snapshot
     }
 
+    @concurrent
     private func copied(
         _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
