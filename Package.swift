@@ -184,7 +184,8 @@ let package = Package(
         .executableTarget(
             name: "larder-bench",
             dependencies: [
-                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore", "CLinuxShims", arguments,
+                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore", "LarderClient", "CLinuxShims",
+                arguments,
             ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),
         .target(

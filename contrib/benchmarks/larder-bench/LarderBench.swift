@@ -16,6 +16,6 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self,
+            MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self, StallBenchmark.self,
         ])
 }
