@@ -27,7 +27,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 }
 
 /// The condition of packages that only the agent and its command-line tool use. A program that depends on this package
-/// without the trait does not resolve them.
+/// without the trait does not resolve them. It resolves swift-nio, and swift-system, which swift-nio needs.
 let agent = TargetDependencyCondition.when(traits: ["Agent"])
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -38,6 +38,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log", c
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle",
     condition: .when(traits: ["Agent", "ServiceLifecycle"]))
+let clientSystem = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system", condition: agent)
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: agent)
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
@@ -151,7 +152,7 @@ let package = Package(
         // Without Foundation.
         larder(
             "LarderClientCore",
-            ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
+            ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix, clientSystem]),
         larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
         larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
@@ -254,7 +255,7 @@ let package = Package(
             ]),
         tests(
             "LarderClientTests",
-            ["LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol", nioCore]),
+            ["LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol", nioCore, system]),
         tests(
             "LarderTestingTests",
             [

@@ -2,6 +2,7 @@ import LarderJSON
 import LarderClient
 @testable import LarderClientCore
 import LarderTesting
+import SystemPackage
 import Testing
 
 @Suite("Image calls", .timeLimit(.minutes(15)))
@@ -233,6 +234,20 @@ struct ScopedImageTests {
         try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: lease))
         try await used
         return connection
+    }
+
+    @Test("the descriptor of an image has its content, also after the lease; a file that was removed is an error")
+    func descriptor() async throws {
+        let client = try await TestAgent(images: origin()).client()
+        let image = try await client.images.get("https://a/1.png")
+        let file = try image.open()
+        defer { try? file.close() }
+        image.release()
+        var bytes = [UInt8](repeating: 0, count: TestImageOrigin.png.count + 1)
+        let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+        #expect(Array(bytes[..<count]) == TestImageOrigin.png)
+        let removed = LeasedImage(path: "/nonexistent/image", image: image.image)
+        #expect(throws: LarderClientError.self) { try removed.open() }
     }
 
     @Test("an image for previews, without a lease, is valid until it is released")

@@ -1,6 +1,7 @@
 import Glibc
 import LarderClient
 import LarderTesting
+import SystemPackage
 import Testing
 
 @Suite("Calls that pass descriptors", .timeLimit(.minutes(15)))
@@ -96,7 +97,8 @@ struct MappedCallTests {
         defer { close(pipe.input) }
         #expect(write(pipe.output, TestImageOrigin.png, TestImageOrigin.png.count) == TestImageOrigin.png.count)
         close(pipe.output)
-        let stored = try await client.images.put(file: pipe.input, at: "https://img.example.org/pipe.png")
+        let stored = try await client.images.put(
+            file: FileDescriptor(rawValue: pipe.input), at: "https://img.example.org/pipe.png")
         #expect(stored.bytes == TestImageOrigin.png.count)
     }
 

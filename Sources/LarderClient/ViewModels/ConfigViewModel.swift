@@ -175,7 +175,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// let model = ConfigViewModel(client, at: "search", default: Search())
     /// await model.update { $0.hosts.append("c") }
     /// ```
-    /// - Parameter change: changes the value, which is the default of the model if there is none. It may be called
+    /// - Parameter change: changes the value, or the default of the model if the path has no value. It may be called
     ///   several times.
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult

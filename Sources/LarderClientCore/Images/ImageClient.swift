@@ -1,4 +1,5 @@
 public import LarderProtocol
+public import SystemPackage
 
 /// The `image.*` methods: the image cache that all processes of the machine share. Available as
 /// ``LarderClient/images``.
@@ -147,8 +148,10 @@ public struct ImageClient: Sendable {
     /// is passed to the agent over a separate connection.
     ///
     /// ```swift
-    /// let file = open("/srv/charts/today.png", O_RDONLY | O_CLOEXEC)
-    /// defer { close(file) }
+    /// import SystemPackage
+    ///
+    /// let file = try FileDescriptor.open("/srv/charts/today.png", .readOnly, options: .closeOnExec)
+    /// defer { try? file.close() }
     /// try await client.images.put(file: file, at: "https://app.internal/charts/today.png")
     /// ```
     /// - Parameters:
@@ -164,6 +167,16 @@ public struct ImageClient: Sendable {
     ///   `remote` with `invalidParams` if a file in memory is not open for reading.
     @discardableResult
     public func put(
+        file: FileDescriptor, at url: String, cacheKey: String? = nil, expectedDigest: WireDigest? = nil,
+        lifetime: Duration? = nil
+    ) async throws(LarderClientError) -> WireImage {
+        try await put(
+            file: file.rawValue, at: url, cacheKey: cacheKey, expectedDigest: expectedDigest, lifetime: lifetime)
+    }
+
+    /// Stores an image from a file, as the public method does.
+    @discardableResult
+    package func put(
         file: CInt, at url: String, cacheKey: String? = nil, expectedDigest: WireDigest? = nil,
         lifetime: Duration? = nil
     ) async throws(LarderClientError) -> WireImage {

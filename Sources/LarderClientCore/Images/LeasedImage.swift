@@ -1,5 +1,6 @@
 public import LarderProtocol
 import Synchronization
+public import SystemPackage
 
 /// An image with a lease: its file is kept while the lease lasts.
 ///
@@ -62,6 +63,33 @@ public struct LeasedImage: Sendable {
     /// end of the lease, the file may have been removed.
     public var isValid: Bool { lease.isValid }
 
+    /// Opens the file for reading. The content can be read through the descriptor also after the end of the lease.
+    ///
+    /// ```swift
+    /// import SystemPackage
+    ///
+    /// let image = try await client.images.get("https://img.example.org/logo.png")
+    /// let file = try image.open()
+    /// defer { try? file.close() }
+    /// image.release()
+    /// ```
+    /// - Returns: a descriptor that the caller must close. It is closed on exec.
+    /// - Throws: `disconnected` if the lease has ended and the file was removed; `invalidArgument` if the file cannot be
+    ///   opened for another reason.
+    public func open() throws(LarderClientError) -> FileDescriptor {
+        do {
+            return try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+        } catch let error as Errno where error == .noSuchFileOrDirectory {
+            throw LarderClientError(
+                .disconnected, "the file of the image was removed after the end of its lease",
+                advice: "request the image again")
+        } catch {
+            throw LarderClientError(
+                .invalidArgument, "cannot open \(path): \(error)",
+                advice: "run as a user who may read the files of the image cache")
+        }
+    }
+
     /// Whether the lease has not ended with its connection. A program may have released it.
     var isConnected: Bool { lease.connection?.isOpen ?? true }
 
@@ -75,7 +103,7 @@ public struct LeasedImage: Sendable {
 
 /// The lease of one image at the agent. It ends when the last reference to this object is released.
 private final class ImageLease: Sendable {
-    /// The connection that holds the lease; nil if there is none.
+    /// The connection that holds the lease; nil for an image without a lease.
     let connection: Connection?
     private let number: Int
     private let isReleased = Atomic(false)
