@@ -26,3 +26,14 @@ extension String {
         return isPlain ? self : "'\(replacing("'", with: "'\\''"))'"
     }
 }
+
+extension Unicode.Scalar {
+    /// Whether the character could end a line, control a terminal or reorder the text: control characters (C0, DEL, C1),
+    /// line and paragraph separators, and bidirectional marks, overrides and isolates.
+    package var isUnsafeInLine: Bool {
+        switch value {
+        case 0...0x1F, 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}

@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 internal import Logging
 
 /// Formats a log statement as one line of text. Line breaks in the statement are escaped.
@@ -65,7 +66,7 @@ enum LogLine {
             case "\t": line += "\\t"
             case "\"" where quoting: line += "\\\""
             case "\\" where quoting: line += "\\\\"
-            case _ where isUnsafe(scalar): line += "\\u{\(String(scalar.value, radix: 16))}"
+            case _ where scalar.isUnsafeInLine: line += "\\u{\(String(scalar.value, radix: 16))}"
             default: line.unicodeScalars.append(scalar)
             }
         }
@@ -74,16 +75,7 @@ enum LogLine {
     private static func isBare(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case " ", "\"", "=", "\\": false
-        default: !isUnsafe(scalar)
-        }
-    }
-
-    /// Whether a character could end the line, control the terminal or reorder the text: control characters (C0, DEL,
-    /// C1), line and paragraph separators, and bidirectional marks, overrides and isolates.
-    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0...0x1f, 0x7f...0x9f, 0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069: true
-        default: false
+        default: !scalar.isUnsafeInLine
         }
     }
 }

@@ -1,17 +1,18 @@
 import LarderClientCore
+import LarderEncoding
 import LarderJSON
 import LarderPlatform
 
 extension String {
     /// The text in one line that is safe for a terminal. Control characters are escaped, because they could move the
     /// cursor or change the output. Process names and messages of remote sources may contain them.
-    package var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
+    package var printable: String { escaped { $0 == "\n" || $0 == "\t" || $0.isUnsafeInLine } }
 
     /// Like ``printable``, but with line ends and tabs kept.
-    var printableLines: String { escaped { Self.isControl($0) && $0 != "\n" && $0 != "\t" } }
+    var printableLines: String { escaped { $0.isUnsafeInLine && $0 != "\n" && $0 != "\t" } }
 
     /// Whether the text contains a character that ``printable`` escapes.
-    var hasControls: Bool { unicodeScalars.contains(where: Self.isControl) }
+    var hasControls: Bool { unicodeScalars.contains(where: \.isUnsafeInLine) }
 
     /// The text with everything escaped that a terminal would not display as it is. Line ends, tabs and the colors of
     /// ``Style`` are kept. The escapes are those of JSON, so that JSON stays valid.
@@ -25,7 +26,7 @@ extension String {
                 rest = rest.dropFirst(color.unicodeScalars.count)
                 continue
             }
-            if Self.isControl(scalar), scalar != "\n", scalar != "\t" {
+            if scalar.isUnsafeInLine, scalar != "\n", scalar != "\t" {
                 text += "\\u" + String(scalar.value, radix: 16).rightAligned(to: 4, with: "0")
             } else {
                 text.unicodeScalars.append(scalar)
@@ -49,14 +50,6 @@ extension String {
         guard unicodeScalars.contains(where: isBad) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
             text += isBad(scalar) ? scalar.escaped(asASCII: true) : String(scalar)
-        }
-    }
-
-    /// Whether a character is a C0 or C1 control, DEL, a line or paragraph separator, or changes the text direction.
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
-        default: false
         }
     }
 }
