@@ -1,5 +1,8 @@
-import ArgumentParser
+public import ArgumentParser
 import LarderClientCore
+
+extension ImagePolicy: ExpressibleByArgument {}
+extension ConfigRollback.Hold: ExpressibleByArgument {}
 
 extension ArgumentHelp {
     /// The help of `--socket`.
