@@ -33,6 +33,12 @@ struct Failure: Error, Equatable {
         code = remote?.code.number ?? WireError.Code.all.first { $0.name == name }?.number
     }
 
+    /// The failure of a system call for a file.
+    /// - Parameter code: the error number
+    static func cannot(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {
+        Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(code)))")
+    }
+
     /// The failure of a request that is too long to be sent.
     static func tooLong(bytes: Int, limit: Int) -> Failure {
         Failure(

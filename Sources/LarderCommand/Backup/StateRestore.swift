@@ -73,7 +73,7 @@ struct StateRestore {
             return try FileLock(descriptor)
         } catch {
             switch error {
-            case .failed(let error): throw Self.failure("lock", path, error)
+            case .failed(let error): throw Failure.cannot("lock", path, error.rawValue)
             case .isHeld(let holder):
                 throw Failure(
                     .failure,
@@ -135,16 +135,12 @@ struct StateRestore {
         do throws(Errno) {
             try call(path)
         } catch {
-            throw Self.failure(operation, path, error)
+            throw Failure.cannot(operation, path, error.rawValue)
         }
     }
 
     private func check(_ isDone: Bool, _ operation: String, _ path: String) throws(Failure) {
-        if !isDone { throw Self.failure(operation, path, .current) }
-    }
-
-    private static func failure(_ operation: String, _ path: String, _ error: Errno) -> Failure {
-        Failure(.failure, "cannot \(operation) \(path): \(error)")
+        if !isDone { throw Failure.cannot(operation, path) }
     }
 }
 
@@ -154,14 +150,14 @@ enum NewFile {
     /// - Throws: ``Failure`` if the file already exists or cannot be written. A partially written file is removed.
     static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure(path, .current) }
+        guard descriptor >= 0 else { throw Failure.cannot("write", path) }
         defer { close(descriptor) }
         do throws(Errno) {
             try writeAll(bytes, to: descriptor)
             guard uninterrupted({ fsync(descriptor) }) == 0 else { throw .current }
         } catch {
             unlink(path)
-            throw failure(path, error)
+            throw Failure.cannot("write", path, error.rawValue)
         }
     }
 
@@ -188,24 +184,20 @@ enum NewFile {
         do throws(AtomicReplace.Failure) {
             file = try AtomicReplace(path, temporary: path + ".\(getpid()).tmp", mode: 0o600)
         } catch {
-            throw failure(path, error.error)
+            throw Failure.cannot("write", path, error.error.rawValue)
         }
         do throws(AtomicReplace.Failure) {
             try file.write(bytes)
         } catch {
-            throw failure(path, error.error)
+            throw Failure.cannot("write", path, error.error.rawValue)
         }
         try metadata?.apply(to: file.descriptor, named: path)
         do throws(AtomicReplace.Failure) {
             try file.replace(synchronizing: true)
         } catch {
             if error.step == .rename { throw Failure.cannotReplace(path, error.error.rawValue) }
-            throw failure(path, error.error)
+            throw Failure.cannot("write", path, error.error.rawValue)
         }
-    }
-
-    private static func failure(_ path: String, _ error: Errno) -> Failure {
-        Failure(.failure, "cannot write \(path): \(error)")
     }
 }
 

@@ -79,7 +79,7 @@ enum LayerFiles {
     private static func names(in place: String) throws(Failure) -> [[UInt8]] {
         let directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if directory < 0, errno == ENOENT || errno == ENOTDIR { return [] }
-        guard directory >= 0 else { throw Input.failure(place) }
+        guard directory >= 0 else { throw Failure.cannot("read", place) }
         do throws(Errno) {
             return try DirectoryListing.names(closing: directory)
                 .filter { name in

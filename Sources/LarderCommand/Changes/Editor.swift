@@ -13,7 +13,7 @@ final class Editor {
         let parent = environmentVariable("TMPDIR") ?? "/tmp"
         var template = Array((parent + "/larder-edit-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw Failure(.failure, "cannot create a directory in \(parent): \(String(cString: strerror(errno)))")
+            throw Failure.cannot("create a directory in", parent)
         }
         directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }

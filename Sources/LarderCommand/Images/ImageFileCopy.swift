@@ -47,7 +47,7 @@ struct ImageFileCopy {
             // gets the metadata of that file.
             file = try AtomicReplace(target, temporary: temporary, mode: exists ? 0o600 : 0o666)
         } catch {
-            throw Self.failure("create a file next to", path, error.error.rawValue)
+            throw Failure.cannot("create a file next to", path, error.error.rawValue)
         }
         Candidate.protect(temporary)
         try copy(to: file.descriptor, named: path)
@@ -61,7 +61,7 @@ struct ImageFileCopy {
 
     private func toSpecial(_ path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Self.failure("open", path) }
+        guard descriptor >= 0 else { throw Failure.cannot("open", path) }
         defer { close(descriptor) }
         try copy(to: descriptor, named: path)
     }
@@ -73,7 +73,7 @@ struct ImageFileCopy {
         while true {
             let count = read(source.descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw Self.failure("read", self.path) }
+            guard count >= 0 else { throw Failure.cannot("read", self.path) }
             if count == 0 { break }
             copied += count
             guard copied <= image.bytes else { throw differs("has more than the \(image.bytes) bytes") }
@@ -83,7 +83,7 @@ struct ImageFileCopy {
                 return Output.writeAll(piece, to: output)
             }
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
-            guard code == 0 else { throw Self.failure("write", path, code) }
+            guard code == 0 else { throw Failure.cannot("write", path, code) }
         }
         guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes) bytes") }
         guard WireDigest(hash.finalize().hex) == image.digest else {
@@ -96,10 +96,6 @@ struct ImageFileCopy {
             .failure,
             "\(path.printable) \(what) that the agent reported; check the agent's log, and retry with --policy networkOnly"
         )
-    }
-
-    private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {
-        Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(code)))")
     }
 }
 

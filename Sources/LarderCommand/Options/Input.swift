@@ -18,10 +18,6 @@ enum Input {
     /// Reads a text to its end, without a byte order mark; `-` is standard input.
     static func text(of name: String) throws(Failure) -> [UInt8] { ByteOrderMark.dropped(from: try contents(of: name)) }
 
-    static func failure(_ name: String) -> Failure {
-        Failure(.failure, "cannot read \(displayName(name)): \(String(cString: strerror(errno)))")
-    }
-
     /// The name of a file for messages.
     static func displayName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
 }
@@ -35,11 +31,10 @@ final class InputFile: Sendable {
     init(_ name: String) throws(Failure) {
         descriptor = name == "-" ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC)
         var status = stat()
-        guard descriptor >= 0, fstat(descriptor, &status) == 0 else { throw Input.failure(name) }
-        if status.st_mode & S_IFMT == S_IFDIR {
-            errno = EISDIR
-            throw Input.failure(name)
+        guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
+            throw Failure.cannot("read", Input.displayName(name))
         }
+        if status.st_mode & S_IFMT == S_IFDIR { throw Failure.cannot("read", Input.displayName(name), EISDIR) }
     }
 
     deinit { if descriptor > STDIN_FILENO { close(descriptor) } }

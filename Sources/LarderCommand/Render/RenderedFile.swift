@@ -154,16 +154,16 @@ struct RenderedFile {
     private func write(
         _ bytes: [UInt8], _ metadata: FileMetadata, _ onCreated: (String) -> Void
     ) throws(Failure) -> HiddenFile {
-        guard let file = HiddenFile(beside: path) else { throw Self.failure("create a file next to", path) }
+        guard let file = HiddenFile(beside: path) else { throw Failure.cannot("create a file next to", path) }
         let temporary = file.path
         onCreated(temporary)
         let descriptor = file.openForWriting()
-        guard descriptor >= 0 else { throw Self.failure("write", temporary) }
+        guard descriptor >= 0 else { throw Failure.cannot("write", temporary) }
         defer { close(descriptor) }
         let code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
-        guard code == 0 else { throw Self.failure("write", temporary) }
+        guard code == 0 else { throw Failure.cannot("write", temporary, code) }
         try metadata.apply(to: descriptor, named: path, ownerRemedy: "pass a permitted owner with --owner")
-        guard fsync(descriptor) == 0 else { throw Self.failure("write", temporary) }
+        guard fsync(descriptor) == 0 else { throw Failure.cannot("write", temporary) }
         return file
     }
 
@@ -185,7 +185,7 @@ struct RenderedFile {
         var status = stat()
         guard lstat(path, &status) == 0 else {
             if errno == ENOENT { return nil }
-            throw Self.failure("access", path)
+            throw Failure.cannot("access", path)
         }
         if status.st_mode & S_IFMT == S_IFLNK {
             throw Failure(
@@ -195,9 +195,5 @@ struct RenderedFile {
             throw Failure(.usage, "\(path) exists and is not a regular file; name another output, or - to print it")
         }
         return status
-    }
-
-    private static func failure(_ action: String, _ path: String) -> Failure {
-        Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(errno)))")
     }
 }
