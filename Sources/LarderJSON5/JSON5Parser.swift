@@ -28,33 +28,41 @@ package struct JSON5Parser {
     /// Parses a text that contains one value.
     ///
     /// - Parameter isCancelled: returns whether the result is not needed any more; called every 65,536 characters
-    /// - Throws: ``JSON5Error`` with the offset of the error. The code is `duplicateMember` if an object has two
+    /// - Throws: ``JSON5Error`` with the place of the error. The code is `duplicateMember` if an object has two
     ///   members with the same name, and `cancelled` if `isCancelled` has returned true.
     package static func parse(
         _ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool = { false }
     ) throws(JSON5Error) -> JSON5Value {
         let (value, duplicates) = try parseAll(scalars, unless: isCancelled)
-        if let duplicate = duplicates.first { throw duplicate }
+        if let duplicate = duplicates.first { throw duplicate.placed(in: scalars) }
         return value
     }
 
     /// Parses a text that contains one value. Returns the value, and errors for the first duplicate members.
     ///
     /// - Parameter isCancelled: see ``parse(_:unless:)``
-    /// - Throws: ``JSON5Error`` with the code `syntax` or `cancelled` and the offset of the error
+    /// - Throws: ``JSON5Error`` with the code `syntax` or `cancelled` and the place of the error
     package static func parseAll(
         _ scalars: [Unicode.Scalar], unless isCancelled: @escaping () -> Bool = { false }
     ) throws(JSON5Error) -> (value: JSON5Value, duplicates: [JSON5Error]) {
         var parser = JSON5Parser(scalars, unless: isCancelled)
-        try parser.text.skipSpace()
-        let value = try parser.value(depth: 0)
-        try parser.text.skipSpace()
-        if parser.text.peek != nil {
-            throw parser.text.failure(
-                "text follows the end of the document; remove it, or the bracket that closed the document too early",
-                at: parser.text.offset)
+        do throws(JSON5Error) {
+            return (try parser.document(), parser.duplicates)
+        } catch {
+            throw error.placed(in: scalars)
         }
-        return (value, parser.duplicates)
+    }
+
+    private mutating func document() throws(JSON5Error) -> JSON5Value {
+        try text.skipSpace()
+        let value = try value(depth: 0)
+        try text.skipSpace()
+        guard text.peek == nil else {
+            throw text.failure(
+                "text follows the end of the document; remove it, or the bracket that closed the document too early",
+                at: text.offset)
+        }
+        return value
     }
 
     /// Decodes UTF-8.

@@ -93,16 +93,11 @@ enum LenientJSON {
         let value = try? JSONValue(parsing: bytes)
         if let value, allowsDuplicates { return value }
         do throws(JSON5Error) {
-            let scalars = try JSON5Parser.scalars(of: bytes)
-            do throws(JSON5Error) {
-                let lenient = try JSON5Parser.parse(scalars)
-                if let value = value ?? lenient.json { return value }
-            } catch {
-                // JSON may be nested deeper than JSON5.
-                if let value, error.code != .duplicateMember { return value }
-                throw error.placed(in: scalars)
-            }
+            let lenient = try JSON5Parser.parse(try JSON5Parser.scalars(of: bytes))
+            if let value = value ?? lenient.json { return value }
         } catch {
+            // JSON may be nested deeper than JSON5.
+            if let value, error.code != .duplicateMember { return value }
             let place = error.place.map { ":\($0.line):\($0.column)" } ?? ""
             let reason = error.quotation.map { error.reason.replacing($0, with: "\"…\"") } ?? error.reason
             throw Failure(.usage, "\(name)\(place): \(reason)")

@@ -101,13 +101,9 @@ package struct DocumentFiles: Sendable {
     ) throws(FileReadError) -> JSONValue {
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes, unless: isCancelled)
-            do throws(JSON5Error) {
-                let document = try JSON5Parser.parse(scalars, unless: isCancelled)
-                if let value = try document.json(unless: isCancelled) { return value }
-                throw JSON5Error(.syntax, "a number is too large for JSON", offset: document.offset)
-            } catch {
-                throw error.placed(in: scalars)
-            }
+            let document = try JSON5Parser.parse(scalars, unless: isCancelled)
+            if let value = try document.json(unless: isCancelled) { return value }
+            throw JSON5Error(.syntax, "a number is too large for JSON", offset: document.offset).placed(in: scalars)
         } catch {
             if error.code == .cancelled { throw cancelled(path) }
             // The reason is logged and reported, and must not have values.

@@ -65,17 +65,13 @@ extension Settings {
     static func examine(_ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false) -> SettingsExamination {
         do throws(JSON5Error) {
             let scalars = try JSON5Parser.scalars(of: bytes)
-            do throws(JSON5Error) {
-                let (document, duplicates) = try JSON5Parser.parseAll(scalars)
-                let (settings, errors) = examine(
-                    areSaved ? RenamedSettings.migrated(document) : document, maxErrors: maxErrors - duplicates.count)
-                return SettingsExamination(
-                    settings: settings,
-                    errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) },
-                    pathLines: document.pathLines(in: scalars))
-            } catch {
-                throw error.placed(in: scalars)
-            }
+            let (document, duplicates) = try JSON5Parser.parseAll(scalars)
+            let (settings, errors) = examine(
+                areSaved ? RenamedSettings.migrated(document) : document, maxErrors: maxErrors - duplicates.count)
+            return SettingsExamination(
+                settings: settings,
+                errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) },
+                pathLines: document.pathLines(in: scalars))
         } catch {
             return SettingsExamination(settings: nil, errors: [SettingsError(error)])
         }
