@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderConfigModel
+import LarderImages
 import LarderJSON
 import LarderProtocol
 import NIOCore
@@ -42,6 +43,18 @@ enum Outcome<Result: WireResult> {
     case later(
         size: ReplySize, deadline: ReplyDeadline? = nil, parameterBytes: Int? = nil, retainedBytes: Int = 0,
         begin: (Completion<Result>) -> Cancellation)
+}
+
+extension Outcome {
+    /// A reply that a task computes.
+    static func reply(
+        size: ReplySize = .small, _ operation: @escaping @Sendable () async throws(WireError) -> Result
+    ) -> Outcome { .task(TaskReply(size: size, operation)) }
+
+    /// A small reply that the image cache computes.
+    static func imageReply(_ operation: @escaping @Sendable () async throws(ImageError) -> Result) -> Outcome {
+        .reply { () async throws(WireError) in try await WireError.from(operation) }
+    }
 }
 
 /// An admitted request, with access to everything that its method may use.

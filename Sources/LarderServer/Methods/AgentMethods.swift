@@ -21,7 +21,7 @@ extension AgentStats: Method {
         let context = call.context
         // The names and figures of a namespace take at most 256 bytes.
         let size = ReplySize.atMost(256 * call.server.namespaces.all.count)
-        return .task(TaskReply(size: size) { () async throws(WireError) in await context.stats() })
+        return .reply(size: size) { () async throws(WireError) in await context.stats() }
     }
 }
 
@@ -31,10 +31,9 @@ extension AgentClients: Method {
 
     static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
         let connections = call.loop.registry
-        return .task(
-            TaskReply(size: .atMost(bytesOfClient * connections.connections)) { () async throws(WireError) in
-                Result(clients: await connections.clients())
-            })
+        return .reply(size: .atMost(bytesOfClient * connections.connections)) { () async throws(WireError) in
+            Result(clients: await connections.clients())
+        }
     }
 }
 

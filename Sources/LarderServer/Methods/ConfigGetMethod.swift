@@ -19,11 +19,10 @@ extension ConfigGet: Method {
         if namespace.isConfirmed(within: maximum) {
             return .now(try read(parameters, publication, publication.current))
         }
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await namespace.refresh(within: maximum, orWithin: parameters.staleIfErrorSeconds)
-                return try read(parameters, publication, publication.current)
-            })
+        return .reply { () async throws(WireError) in
+            try await namespace.refresh(within: maximum, orWithin: parameters.staleIfErrorSeconds)
+            return try read(parameters, publication, publication.current)
+        }
     }
 
     private static func read(

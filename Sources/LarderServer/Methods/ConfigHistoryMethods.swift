@@ -9,19 +9,18 @@ extension ConfigHistory: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, limit) = (try call.namespace(call.parameters.namespace), call.parameters.limit)
-        return .task(
-            TaskReply(size: .atMost(bytesOfHistory)) { () async throws(WireError) in
-                let past = await namespace.store.history().snapshots(limit: limit ?? .max)
-                return Result(
-                    namespace: namespace.name, epoch: namespace.publication.epoch,
-                    generations: past.enumerated().map { index, snapshot in
-                        Generation(
-                            revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
-                            publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
-                            upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire),
-                            isPinned: snapshot.isPinned)
-                    })
-            })
+        return .reply(size: .atMost(bytesOfHistory)) { () async throws(WireError) in
+            let past = await namespace.store.history().snapshots(limit: limit ?? .max)
+            return Result(
+                namespace: namespace.name, epoch: namespace.publication.epoch,
+                generations: past.enumerated().map { index, snapshot in
+                    Generation(
+                        revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
+                        publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
+                        upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire),
+                        isPinned: snapshot.isPinned)
+                })
+        }
     }
 }
 
@@ -29,11 +28,10 @@ extension ConfigDiff: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
         let visibility = call.visibility(in: namespace)
-        return .task(
-            TaskReply(size: namespace.size(ofReplyAbout: [parameters.from, parameters.to].compactMap(\.self))) {
-                () async throws(WireError) in
-                try await namespace.diff(parameters, visibility)
-            })
+        return .reply(size: namespace.size(ofReplyAbout: [parameters.from, parameters.to].compactMap(\.self))) {
+            () async throws(WireError) in
+            try await namespace.diff(parameters, visibility)
+        }
     }
 }
 
@@ -48,10 +46,9 @@ extension ConfigRollback: Method {
             case .goBack(let revision, _): namespace.size(ofReplyAbout: [revision])
             case .release: parameters.isDryRun ? .atMost(namespace.bytesOfReply) : .small
             }
-        return .task(
-            TaskReply(size: size) { () async throws(WireError) in
-                try await namespace.rollBack(parameters, by: peer, visibility)
-            })
+        return .reply(size: size) { () async throws(WireError) in
+            try await namespace.rollBack(parameters, by: peer, visibility)
+        }
     }
 }
 
@@ -60,30 +57,28 @@ extension ConfigPin: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
-        return .task(
-            TaskReply(size: namespace.size(ofReplyAbout: [parameters.revision])) { () async throws(WireError) in
-                try await WireError.from { () async throws(ConfigError) in
-                    let revision = parameters.revision
-                    let changed = try await namespace.store.history().pin(parameters.pinned, revision: revision)
-                    return Result(revision: revision, epoch: namespace.publication.epoch, changed: changed)
-                }
-            })
+        return .reply(size: namespace.size(ofReplyAbout: [parameters.revision])) { () async throws(WireError) in
+            try await WireError.from { () async throws(ConfigError) in
+                let revision = parameters.revision
+                let changed = try await namespace.store.history().pin(parameters.pinned, revision: revision)
+                return Result(revision: revision, epoch: namespace.publication.epoch, changed: changed)
+            }
+        }
     }
 }
 
 extension ConfigBackup: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (namespace, revision) = (try call.namespace(call.parameters.namespace), call.parameters.revision)
-        return .task(
-            TaskReply(size: namespace.size(ofReplyAbout: [revision].compactMap(\.self))) {
-                () async throws(WireError) in
-                try await WireError.from { () async throws(ConfigError) in
-                    let saved = try await namespace.store.history().saved(revision: revision)
-                    return Result(
-                        namespace: namespace.name, epoch: namespace.publication.epoch, revision: saved.revision,
-                        generation: saved.text, isPinned: saved.isPinned, revisions: saved.revisions)
-                }
-            })
+        return .reply(size: namespace.size(ofReplyAbout: [revision].compactMap(\.self))) {
+            () async throws(WireError) in
+            try await WireError.from { () async throws(ConfigError) in
+                let saved = try await namespace.store.history().saved(revision: revision)
+                return Result(
+                    namespace: namespace.name, epoch: namespace.publication.epoch, revision: saved.revision,
+                    generation: saved.text, isPinned: saved.isPinned, revisions: saved.revisions)
+            }
+        }
     }
 }
 

@@ -103,21 +103,20 @@ extension ConfigPush: Method {
             pushedBy: peer, reason: parameters.reason)
         let isDryRun = parameters.isDryRun
         let size = isDryRun ? ReplySize.atMost(namespace.bytesOfReply) : .small
-        return .task(
-            TaskReply(size: size) { () async throws(WireError) in
-                if isDryRun {
-                    let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
-                    return try await namespace.preview(change.on(terms), visibility)
-                }
-                do throws(ConfigError) {
-                    let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
-                        .commit
-                    return ConfigChange(
-                        revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
-                } catch {
-                    throw WireError(error, of: namespace.publication, visibility)
-                }
-            })
+        return .reply(size: size) { () async throws(WireError) in
+            if isDryRun {
+                let change = LayerChange.remote(document, origin: SourceOrigin.push, force: force, isPush: true)
+                return try await namespace.preview(change.on(terms), visibility)
+            }
+            do throws(ConfigError) {
+                let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
+                    .commit
+                return ConfigChange(
+                    revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
+            } catch {
+                throw WireError(error, of: namespace.publication, visibility)
+            }
+        }
     }
 }
 
@@ -125,10 +124,9 @@ extension ConfigRefresh: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (force, namespace) = (call.parameters.force, try call.namespace(call.parameters.namespace))
         let visibility = call.visibility(in: namespace)
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await namespace.refresh(force: force, visibility)
-            })
+        return .reply { () async throws(WireError) in
+            try await namespace.refresh(force: force, visibility)
+        }
     }
 }
 

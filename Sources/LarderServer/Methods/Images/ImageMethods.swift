@@ -5,19 +5,18 @@ extension ImagePeek: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
         let rights = call.connection.rights
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                let request = ImageRequest(
-                    parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
-                let result = try await WireError.from { () async throws(ImageError) in
-                    Result(
-                        try await images.cache.explain(request), images, explains: parameters.explains, for: rights,
-                        now: images.clock.now)
-                }
-                // The list of users who may have images of the origin may have changed since the request was admitted.
-                if let denial = images.denial(of: request.url, to: rights) { throw denial.error }
-                return result
-            })
+        return .reply { () async throws(WireError) in
+            let request = ImageRequest(
+                parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
+            let result = try await WireError.from { () async throws(ImageError) in
+                Result(
+                    try await images.cache.explain(request), images, explains: parameters.explains, for: rights,
+                    now: images.clock.now)
+            }
+            // The list of users who may have images of the origin may have changed since the request was admitted.
+            if let denial = images.denial(of: request.url, to: rights) { throw denial.error }
+            return result
+        }
     }
 }
 
@@ -27,8 +26,7 @@ extension ImagePin: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (image, images) = (call.parameters, try call.server.imageService())
         let rights = call.connection.rights
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in try await images.pin(image, for: rights) })
+        return .reply { () async throws(WireError) in try await images.pin(image, for: rights) }
     }
 }
 
@@ -37,14 +35,11 @@ extension ImageUnpin: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (request, cache) = (ImageRequest(call.parameters), try call.server.imageService().cache)
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await WireError.from { () async throws(ImageError) in
-                    let wasPinned = try await cache.explain(request).row?.isPinned ?? false
-                    let isStillCached = try await cache.pin(request, false)
-                    return Result(wasPinned: wasPinned && isStillCached)
-                }
-            })
+        return .imageReply { () async throws(ImageError) in
+            let wasPinned = try await cache.explain(request).row?.isPinned ?? false
+            let isStillCached = try await cache.pin(request, false)
+            return Result(wasPinned: wasPinned && isStillCached)
+        }
     }
 }
 
@@ -53,10 +48,7 @@ extension ImageRemove: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (parameters, images) = (call.parameters, try call.server.imageService())
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
-            })
+        return .imageReply { () async throws(ImageError) in try await images.remove(parameters) }
     }
 }
 
@@ -66,14 +58,11 @@ extension ImageClear: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (includesPinned, cache) = (call.parameters.includesPinned, try call.server.imageService().cache)
         let rights = call.connection.rights
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await WireError.from { () async throws(ImageError) in
-                    let (images, bytes) = try await cache.clear(
-                        includingPinned: includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
-                    return Result(removed: images, bytes: bytes)
-                }
-            })
+        return .imageReply { () async throws(ImageError) in
+            let (images, bytes) = try await cache.clear(
+                includingPinned: includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
+            return Result(removed: images, bytes: bytes)
+        }
     }
 }
 
@@ -146,11 +135,10 @@ extension ImageDownloads: Method {
         let size = ReplySize.measured {
             await images.cache.downloadsInProgress().reduce(0) { $0 + 2 * $1.url.utf8.count + 512 }
         }
-        return .task(
-            TaskReply(size: size) { () async throws(WireError) in
-                let downloads = await images.cache.downloadsInProgress()
-                return Result(downloads: downloads.map { Download($0, images, for: rights) })
-            })
+        return .reply(size: size) { () async throws(WireError) in
+            let downloads = await images.cache.downloadsInProgress()
+            return Result(downloads: downloads.map { Download($0, images, for: rights) })
+        }
     }
 }
 
@@ -159,13 +147,12 @@ extension ImageCancel: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (id, images) = (call.parameters.download, try call.server.imageService())
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                guard let requests = await images.cache.cancelDownload(id) else {
-                    throw WireError(.notFound, "no download has the ID \(id); it may have ended")
-                }
-                return Result(requests: requests)
-            })
+        return .reply { () async throws(WireError) in
+            guard let requests = await images.cache.cancelDownload(id) else {
+                throw WireError(.notFound, "no download has the ID \(id); it may have ended")
+            }
+            return Result(requests: requests)
+        }
     }
 }
 
@@ -237,15 +224,12 @@ extension ImagePut: Method {
             }
             content = .file(try receivedFile(call))
         }
-        return .task(
-            TaskReply(size: .small) { () async throws(WireError) in
-                try await WireError.from { () async throws(ImageError) in
-                    var image = ImageRequest(parameters.image)
-                    image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
-                    let stored = try await images.cache.put(image, content, lifetime: parameters.lifetimeSeconds)
-                    return Result(image: WireImage(stored))
-                }
-            })
+        return .imageReply { () async throws(ImageError) in
+            var image = ImageRequest(parameters.image)
+            image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
+            let stored = try await images.cache.put(image, content, lifetime: parameters.lifetimeSeconds)
+            return Result(image: WireImage(stored))
+        }
     }
 
     private static func receivedFile(_ call: MethodCall<Self>) throws(WireError) -> PassedInFile {
