@@ -21,47 +21,117 @@ struct ModelChunk: Sendable {
 }
 
 /// Writes chunks of models, whatever their current values are.
-struct ModelImporter: Sendable {
-    let client: LarderClient
-    let namespace: String
+///
+/// All chunks are compared with one copy of the namespace, because a copy of a large collection takes as long as several
+/// chunks. Another copy is requested once another client has changed the namespace.
+actor ModelImporter {
+    private let client: LarderClient
+    private let namespace: String
+    /// The copy that models are compared with; nil before the first chunk, and if it may be outdated.
+    private(set) var copy: MappedSnapshot?
+    /// The position that contains the models. No copy has the empty epoch, so the first copy is requested from the
+    /// agent. A cached copy may lack a change that the agent has already acknowledged.
+    private(set) var position = SnapshotReceiver.Position(revision: 0, epoch: "")
+    /// The models that were written, or had their values already.
+    private(set) var values: [JSONPath: JSONValue] = [:]
+    /// The new models that are not compared with a copy yet.
+    private var unchecked: [JSONPath] = []
 
-    /// Sets the models of a chunk to their values. Models that already have their values are not sent.
-    /// - Parameter known: the position of the previous chunk; nil for the first one.
-    /// - Returns: the position that contains the models.
-    func write(
-        _ chunk: ModelChunk, since known: SnapshotReceiver.Position?
-    ) async throws(LarderClientError) -> SnapshotReceiver.Position {
-        // No copy has the empty epoch, so the first copy is requested from the agent. A cached copy may lack a change
-        // that the agent has already acknowledged.
-        var position = known ?? SnapshotReceiver.Position(revision: 0, epoch: "")
-        // A new model is sent as one change, so that a request has as many models as possible. If overrides had hidden
-        // values of lower layers at its path, these are merged into the new model. The second pass removes them.
-        for _ in 0..<2 {
-            let copy = try await client.config.localCopy(of: namespace, since: position)
-            let chunks = try Self.chunks(of: chunk, over: copy)
-            if chunks.isEmpty { return copy.position }
-            for chunk in chunks {
-                let change = try await client.call(
-                    ConfigApply.self, ConfigApply.Parameters(chunk.changes, namespace: namespace))
-                position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
-            }
-        }
-        return position
+    init(client: LarderClient, namespace: String) {
+        self.client = client
+        self.namespace = namespace
     }
 
-    private static func chunks(
-        of chunk: ModelChunk, over copy: MappedSnapshot
-    ) throws(LarderClientError) -> [ChangeChunk] {
+    /// Sets the models of a chunk to their values. Models that already have their values are not sent.
+    func write(_ chunk: ModelChunk) async throws(LarderClientError) {
+        let copy = try await currentCopy()
         var groups: [[ConfigApply.Change]] = []
+        var new: [JSONPath] = []
         for (path, value) in chunk.models {
-            let old = try copy.member(at: path)
+            let old = if let written = values[path] { written } else { try copy.member(at: path) as JSONValue? }
             if old == value { continue }
-            groups.append(
-                old?.kind == .object
-                    ? ModelChanges.exact(from: old, to: value, at: path.segments)
-                    : [ConfigApply.Change(.set(value), at: path)])
+            if let old, old.kind == .object {
+                groups.append(ModelChanges.exact(from: old, to: value, at: path.segments))
+            } else {
+                // A new model is sent as one change, so that a request has as many models as possible. If overrides had
+                // hidden values of lower layers at its path, these are merged into the new model. ``check()`` removes
+                // them.
+                groups.append([ConfigApply.Change(.set(value), at: path)])
+                new.append(path)
+            }
         }
-        return ChangeChunk.chunks(of: groups)
+        let wasAlone = try await send(groups)
+        for (path, value) in chunk.models { values[path] = value }
+        unchecked += new
+        if !wasAlone { try await check() }
+    }
+
+    /// Removes the members of lower layers that were merged into new models. It must be called after the last chunk.
+    func check() async throws(LarderClientError) {
+        if unchecked.isEmpty { return }
+        let copy = try await client.config.localCopy(of: namespace, since: position)
+        self.copy = copy
+        position = copy.position
+        var groups: [[ConfigApply.Change]] = []
+        for path in unchecked {
+            // If a member differs, another client has changed the model since.
+            guard let value = values[path], let found = try copy.member(at: path), found != value,
+                found.hasMembers(of: value)
+            else { continue }
+            groups.append(ModelChanges.exact(from: found, to: value, at: path.segments))
+        }
+        unchecked = []
+        _ = try await send(groups)
+    }
+
+    /// The paths and values of the models in a collection that were not imported.
+    /// - Parameter segments: the path of the collection
+    func others(at segments: [String]) async throws(LarderClientError) -> [(path: JSONPath, value: JSONValue)] {
+        let copy = try await client.config.localCopy(of: namespace, since: position)
+        let members = try copy.member(at: JSONPath(segments))?.members ?? JSONValue.emptyObject.members
+        return members.map { (JSONPath(segments + [$0.name]), $0.value) }.filter { values[$0.path] == nil }
+    }
+
+    /// Runs an operation in a separate task, so that a cancellation does not leave the result of a request unknown.
+    static func uncancelled(
+        _ body: @escaping @Sendable () async throws(LarderClientError) -> Void
+    ) async throws(LarderClientError) {
+        let task = Task { () async -> Result<Void, LarderClientError> in
+            do throws(LarderClientError) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        }
+        try await task.value.get()
+    }
+
+    private func currentCopy() async throws(LarderClientError) -> MappedSnapshot {
+        if let copy { return copy }
+        let copy = try await client.config.localCopy(of: namespace, since: position)
+        self.copy = copy
+        position = copy.position
+        return copy
+    }
+
+    /// Sends changes.
+    /// - Returns: whether no other client has published a snapshot in the meantime
+    private func send(_ groups: [[ConfigApply.Change]]) async throws(LarderClientError) -> Bool {
+        for chunk in ChangeChunk.chunks(of: groups) {
+            let change = try await client.call(
+                ConfigApply.self, ConfigApply.Parameters(chunk.changes, namespace: namespace))
+            if change.epoch != position.epoch || change.revision > position.revision + 1 { copy = nil }
+            position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
+        }
+        return copy != nil
+    }
+}
+
+extension JSONValue {
+    /// Whether this value is equal to another one, apart from members that the other one lacks.
+    fileprivate func hasMembers(of other: JSONValue) -> Bool {
+        guard kind == .object, other.kind == .object else { return self == other }
+        return other.members.allSatisfy { name, value in self[name]?.hasMembers(of: value) ?? false }
     }
 }
 

@@ -228,3 +228,36 @@ struct WriteQueue {
     /// Puts the writes of a failed batch back, to be sent one by one.
     mutating func retryOneByOne(_ batch: [Write]) { retried += batch }
 }
+
+extension Sequence where Element: Sendable {
+    /// Runs an operation for each element, up to 1,000 at a time, so that their writes share requests.
+    /// - Throws: the first error, after all operations have ended.
+    func forEachTogether(
+        _ body: @escaping @Sendable (Element) async throws(LarderClientError) -> Void
+    ) async throws(LarderClientError) {
+        var failure: LarderClientError?
+        var iterator = makeIterator()
+        while true {
+            var chunk: [Element] = []
+            while chunk.count < ConfigApply.Parameters.maxChanges, let element = iterator.next() {
+                chunk.append(element)
+            }
+            if chunk.isEmpty { break }
+            let chunkFailure = await withTaskGroup(of: LarderClientError?.self) { group in
+                for element in chunk {
+                    group.addTask {
+                        do throws(LarderClientError) {
+                            try await body(element)
+                            return nil
+                        } catch {
+                            return error
+                        }
+                    }
+                }
+                return await group.reduce(nil) { $0 ?? $1 }
+            }
+            failure = failure ?? chunkFailure
+        }
+        if let failure { throw failure }
+    }
+}

@@ -27,19 +27,24 @@ import Synchronization
 /// }
 /// ```
 ///
-/// **Reading.** ``load(_:)`` and ``all()`` read the client's mapped snapshot
+/// **Reading.** ``load(_:policy:)``, ``all(policy:)`` and ``contents(policy:)`` read the client's mapped snapshot
 /// (``ConfigClient/snapshot(namespace:mapped:)``). They need no request while it is current. While the agent is
-/// unreachable, they read the last copy that this repository has. They also have the values that this repository has
-/// saved, and that ``changes`` has delivered.
+/// unreachable, they read the last copy that this repository has or, without one, the file that the agent exports to
+/// `current/` next to its socket, so that a program starts without the agent; a ``RepositoryReadPolicy`` changes this.
+/// They also have the values that this repository has saved, and that ``changes`` has delivered. Writes need the agent.
 ///
-/// **Writing.** ``save(_:)`` and ``delete(_:)`` change a model only if its value is the one that this repository last
-/// saw: in `load`, `all`, ``changes``, a conflict, or its own writes. Otherwise they throw `remote` with `conflict`.
-/// The repository then has the newer value, so that the caller can load the model, make its change again, and save.
-/// Tasks that share a repository also share what it has seen. A task that must not overwrite what another task of the
-/// program has read meanwhile uses a repository of its own. Await a write before the next one of the same model;
+/// **Writing.** ``save(_:ifUnchanged:)`` and ``delete(_:)`` change a model only if its value is the one that this
+/// repository last saw: in `load`, `all`, ``changes``, a conflict, or its own writes. Otherwise they throw `remote` with
+/// `conflict`. The repository then has the newer value, so that the caller can load the model, make its change again, and
+/// save. Tasks that share a repository also share what it has seen. A task that must not overwrite what another task of
+/// the program has read meanwhile uses a repository of its own. Await a write before the next one of the same model;
 /// otherwise the second one conflicts with the first one.
 ///
 /// Writes at the same time share requests: while one is in flight, the others wait and are then sent together.
+///
+/// A repository is a class and not an actor, because a read must not wait while another task decodes the collection.
+/// Nothing in it must happen in the order of the calls: the revisions decide which of two values is newer. Collections
+/// are decoded and encoded off the actor of the caller.
 public final class Repository<Model: Codable & Identifiable & Sendable>: Sendable
 where Model.ID: CustomStringConvertible & Sendable {
     /// The path of the collection.
@@ -48,11 +53,10 @@ where Model.ID: CustomStringConvertible & Sendable {
     public let namespace: String
 
     private let client: LarderClient
-    /// The segments of ``path``; an error if it is malformed.
-    private let segments: Result<[String], LarderClientError>
+    private let coding: ModelCoding<Model>
     private let writer: ModelWriter
     private let known = Mutex(KnownModels())
-    private let lastCopy = Mutex<MappedSnapshot?>(nil)
+    private let copies: LocalCopies
 
     /// Creates a repository. It does not connect to the agent before one of its methods is called. If the path is
     /// malformed, the methods throw `invalidArgument`.
@@ -61,43 +65,54 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///   - path: the path of the collection; empty for the whole document. The object need not exist.
     ///   - type: the type of the models.
     ///   - namespace: the name of the namespace. This process needs the rights `read` and, to save, `write` there.
+    ///   - currentDirectory: the directory of the files that the agent exports; nil for `current/` next to the socket.
     public init(
         _ client: LarderClient, at path: String, of type: Model.Type = Model.self,
-        namespace: String = defaultNamespace
+        namespace: String = defaultNamespace, currentDirectory: String? = nil
     ) {
         self.client = client
         self.path = path
         self.namespace = namespace
-        segments = Result { () throws(LarderClientError) in try JSONPath(argument: path).segments }
+        coding = ModelCoding(at: path)
         writer = ModelWriter(client: client, namespace: namespace)
+        copies = LocalCopies(client: client, namespace: namespace, directory: currentDirectory)
     }
 
     // MARK: Reading
 
     /// Reads a model from the local copy.
+    /// - Parameters:
+    ///   - id: the id of the model.
+    ///   - policy: the copy to read.
     /// - Returns: the model; nil if no model has this id.
     /// - Throws: `decodingFailed` if the value does not match the type, or if it has another id than its name. The
-    ///   errors of a call, such as `unreachable`, only if the repository has no copy yet.
-    public func load(_ id: Model.ID) async throws(LarderClientError) -> Model? {
-        let path = try path(of: id)
-        guard let value = try await read(path) else { return nil }
-        return try Self.model(value, at: path)
+    ///   errors of a call, such as `unreachable`, only if there is no copy yet.
+    public func load(
+        _ id: Model.ID, policy: RepositoryReadPolicy = .networkFirst
+    ) async throws(LarderClientError) -> Model? {
+        let path = try coding.path(of: id)
+        guard let value = try await read(path, policy) else { return nil }
+        return try await coding.decoded(value, at: path)
     }
 
     /// Reads all models from the local copy, in the order of the document.
+    /// - Parameter policy: the copy to read.
     /// - Returns: the models; empty if there is no object at the path.
     /// - Throws: `decodingFailed` if the value at the path is not an object, or if one of the models cannot be decoded.
-    ///   The error names its path. ``load(_:)`` still returns the others. Otherwise as ``load(_:)``.
-    public func all() async throws(LarderClientError) -> [Model] {
-        let segments = try segments.get()
-        let copy = try await copy()
-        let members = try Self.members(of: copy.member(at: JSONPath(segments)), at: segments)
-        let position = copy.position
-        var models: [Model] = []
-        for (path, value) in known.withLock({ $0.read(members, in: position) }) {
-            models.append(try Self.model(value, at: path))
-        }
-        return models
+    ///   The error names its path. ``contents(policy:)`` still returns the others. Otherwise as ``load(_:policy:)``.
+    public func all(policy: RepositoryReadPolicy = .networkFirst) async throws(LarderClientError) -> [Model] {
+        try await contents(policy: policy).decoded
+    }
+
+    /// Reads all models from the local copy, in the order of the document, and skips those that cannot be decoded.
+    /// - Parameter policy: the copy to read.
+    /// - Returns: the models, and an error for each value that is not one.
+    /// - Throws: `decodingFailed` if the value at the path is not an object. Otherwise as ``load(_:policy:)``.
+    public func contents(
+        policy: RepositoryReadPolicy = .networkFirst
+    ) async throws(LarderClientError) -> RepositoryContents<Model> {
+        let segments = try coding.segments.get()
+        return try await contents(of: copies.copy(policy), at: segments)
     }
 
     /// The models as a stream: all models at once, then all models each time that one of them changes.
@@ -109,8 +124,41 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// ```
     ///
     /// The stream has the guarantees of ``LarderSnapshots``: a slow consumer gets the newest models, and the stream
-    /// survives restarts of the agent. It delivers only collections that differ from the previous one.
-    public var changes: Changes { Changes(repository: self) }
+    /// survives restarts of the agent. It delivers only collections that differ from the previous one. If a model cannot
+    /// be decoded, `next()` throws `decodingFailed`, and the call after it waits for other models.
+    public var changes: RepositoryStream<[Model]> {
+        RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
+            try await self.received(value, in: position).decoded
+        }
+    }
+
+    /// The models as a stream, as ``changes``, which skips the models that cannot be decoded and reports them.
+    public var contentChanges: RepositoryStream<RepositoryContents<Model>> {
+        RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
+            try await self.received(value, in: position)
+        }
+    }
+
+    /// One model as a stream: its value at once, then each other value. Nil while no model has the id.
+    ///
+    /// ```swift
+    /// for try await ticket in tickets.changes(of: "7") {
+    ///     print(ticket?.title ?? "no ticket")
+    /// }
+    /// ```
+    ///
+    /// The stream has the guarantees of ``changes``. Other models of the collection are not sent.
+    public func changes(of id: Model.ID) -> RepositoryStream<Model?> {
+        // A stream of the malformed path of the collection throws the error.
+        guard let path = try? coding.path(of: id) else {
+            return RepositoryStream(snapshots(at: self.path)) { _, _ in nil }
+        }
+        return RepositoryStream(snapshots(at: path.pointer)) { value, position async throws(LarderClientError) in
+            self.known.withLock { _ = $0.read(value, at: path, in: position) }
+            guard let value else { return nil }
+            return try await self.coding.decoded(value, at: path)
+        }
+    }
 
     // MARK: Writing
 
@@ -119,14 +167,32 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// Only the differences are written, as overrides. An unchanged model needs no request. Members that are nil in
     /// the model but not in the configuration are removed, also if a lower layer provides them. Members that the type
     /// does not have stay as they are. A new model replaces whatever lower layers have at its path.
+    /// - Parameters:
+    ///   - model: the model.
+    ///   - ifUnchanged: false to save the model also if another client has changed it. The model is then compared with
+    ///     the newer value and saved again, at most eight times.
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw, or if
     ///   it exists and the repository has not seen it. `cancelled` if the task was cancelled before the model was sent.
     ///   `invalidArgument` if the model cannot be encoded. Also the errors of
     ///   ``ConfigClient/set(_:at:ttl:namespace:)``.
-    public func save(_ model: Model) async throws(LarderClientError) {
-        let path = try path(of: model.id)
+    public func save(_ model: Model, ifUnchanged: Bool = true) async throws(LarderClientError) {
+        for _ in 1..<(ifUnchanged ? 1 : Self.maxAttempts) {
+            do throws(LarderClientError) {
+                return try await saveOnce(model)
+            } catch {
+                // The conflict has revealed the current value.
+                guard error.remoteError?.code == .conflict else { throw error }
+            }
+        }
+        try await saveOnce(model)
+    }
+
+    private static var maxAttempts: Int { 8 }
+
+    private func saveOnce(_ model: Model) async throws(LarderClientError) {
+        let path = try coding.path(of: model.id)
         let old = known.withLock { $0.value(at: path) }
-        let new = try Self.merged(Self.encoded(model), over: old, at: path)
+        let new = try coding.merged(coding.encoded(model), over: old, at: path)
         var changes = ModelChanges.exact(from: old, to: new, at: path.segments)
         if changes.isEmpty { return }
         changes.append(ConfigApply.Change(.test, at: path, ifValue: old.map { .equals($0) } ?? .absent))
@@ -139,14 +205,20 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// The overrides of the model are removed. If the model then still exists, because a lower layer provides it, it is
     /// hidden with a null in a second request.
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw;
-    ///   otherwise as ``save(_:)``.
+    ///   otherwise as ``save(_:ifUnchanged:)``.
     public func delete(_ id: Model.ID) async throws(LarderClientError) {
-        let path = try path(of: id)
+        let path = try coding.path(of: id)
         var old = known.withLock { $0.value(at: path) }
-        if old == nil { old = try await read(path) }
+        if old == nil { old = try await read(path, .networkFirst) }
         guard let old else { return }
         let change = ConfigApply.Change(.unset, at: path, ifValue: .equals(old))
         try await write([change], of: nil, at: path, deleting: old)
+    }
+
+    /// Deletes models as ``delete(_:)`` deletes one. The deletions share requests.
+    /// - Throws: the first error. The other models are deleted nevertheless.
+    public func deleteAll(_ ids: some Sequence<Model.ID>) async throws(LarderClientError) {
+        try await ids.forEachTogether { id async throws(LarderClientError) in try await self.delete(id) }
     }
 
     /// Saves all models of a sequence, whatever their current values are.
@@ -160,8 +232,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///
     /// The sequence is consumed lazily, one chunk at a time. Each chunk is saved with one `config.apply`, or with
     /// several if it is larger than 512 KiB or existing models differ in many members. Models that already have their
-    /// values are not sent, so running an import again changes nothing twice. Other than ``save(_:)``, an import also
-    /// removes members that the type does not have. If ids repeat, the last model counts.
+    /// values are not sent, so running an import again changes nothing twice. Other than ``save(_:ifUnchanged:)``, an
+    /// import also removes members that the type does not have. If ids repeat, the last model counts.
     ///
     /// If the task is cancelled, the import stops after the current chunk.
     /// - Parameters:
@@ -171,34 +243,66 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///   - chunkSize: the number of models to save together, from 1 to 1,000.
     ///   - progress: called after each chunk with the number of models saved so far, including those that had their
     ///     values already, and the total.
-    /// - Throws: the errors of ``save(_:)`` except `conflict`, with the number of models saved in
-    ///   ``LarderClientError/savedCount``. Models of the chunk that failed may have been saved, too.
+    /// - Throws: the errors of ``save(_:ifUnchanged:)`` except `conflict`, with the number of models saved in
+    ///   ``LarderClientError/savedCount``. Models of the chunk that failed may have been saved, too. ``all(policy:)``
+    ///   has the models that were saved, even if the agent cannot be reached any more.
     public func importAll(
         _ models: some Sequence<Model>, total: Int? = nil, chunkSize: Int = 1000,
         progress: (_ saved: Int, _ total: Int?) -> Void = { _, _ in }
     ) async throws(LarderClientError) {
+        _ = try await imported(models, total: total, chunkSize: chunkSize, progress: progress)
+    }
+
+    /// Replaces the whole collection: saves all models of a sequence as ``importAll(_:total:chunkSize:progress:)`` does,
+    /// and then deletes the other models of the collection.
+    ///
+    /// Parameters and errors are those of an import. A model that another client changes while it is deleted stays, and
+    /// the error is `remote` with `conflict`.
+    public func replaceAll(
+        with models: some Sequence<Model>, total: Int? = nil, chunkSize: Int = 1000,
+        progress: (_ saved: Int, _ total: Int?) -> Void = { _, _ in }
+    ) async throws(LarderClientError) {
+        let importer = try await imported(models, total: total, chunkSize: chunkSize, progress: progress)
+        let others = try await importer.others(at: coding.segments.get())
+        try await others.forEachTogether { path, value async throws(LarderClientError) in
+            let change = ConfigApply.Change(.unset, at: path, ifValue: .equals(value))
+            try await self.write([change], of: nil, at: path, deleting: value)
+        }
+    }
+
+    private func imported(
+        _ models: some Sequence<Model>, total: Int?, chunkSize: Int,
+        progress: (_ saved: Int, _ total: Int?) -> Void
+    ) async throws(LarderClientError) -> ModelImporter {
         guard (1...ConfigApply.Parameters.maxChanges).contains(chunkSize) else {
             throw LarderClientError(
                 .invalidArgument,
                 "the chunk size must be from 1 to \(ConfigApply.Parameters.maxChanges), not \(chunkSize)")
         }
+        let importer = ModelImporter(client: client, namespace: namespace)
         let total = total ?? (models as? any RandomAccessCollection)?.count
         var iterator = models.makeIterator()
         var saved = 0
-        var position: SnapshotReceiver.Position?
         do throws(LarderClientError) {
             while true {
-                var chunk = ModelChunk()
-                while chunk.count < chunkSize, let model = iterator.next() {
-                    chunk.add(try Self.encoded(model), at: try path(of: model.id))
-                }
-                if chunk.count == 0 { return }
+                var models: [Model] = []
+                while models.count < chunkSize, let model = iterator.next() { models.append(model) }
+                if models.isEmpty { break }
+                let chunk = try await coding.chunk(of: models)
                 if Task.isCancelled { throw LarderClientError(.cancelled, "the import was cancelled") }
-                position = try await importChunk(chunk, since: position)
-                saved += chunk.count
+                try await ModelImporter.uncancelled { () async throws(LarderClientError) in
+                    try await self.save(chunk, by: importer)
+                }
+                saved += models.count
                 progress(saved, total)
             }
+            try await ModelImporter.uncancelled { () async throws(LarderClientError) in try await importer.check() }
+            return importer
         } catch {
+            if error.code == .cancelled {
+                try? await ModelImporter.uncancelled { () async throws(LarderClientError) in try await importer.check()
+                }
+            }
             let count = total.map { "\(saved) of \($0)" } ?? "\(saved)"
             throw LarderClientError(
                 error.code, "\(error.reason); \(count) models were saved", advice: error.advice,
@@ -206,23 +310,19 @@ where Model.ID: CustomStringConvertible & Sendable {
         }
     }
 
-    private func importChunk(
-        _ chunk: ModelChunk, since position: SnapshotReceiver.Position?
-    ) async throws(LarderClientError) -> SnapshotReceiver.Position {
-        let importer = ModelImporter(client: client, namespace: namespace)
-        // A separate task writes the chunk, so that a cancellation does not leave the result of a request unknown.
-        let writing = Task { () async -> Result<SnapshotReceiver.Position, LarderClientError> in
-            do throws(LarderClientError) {
-                return .success(try await importer.write(chunk, since: position))
-            } catch {
-                return .failure(error)
-            }
+    @concurrent
+    private func save(_ chunk: ModelChunk, by importer: ModelImporter) async throws(LarderClientError) {
+        do throws(LarderClientError) {
+            try await importer.write(chunk)
+        } catch {
+            if let copy = await importer.copy { copies.keep(copy) }
+            throw error
         }
-        let written = try await writing.value.get()
+        if let copy = await importer.copy { copies.keep(copy) }
+        let position = await importer.position
         known.withLock { known in
-            for (path, value) in chunk.models { known.learn(value, at: path, in: written) }
+            for (path, value) in chunk.models { known.learn(value, at: path, in: position) }
         }
-        return written
     }
 
     /// Sends changes, and learns the value that the model then has.
@@ -260,162 +360,105 @@ where Model.ID: CustomStringConvertible & Sendable {
 
     // MARK: The local copy
 
-    /// Returns the current copy of the namespace, or the last one while the agent is unreachable.
-    private func copy() async throws(LarderClientError) -> MappedSnapshot {
-        do throws(LarderClientError) {
-            let copy = try await client.config.localCopy(of: namespace)
-            // The previous copy is released outside the lock.
-            _ = lastCopy.withLock { last in
-                defer { last = copy }
-                return last
-            }
-            return copy
-        } catch {
-            guard error.isRetryable, let last = lastCopy.withLock({ $0 }) else { throw error }
-            return last
-        }
-    }
-
     /// Returns the newest known value of a model; nil for none.
-    private func read(_ path: JSONPath) async throws(LarderClientError) -> JSONValue? {
-        let copy = try await copy()
+    private func read(
+        _ path: JSONPath, _ policy: RepositoryReadPolicy
+    ) async throws(LarderClientError) -> JSONValue? {
+        let copy = try await copies.copy(policy)
         let value = try copy.member(at: path)
-        let position = copy.position
-        return known.withLock { $0.read(value, at: path, in: position) }
+        return known.withLock { $0.read(value, at: path, in: $0.position(of: copy)) }
     }
 
-    /// Takes the collection of a snapshot that ``changes`` delivers.
-    func receive(_ collection: JSONValue, in position: SnapshotReceiver.Position) throws(LarderClientError) -> [Model] {
-        let members = try Self.members(of: collection, at: segments.get())
-        known.withLock { _ = $0.read(members, in: position) }
-        var models: [Model] = []
-        for (path, value) in members { models.append(try Self.model(value, at: path)) }
-        return models
+    /// Decodes the collection of a copy.
+    @concurrent
+    private func contents(
+        of copy: MappedSnapshot, at segments: [String]
+    ) async throws(LarderClientError) -> RepositoryContents<Model> {
+        let members = try coding.members(of: copy.member(at: JSONPath(segments)))
+        return coding.contents(of: newest(members) { $0.position(of: copy) })
     }
 
-    /// A stream of the snapshots of the collection.
-    var snapshots: LarderSnapshots { client.config.snapshots(at: path, namespace: namespace, mode: .patch) }
-
-    // MARK: Models and JSON
-
-    private func path(of id: Model.ID) throws(LarderClientError) -> JSONPath {
-        JSONPath(try segments.get() + [id.description])
+    /// Decodes the collection of a snapshot that ``changes`` delivers.
+    @concurrent
+    private func received(
+        _ collection: JSONValue?, in position: SnapshotReceiver.Position
+    ) async throws(LarderClientError) -> RepositoryContents<Model> {
+        let members = try coding.members(of: collection)
+        _ = newest(members) { _ in position }
+        return coding.contents(of: members)
     }
 
-    private static func members(
-        of collection: JSONValue?, at segments: [String]
-    ) throws(LarderClientError) -> [(path: JSONPath, value: JSONValue)] {
-        guard let collection else { return [] }
-        guard collection.kind == .object else {
-            throw LarderClientError(
-                .decodingFailed, "the value at \"\(JSONPath(segments))\" is \(collection.kind.article), not an object")
-        }
-        return collection.members.map { (JSONPath(segments + [$0.name]), $0.value) }
-    }
-
-    private static func model(_ value: JSONValue, at path: JSONPath) throws(LarderClientError) -> Model {
-        let model: Model
-        do throws(LarderClientError) {
-            model = try value.decode(Model.self, decoder: JSONDecoder())
-        } catch {
-            throw LarderClientError(.decodingFailed, "at \"\(path)\": \(error.reason)")
-        }
-        guard path.segments.last?.isSpelled(as: model.id.description) == true else {
-            throw LarderClientError(
-                .decodingFailed, "the model at \"\(path)\" has the id \"\(model.id)\", which is not its name",
-                advice: "rename the member or change the id")
-        }
-        return model
-    }
-
-    /// Encodes a model. Null members are left out, because no member of a configuration is null.
-    private static func encoded(_ model: Model) throws(LarderClientError) -> JSONValue {
-        let value = try JSONValue(encoding: model)
-        return value.kind == .object ? MergePatch.apply(value, to: nil) : value
-    }
-
-    /// Returns the value that saves a model: its encoding, and the members of the current value that the type does not
-    /// have.
-    private static func merged(
-        _ new: JSONValue, over old: JSONValue?, at path: JSONPath
-    ) throws(LarderClientError) -> JSONValue {
-        guard let old, let current = try? model(old, at: path) else { return new }
-        return ModelChanges.merged(old, before: try encoded(current), after: new)
-    }
-}
-
-extension ConfigClient {
-    /// Returns a mapped snapshot that is current, without a request if the client has one.
-    /// - Parameter known: the position of a change that the snapshot must contain; nil for none.
-    func localCopy(
-        of namespace: String, since known: SnapshotReceiver.Position? = nil
-    ) async throws(LarderClientError) -> MappedSnapshot {
-        do throws(LarderClientError) {
-            return try await snapshot(namespace: namespace, mapped: true, since: known)
-        } catch {
-            // A relayed connection cannot pass files. The document is then requested as JSON.
-            guard error.code == .protocolViolation else { throw error }
-            return try await snapshot(namespace: namespace, mapped: false, since: known)
-        }
-    }
-}
-
-extension MappedSnapshot {
-    var position: SnapshotReceiver.Position { SnapshotReceiver.Position(revision: revision, epoch: epoch) }
-
-    /// Returns the object member at a path; nil for none.
-    func member(at path: JSONPath) throws(LarderClientError) -> JSONValue? {
-        guard let text = bytes(at: path.pointer) else { return nil }
-        do throws(JSONError) {
-            return try JSONValue(parsing: text)
-        } catch {
-            throw LarderClientError(.protocolViolation, "the snapshot file is damaged: \(error)")
-        }
-    }
-}
-
-extension Repository {
-    /// A stream of the models of a repository; see ``Repository/changes``.
-    public struct Changes: AsyncSequence, Sendable {
-        /// All models, in the order of the document.
-        public typealias Element = [Model]
-        /// The error that ends the stream.
-        public typealias Failure = LarderClientError
-
-        let repository: Repository
-
-        /// Starts an iteration. It subscribes when the first models are requested.
-        public func makeAsyncIterator() -> AsyncIterator {
-            AsyncIterator(repository, repository.snapshots.makeAsyncIterator())
-        }
-
-        /// An iteration over the models.
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            private let repository: Repository
-            private var snapshots: LarderSnapshots.AsyncIterator
-            /// The collection that was delivered last; nil before the first one.
-            private var delivered: JSONValue?
-
-            init(_ repository: Repository, _ snapshots: LarderSnapshots.AsyncIterator) {
-                self.repository = repository
-                self.snapshots = snapshots
+    /// Takes the whole collection in a snapshot, as ``KnownModels/read(_:in:)`` does. A large collection takes several
+    /// milliseconds. A copy of the known models is therefore changed, so that other tasks do not wait for the lock.
+    private func newest(
+        _ members: [(path: JSONPath, value: JSONValue)], in position: (KnownModels) -> SnapshotReceiver.Position
+    ) -> [(path: JSONPath, value: JSONValue)] {
+        for _ in 0..<3 {
+            let before = known.withLock { $0 }
+            var next = before
+            let newest = next.read(members, in: position(before))
+            let isReplaced = known.withLock { known in
+                guard known.version == before.version else { return false }
+                known = next
+                return true
             }
-
-            /// Waits for the next models. Returns nil once the task is cancelled.
-            /// - Throws: `decodingFailed` if the models cannot be decoded; the next call then waits for other models.
-            ///   Also an error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
-            public mutating func next(
-                isolation actor: isolated (any Actor)? = #isolation
-            ) async throws(LarderClientError) -> [Model]? {
-                while let snapshot = try await snapshots.next(isolation: actor) {
-                    let collection = snapshot.value ?? .emptyObject
-                    if collection == delivered { continue }
-                    delivered = collection
-                    return try repository.receive(
-                        collection, in: SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch))
-                }
-                return nil
-            }
+            if isReplaced { return newest }
         }
+        return known.withLock { $0.read(members, in: position($0)) }
+    }
+
+    /// A stream of the snapshots at a path.
+    private func snapshots(at path: String) -> LarderSnapshots {
+        client.config.snapshots(at: path, namespace: namespace, mode: .patch)
+    }
+}
+
+/// A stream of the models of a repository; see ``Repository/changes``. Elements are decoded off the actor of the caller.
+public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
+    /// The error that ends the stream.
+    public typealias Failure = LarderClientError
+    typealias Decode = @Sendable (JSONValue?, SnapshotReceiver.Position) async throws(LarderClientError) -> Element
+
+    private let snapshots: LarderSnapshots
+    private let decode: Decode
+
+    init(_ snapshots: LarderSnapshots, _ decode: @escaping Decode) {
+        self.snapshots = snapshots
+        self.decode = decode
+    }
+
+    /// Starts an iteration. It subscribes when the first element is requested.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(snapshots.makeAsyncIterator(), decode) }
+
+    /// An iteration over the elements.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private var snapshots: LarderSnapshots.AsyncIterator
+        private let decode: Decode
+        private var hasDelivered = false
+        /// The value of the last element.
+        private var delivered: JSONValue?
+
+        init(_ snapshots: LarderSnapshots.AsyncIterator, _ decode: @escaping Decode) {
+            self.snapshots = snapshots
+            self.decode = decode
+        }
+
+        /// Waits for the next element. Returns nil once the task is cancelled.
+        /// - Throws: `decodingFailed` if a model cannot be decoded; the next call then waits for another value. Also an
+        ///   error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(LarderClientError) -> Element? {
+            while let snapshot = try await snapshots.next(isolation: actor) {
+                if hasDelivered, await Self.isEqual(delivered, snapshot.value) { continue }
+                (hasDelivered, delivered) = (true, snapshot.value)
+                return try await decode(
+                    snapshot.value, SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch))
+            }
+            return nil
+        }
+
+        @concurrent
+        private static func isEqual(_ left: JSONValue?, _ right: JSONValue?) async -> Bool { left == right }
     }
 }

@@ -93,6 +93,7 @@ extension Integration {
                     try await repository.importAll(Self.items) { saved, _ in if saved == 1000 { agent.kill() } }
                 }
                 #expect(error?.savedCount == 1000 && error?.isRetryable == true, "\(error?.reason ?? "")")
+                #expect(try await repository.all() == Array(Self.items[..<1000]))
                 for size in [0, 1001] {
                     let error = await failure { () async throws(LarderClientError) in
                         try await repository.importAll(Self.items, chunkSize: size)

@@ -243,7 +243,8 @@ extension Integration {
                 #expect(try await tickets.all().map(\.id) == ["1", "2"])
                 #expect(try await tickets.load("2")?.title == "two")
                 #expect(try await tickets.load("3") == nil)
-                let fresh = repository(LarderClient(socket: home.socket))
+                let fresh = Repository(
+                    LarderClient(socket: home.socket), at: "tickets", of: Ticket.self, currentDirectory: "/nonexistent")
                 let error = await #expect(throws: LarderClientError.self) { try await fresh.all() }
                 #expect(error?.code == .unreachable)
             }

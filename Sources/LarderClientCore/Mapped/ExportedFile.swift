@@ -1,12 +1,12 @@
 import Glibc
 import LarderJSON
-import LarderSnapshotFile
+package import LarderSnapshotFile
 
 /// The file in which the agent exports the current document of a namespace, for programs that start without the agent.
-enum ExportedFile {
+package enum ExportedFile {
     /// Returns the directory of the exported files: `current/` next to the socket. Nil for an abstract socket, which is
     /// in no directory.
-    static func defaultDirectory(nextTo socket: String) -> String? {
+    package static func defaultDirectory(nextTo socket: String) -> String? {
         guard !socket.hasPrefix("@") else { return nil }
         guard let slash = socket.lastIndex(of: "/") else { return "current" }
         return socket[...slash] + "current"
@@ -14,7 +14,7 @@ enum ExportedFile {
 
     /// Reads the file of a namespace and converts it to the format that the agent passes, so that all values are read
     /// in the same way. Returns nil if the file cannot be read or does not contain an object.
-    static func read(_ namespace: String, in directory: String) -> MappedSnapshot? {
+    package static func read(_ namespace: String, in directory: String) -> MappedSnapshot? {
         guard let bytes = contents("\(directory)/\(namespace).json"), let value = try? JSONValue(parsing: bytes),
             value.kind == .object
         else { return nil }
@@ -23,7 +23,9 @@ enum ExportedFile {
 
     /// A snapshot without values.
     /// - Throws: `systemFailed` if the process can open no more files.
-    static func empty() throws(SnapshotFileError) -> MappedSnapshot { try mapped(.emptyObject, name: "larder empty") }
+    package static func empty() throws(SnapshotFileError) -> MappedSnapshot {
+        try mapped(.emptyObject, name: "larder empty")
+    }
 
     private static func mapped(_ value: JSONValue, name: String) throws(SnapshotFileError) -> MappedSnapshot {
         let file = try SnapshotFileWriter.file(of: value, revision: 0, epoch: "0", name: name)

@@ -1,0 +1,229 @@
+import LarderJSON
+import LarderSnapshotFile
+import Synchronization
+
+/// The copy from which a ``Repository`` reads.
+public enum RepositoryReadPolicy: Sendable, Hashable {
+    /// The current copy, which is requested from the agent unless the client has it. If the agent cannot be reached, the
+    /// last copy that the repository has read. Without one, the file that the agent exports to `current/` next to its
+    /// socket.
+    case networkFirst
+    /// The last copy that the repository has read, however old it is. Without one, as ``networkFirst``.
+    case cacheFirst
+    /// The last copy that the repository has read or, without one, the file that the agent exports. No request is sent.
+    case cacheOnly
+    /// The last copy, if the repository has found it to be current within this time. Otherwise, as ``networkFirst``.
+    case maximumAge(Duration)
+}
+
+/// The copies of a namespace from which a repository reads.
+final class LocalCopies: Sendable {
+    private struct Last {
+        let copy: MappedSnapshot
+        /// When the copy was last found to be current; nil for a file that the agent exported.
+        var currentAt: ContinuousClock.Instant?
+    }
+
+    private let client: LarderClient
+    private let namespace: String
+    /// The directory of the exported files; nil for none.
+    private let directory: String?
+    private let last = Mutex<Last?>(nil)
+
+    init(client: LarderClient, namespace: String, directory: String?) {
+        self.client = client
+        self.namespace = namespace
+        self.directory = directory ?? ExportedFile.defaultDirectory(nextTo: client.socket)
+    }
+
+    /// Returns the copy that a policy demands.
+    /// - Throws: `unreachable` if no request may be sent and there is no copy; otherwise the error of the request.
+    func copy(_ policy: RepositoryReadPolicy) async throws(LarderClientError) -> MappedSnapshot {
+        switch policy {
+        case .networkFirst: break
+        case .cacheFirst: if let copy = lastCopy(within: nil) { return copy }
+        case .maximumAge(let age): if let copy = lastCopy(within: age) { return copy }
+        case .cacheOnly:
+            if let copy = lastCopy(within: nil) { return copy }
+            if let copy = await exported() { return copy }
+            throw LarderClientError(
+                .unreachable, "there is no local copy of the namespace \"\(namespace)\"",
+                advice: "read once with another policy, or let the agent export its documents (current.enabled)")
+        }
+        do throws(LarderClientError) {
+            let copy = try await client.config.localCopy(of: namespace)
+            keep(copy)
+            return copy
+        } catch {
+            guard error.isRetryable else { throw error }
+            if let copy = lastCopy(within: nil) { return copy }
+            guard error.remoteError == nil, let copy = await exported() else { throw error }
+            return copy
+        }
+    }
+
+    /// Records a copy that was current a moment ago.
+    func keep(_ copy: MappedSnapshot) {
+        let new = Last(copy: copy, currentAt: .now)
+        // The previous copy is released outside the lock.
+        _ = last.withLock { last in
+            defer { last = new }
+            return last
+        }
+    }
+
+    /// - Parameter age: the maximum time since the copy was found to be current; nil for any
+    private func lastCopy(within age: Duration?) -> MappedSnapshot? {
+        last.withLock { last in
+            guard let copy = last?.copy, let currentAt = last?.currentAt else { return nil }
+            if copy.isCurrent {
+                last?.currentAt = .now
+            } else if let age, ContinuousClock.now - currentAt > age {
+                return nil
+            }
+            return copy
+        }
+    }
+
+    /// The exported file. It is read once, because the agent does not change it while it cannot be reached.
+    private func exported() async -> MappedSnapshot? {
+        if let copy = last.withLock({ $0?.copy }) { return copy }
+        let (namespace, directory) = (namespace, directory)
+        guard let copy = await onOwnThread({ directory.flatMap { ExportedFile.read(namespace, in: $0) } }) else {
+            return nil
+        }
+        return last.withLock { last in
+            if last == nil { last = Last(copy: copy, currentAt: nil) }
+            return last?.copy
+        }
+    }
+}
+
+/// The values that a repository has last seen of the models in its collection. It performs no I/O.
+///
+/// Values come from snapshots, from the replies to writes, and from conflicts. They may arrive in any order. A value
+/// never replaces one of a newer revision, so a model that was just saved is not replaced by an older snapshot.
+struct KnownModels {
+    typealias Position = SnapshotReceiver.Position
+
+    private struct Entry {
+        var value: JSONValue
+        var revision: Int
+    }
+
+    private var epoch: String?
+    /// Incremented by each change.
+    private(set) var version = 0
+    // Keys are paths, because two strings that differ only in Unicode normalization are equal, and two names are not.
+    private var entries: [JSONPath: Entry] = [:]
+    /// The revisions in which models were deleted. Entries are removed once a newer snapshot was read.
+    private var deletions: [JSONPath: Int] = [:]
+
+    /// The value last seen at a path; nil if none was seen, or if the model was last seen to be absent.
+    func value(at path: JSONPath) -> JSONValue? { entries[path]?.value }
+
+    /// Takes the value at a path that a write or a conflict has revealed, which may be newer than all snapshots.
+    mutating func learn(_ value: JSONValue?, at path: JSONPath, in position: Position) {
+        begin(position)
+        version += 1
+        guard position.revision >= revision(at: path) else { return }
+        entries[path] = value.map { Entry(value: $0, revision: position.revision) }
+        deletions[path] = value == nil ? position.revision : nil
+    }
+
+    /// Takes the value at a path in a snapshot.
+    /// - Returns: the newest known value, which may be newer than the snapshot.
+    mutating func read(_ value: JSONValue?, at path: JSONPath, in position: Position) -> JSONValue? {
+        begin(position)
+        version += 1
+        if position.revision >= revision(at: path) {
+            entries[path] = value.map { Entry(value: $0, revision: position.revision) }
+        }
+        forgetDeletions(through: position.revision)
+        return self.value(at: path)
+    }
+
+    /// The position of a copy. A file that the agent has exported does not contain its revision. Its values are older than
+    /// all others.
+    func position(of copy: MappedSnapshot) -> Position {
+        copy.revision > 0 ? copy.position : Position(revision: 0, epoch: epoch ?? copy.epoch)
+    }
+
+    /// Takes the whole collection in a snapshot.
+    /// - Parameter members: the paths and values of the models, in order.
+    /// - Returns: the newest known models in the same order. Models that are newer than the snapshot follow at the end.
+    mutating func read(
+        _ members: [(path: JSONPath, value: JSONValue)], in position: Position
+    ) -> [(path: JSONPath, value: JSONValue)] {
+        begin(position)
+        version += 1
+        var newer = entries.filter { $0.value.revision > position.revision }
+        var newest: [(path: JSONPath, value: JSONValue)] = []
+        var current: [JSONPath: Entry] = [:]
+        current.reserveCapacity(members.count)
+        for (path, value) in members {
+            if let entry = newer.removeValue(forKey: path) {
+                current[path] = entry
+                newest.append((path, entry.value))
+            } else if deletions[path].map({ $0 <= position.revision }) ?? true {
+                current[path] = Entry(value: value, revision: position.revision)
+                newest.append((path, value))
+            }
+        }
+        for (path, entry) in newer.sorted(by: {
+            ($0.value.revision, $0.key.pointer) < ($1.value.revision, $1.key.pointer)
+        }) {
+            current[path] = entry
+            newest.append((path, entry.value))
+        }
+        entries = current
+        forgetDeletions(through: position.revision)
+        return newest
+    }
+
+    /// Forgets the values of another epoch, because their revisions cannot be compared.
+    private mutating func begin(_ position: Position) {
+        if epoch != position.epoch {
+            let version = version
+            self = KnownModels()
+            self.version = version
+        }
+        epoch = position.epoch
+    }
+
+    private func revision(at path: JSONPath) -> Int { entries[path]?.revision ?? deletions[path] ?? 0 }
+
+    private mutating func forgetDeletions(through revision: Int) {
+        if !deletions.isEmpty { deletions = deletions.filter { $0.value > revision } }
+    }
+}
+
+extension ConfigClient {
+    /// Returns a mapped snapshot that is current, without a request if the client has one.
+    /// - Parameter known: the position of a change that the snapshot must contain; nil for none.
+    func localCopy(
+        of namespace: String, since known: SnapshotReceiver.Position? = nil
+    ) async throws(LarderClientError) -> MappedSnapshot {
+        do throws(LarderClientError) {
+            return try await snapshot(namespace: namespace, mapped: true, since: known)
+        } catch {
+            // A relayed connection cannot pass files. The document is then requested as JSON.
+            guard error.code == .protocolViolation else { throw error }
+            return try await snapshot(namespace: namespace, mapped: false, since: known)
+        }
+    }
+}
+
+extension MappedSnapshot {
+    var position: SnapshotReceiver.Position { SnapshotReceiver.Position(revision: revision, epoch: epoch) }
+
+    /// Returns the object member at a path; nil for none.
+    func member(at path: JSONPath) throws(LarderClientError) -> JSONValue? {
+        guard let text = bytes(at: path.pointer) else { return nil }
+        do throws(JSONError) {
+            return try JSONValue(parsing: text)
+        } catch {
+            throw LarderClientError(.protocolViolation, "the snapshot file is damaged: \(error)")
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import FoundationEssentials
+import LarderJSON
+import LarderProtocol
+
+/// The models of a repository's collection, and the values in it that are not models.
+public struct RepositoryContents<Model: Sendable>: Sendable {
+    /// A value that could not be decoded.
+    public struct Failure: Sendable {
+        /// The name of the value's member in the collection.
+        public let name: String
+        /// Why the value could not be decoded.
+        public let error: LarderClientError
+    }
+
+    /// The models, in the order of the document.
+    public let models: [Model]
+    /// The values that could not be decoded, in the order of the document.
+    public let failures: [Failure]
+
+    /// The models.
+    /// - Throws: the error of the first value that could not be decoded.
+    var decoded: [Model] {
+        get throws(LarderClientError) {
+            if let failure = failures.first { throw failure.error }
+            return models
+        }
+    }
+}
+
+/// Converts between the models of a collection and the values at their paths.
+struct ModelCoding<Model: Codable & Identifiable & Sendable>: Sendable
+where Model.ID: CustomStringConvertible & Sendable {
+    /// The segments of the path of the collection; an error if it is malformed.
+    let segments: Result<[String], LarderClientError>
+
+    init(at path: String) {
+        segments = Result { () throws(LarderClientError) in try JSONPath(argument: path).segments }
+    }
+
+    func path(of id: Model.ID) throws(LarderClientError) -> JSONPath {
+        JSONPath(try segments.get() + [id.description])
+    }
+
+    /// The paths and values of the members of a collection, in order.
+    func members(
+        of collection: JSONValue?
+    ) throws(LarderClientError) -> [(path: JSONPath, value: JSONValue)] {
+        guard let collection else { return [] }
+        let segments = try segments.get()
+        guard collection.kind == .object else {
+            throw LarderClientError(
+                .decodingFailed, "the value at \"\(JSONPath(segments))\" is \(collection.kind.article), not an object")
+        }
+        return collection.members.map { (JSONPath(segments + [$0.name]), $0.value) }
+    }
+
+    /// Decodes the members of a collection.
+    func contents(of members: [(path: JSONPath, value: JSONValue)]) -> RepositoryContents<Model> {
+        let decoder = JSONDecoder()
+        var (models, failures) = ([Model](), [RepositoryContents<Model>.Failure]())
+        models.reserveCapacity(members.count)
+        for (path, value) in members {
+            do throws(LarderClientError) {
+                models.append(try model(value, at: path, decoder))
+            } catch {
+                failures.append(.init(name: path.segments.last ?? "", error: error))
+            }
+        }
+        return RepositoryContents(models: models, failures: failures)
+    }
+
+    /// Decodes a model, on the actor of the caller if that takes less than a millisecond.
+    func decoded(_ value: JSONValue, at path: JSONPath) async throws(LarderClientError) -> Model {
+        value.textSize <= 4096 ? try model(value, at: path) : try await decodedConcurrently(value, at: path)
+    }
+
+    @concurrent
+    private func decodedConcurrently(
+        _ value: JSONValue, at path: JSONPath
+    ) async throws(LarderClientError) -> Model {
+        try model(value, at: path)
+    }
+
+    func model(
+        _ value: JSONValue, at path: JSONPath, _ decoder: JSONDecoder = JSONDecoder()
+    ) throws(LarderClientError) -> Model {
+        let model: Model
+        do throws(LarderClientError) {
+            model = try value.decode(Model.self, decoder: decoder)
+        } catch {
+            throw LarderClientError(.decodingFailed, "at \"\(path)\": \(error.reason)")
+        }
+        guard path.segments.last?.isSpelled(as: model.id.description) == true else {
+            throw LarderClientError(
+                .decodingFailed, "the model at \"\(path)\" has the id \"\(model.id)\", which is not its name",
+                advice: "rename the member or change the id")
+        }
+        return model
+    }
+
+    /// Encodes a model. Null members are left out, because no member of a configuration is null.
+    func encoded(_ model: Model) throws(LarderClientError) -> JSONValue {
+        let value = try JSONValue(encoding: model)
+        return value.kind == .object ? MergePatch.apply(value, to: nil) : value
+    }
+
+    /// Returns the value that saves a model: its encoding, and the members of the current value that the type does not
+    /// have.
+    func merged(
+        _ new: JSONValue, over old: JSONValue?, at path: JSONPath
+    ) throws(LarderClientError) -> JSONValue {
+        guard let old, let current = try? model(old, at: path) else { return new }
+        return ModelChanges.merged(old, before: try encoded(current), after: new)
+    }
+
+    /// Encodes models off the actor of the caller.
+    @concurrent
+    func chunk(
+        of models: [Model]
+    ) async throws(LarderClientError) -> ModelChunk {
+        var chunk = ModelChunk()
+        let segments = try segments.get()
+        for model in models { chunk.add(try encoded(model), at: JSONPath(segments + [model.id.description])) }
+        return chunk
+    }
+}

@@ -1,0 +1,206 @@
+import Glibc
+import LarderClient
+import LarderJSON
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Reading and writing of repositories", .timeLimit(.minutes(15)))
+struct RepositoryReadTests {
+    private struct Note: Codable, Identifiable, Equatable, Sendable {
+        var id: String
+        var text: String
+    }
+
+    private func notes(_ client: LarderClient, currentDirectory: String? = nil) -> Repository<Note> {
+        Repository(client, at: "notes", of: Note.self, currentDirectory: currentDirectory)
+    }
+
+    private func failure(_ body: () async throws(LarderClientError) -> Void) async -> LarderClientError? {
+        do throws(LarderClientError) {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Reading
+
+    @Test(
+        "without an agent, a repository reads the exported file and cannot save",
+        arguments: [.networkFirst, .cacheFirst, .cacheOnly, .maximumAge(.seconds(1))] as [RepositoryReadPolicy])
+    func exportedFile(policy: RepositoryReadPolicy) async throws {
+        try await withTemporaryDirectory { directory in
+            let file = try #require(fopen(directory + "/default.json", "w"))
+            #expect(fputs(#"{"notes":{"1":{"id":"1","text":"one"}}}"#, file) >= 0)
+            fclose(file)
+            let client = LarderClient(socket: directory + "/none.sock")
+            let notes = notes(client, currentDirectory: directory)
+            for _ in 0..<2 {
+                #expect(try await notes.all(policy: policy) == [Note(id: "1", text: "one")])
+                #expect(try await notes.load("1", policy: policy)?.text == "one")
+                #expect(try await notes.load("2", policy: policy) == nil)
+            }
+            let error = await failure { () async throws(LarderClientError) in
+                try await notes.save(Note(id: "1", text: "new"))
+            }
+            #expect(error?.code == .unreachable)
+            #expect(try await notes.load("1", policy: policy)?.text == "one")
+        }
+    }
+
+    @Test("without an agent and an exported file, a read fails, and `cacheOnly` says why")
+    func noCopy() async throws {
+        try await withTemporaryDirectory { directory in
+            let notes = notes(LarderClient(socket: directory + "/none.sock"), currentDirectory: directory)
+            let network = await failure { () async throws(LarderClientError) in _ = try await notes.all() }
+            #expect(network?.code == .unreachable && network?.systemError == ENOENT)
+            let cache = await failure { () async throws(LarderClientError) in
+                _ = try await notes.all(policy: .cacheOnly)
+            }
+            #expect(cache?.code == .unreachable && cache?.advice?.contains("current.enabled") == true)
+        }
+    }
+
+    @Test("a policy that accepts an older copy sends no request after a change")
+    func policies() async throws {
+        let agent = try await TestAgent()
+        let notes = notes(agent.client())
+        #expect(try await notes.all(policy: .cacheFirst).isEmpty, "the first copy is requested")
+        let others = self.notes(agent.client())
+        #expect(try await others.all().isEmpty)
+        try await others.save(Note(id: "1", text: "one"))
+        #expect(try await notes.all(policy: .cacheFirst).isEmpty)
+        #expect(try await notes.all(policy: .cacheOnly).isEmpty)
+        #expect(try await notes.all(policy: .maximumAge(.seconds(100_000))).isEmpty)
+        #expect(try await self.notes(agent.client()).all(policy: .maximumAge(.zero)).count == 1)
+        #expect(try await others.all(policy: .cacheOnly) == [Note(id: "1", text: "one")], "its own write is known")
+    }
+
+    @Test("values that are not models are skipped and reported, and `all` throws the first error")
+    func invalidModels() async throws {
+        let agent = try await TestAgent()
+        let client = agent.client()
+        try await client.config.set(
+            [
+                "1": ["id": "1", "text": "one"], "2": ["id": "2"], "3": ["id": "3", "text": "three"],
+                "4": ["id": "5", "text": "other name"],
+            ], at: "notes")
+        let notes = notes(client)
+        let contents = try await notes.contents()
+        #expect(contents.models.map(\.id) == ["1", "3"])
+        #expect(contents.failures.map(\.name) == ["2", "4"])
+        #expect(contents.failures.allSatisfy { $0.error.code == .decodingFailed })
+        let error = await failure { () async throws(LarderClientError) in _ = try await notes.all() }
+        #expect(error == contents.failures.first?.error)
+        #expect(try await notes.load("3")?.text == "three")
+
+        var changes = notes.contentChanges.makeAsyncIterator()
+        #expect(try await changes.next()?.failures.map(\.name) == ["2", "4"])
+        try await client.config.set("two", at: "notes.2.text")
+        let next = try await changes.next()
+        #expect(next?.models.map(\.id) == ["1", "2", "3"] && next?.failures.map(\.name) == ["4"])
+    }
+
+    @Test("a stream of one model delivers its values, and nothing when another model changes")
+    func oneModel() async throws {
+        let agent = try await TestAgent()
+        let notes = notes(agent.client())
+        var changes = notes.changes(of: "a.b/c").makeAsyncIterator()
+        #expect(try await changes.next() == .some(nil))
+        try await notes.save(Note(id: "a.b/c", text: "one"))
+        #expect(try await changes.next() == Note(id: "a.b/c", text: "one"))
+        try await notes.save(Note(id: "other", text: "one"))
+        try await notes.save(Note(id: "a.b/c", text: "two"))
+        #expect(try await changes.next() == Note(id: "a.b/c", text: "two"))
+        try await notes.delete("a.b/c")
+        #expect(try await changes.next() == .some(nil))
+    }
+
+    private static let decodingThreads = Mutex<Set<pthread_t>>([])
+
+    private struct Observed: Codable, Identifiable, Sendable {
+        var id: String
+
+        init(id: String) { self.id = id }
+
+        init(from decoder: any Decoder) throws {
+            decodingThreads.withLock { _ = $0.insert(pthread_self()) }
+            id = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .id)
+        }
+    }
+
+    @Test("a collection is not decoded on the main thread")
+    @MainActor func mainThread() async throws {
+        let agent = try await TestAgent()
+        let repository = Repository(agent.client(), at: "observed", of: Observed.self)
+        try await repository.importAll((0..<100).map { Observed(id: "\($0)") })
+        #expect(try await repository.all().count == 100)
+        var changes = repository.changes.makeAsyncIterator()
+        #expect(try await changes.next()?.count == 100)
+        let threads = Self.decodingThreads.withLock { $0 }
+        #expect(!threads.isEmpty && !threads.contains(pthread_self()))
+    }
+
+    // MARK: Writing
+
+    @Test("a save that need not find the model unchanged replaces what another client has saved")
+    func overwriting() async throws {
+        let agent = try await TestAgent()
+        let (notes, others) = (notes(agent.client()), notes(agent.client()))
+        try await notes.save(Note(id: "1", text: "one"))
+        let refused = await failure { () async throws(LarderClientError) in
+            try await others.save(Note(id: "1", text: "mine"))
+        }
+        #expect(refused?.remoteError?.code == .conflict)
+        try await notes.save(Note(id: "1", text: "two"))
+        try await others.save(Note(id: "1", text: "mine"), ifUnchanged: false)
+        #expect(try await self.notes(agent.client()).load("1")?.text == "mine")
+    }
+
+    @Test("many models are deleted together, also if one of them conflicts")
+    func deleteAll() async throws {
+        let agent = try await TestAgent()
+        let notes = notes(agent.client())
+        try await notes.importAll((0..<50).map { Note(id: "\($0)", text: "text") })
+        try await self.notes(agent.client()).save(Note(id: "7", text: "theirs"), ifUnchanged: false)
+        let error = await failure { () async throws(LarderClientError) in
+            try await notes.deleteAll((0..<40).map(String.init) + ["unknown"])
+        }
+        #expect(error?.remoteError?.code == .conflict)
+        let left = try await self.notes(agent.client()).all()
+        #expect(Set(left.map(\.id)) == Set((40..<50).map(String.init) + ["7"]))
+    }
+
+    @Test("replacing all models keeps those that are equal, and deletes the others")
+    func replaceAll() async throws {
+        let agent = try await TestAgent()
+        let notes = notes(agent.client())
+        try await notes.importAll((0..<20).map { Note(id: "\($0)", text: "text") })
+        try await notes.replaceAll(with: [
+            Note(id: "3", text: "text"), Note(id: "5", text: "new"), Note(id: "x", text: ""),
+        ])
+        let others = self.notes(agent.client())
+        #expect(try await Set(others.all().map(\.id)) == ["3", "5", "x"])
+        #expect(try await others.load("5")?.text == "new")
+        try await others.replaceAll(with: [])
+        #expect(try await self.notes(agent.client()).all().isEmpty)
+    }
+
+    @Test("an import of several chunks removes members that the models do not have")
+    func exactImport() async throws {
+        let agent = try await TestAgent(["notes": ["2": ["id": "2", "text": "low", "extra": 1]]])
+        let client = agent.client()
+        let notes = notes(client)
+        try await notes.delete("2")
+        let imported = (0..<6).map { Note(id: "\($0)", text: "text") }
+        try await client.config.set(["id": "4", "text": "theirs", "extra": 2], at: "notes.4")
+        try await notes.importAll(imported, chunkSize: 1)
+        let others = self.notes(agent.client())
+        #expect(try await others.all().sorted { $0.id < $1.id } == imported)
+        let value = try await client.config.snapshot(at: "notes").value
+        #expect(value?["2"]?.count == 2 && value?["4"]?.count == 2, "members that the type does not have are removed")
+    }
+}
