@@ -415,26 +415,24 @@ enum ResolvedDifference: Sendable {
 
     /// Adds the difference that a later change makes.
     mutating func add(_ later: ResolvedDifference) {
-        switch (self, later) {
-        case (.none, _): self = later
-        case (_, .none): break
-        case (.scalars(var all), _) where later.replacements != nil:
-            // The array has no other owner, so that it grows in place.
+        if case .none = later { return }
+        if case .none = self {
+            self = later
+        } else if case .scalars(var all) = self, let added = later.replacements {
+            // Without another owner, the array grows in place.
             self = .none
-            all += later.replacements ?? []
+            all += added
             self = .scalars(all)
-        case (.paths(var all), _) where later.paths != nil:
+        } else if case .paths(var all) = self, let added = later.paths {
             self = .none
-            all += later.paths ?? []
+            all += added
             self = .paths(all)
-        default:
-            if let all = replacements, let added = later.replacements {
-                self = .scalars(all + added)
-            } else if let all = paths, let added = later.paths {
-                self = .paths(all + added)
-            } else {
-                self = .any
-            }
+        } else if let all = replacements, let added = later.replacements {
+            self = .scalars(all + added)
+        } else if let all = paths, let added = later.paths {
+            self = .paths(all + added)
+        } else {
+            self = .any
         }
     }
 }

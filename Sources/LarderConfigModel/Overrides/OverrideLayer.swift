@@ -149,14 +149,15 @@ package struct OverrideLayer: Sendable {
         return true
     }
 
-    /// The entries as merge patches to apply in order. They include nulls, which remove values of lower layers. The
-    /// first patch has the entries that are not below other entries, the next one those directly below these, and so
-    /// on.
+    /// The entries as merge patches to apply in order. They include nulls, which remove values of lower layers. After the
+    /// removals that must precede it, a patch has the entries that are not below other entries. The next one has those
+    /// directly below these, and so on.
     func patches() -> [JSONValue] {
         guard let root else { return [] }
-        var refinements: [OverrideEntry] = []
-        let patch = JSONValue.building { root.write(to: &$0, over: nil, refinements: &refinements) }
-        return [patch] + OverrideLayer(entries: refinements).patches()
+        var rest = OverrideNode.Rest()
+        let patch = JSONValue.building { root.write(to: &$0, over: nil, rest: &rest) }
+        return OverrideLayer(entries: rest.removals).patches() + [patch]
+            + OverrideLayer(entries: rest.refinements).patches()
     }
 
     /// Merges lower layers, lowest first, and applies the entries to the result. A null entry removes the member at its
@@ -164,11 +165,12 @@ package struct OverrideLayer: Sendable {
     /// the objects above it.
     func applied(to documents: [JSONValue]) -> JSONValue {
         guard let root, root.totals.nulls > 0 else { return MergePatch.merge(documents + patches()) }
-        let target = MergePatch.merge(documents)
-        var refinements: [OverrideEntry] = []
-        let patch = JSONValue.building { root.write(to: &$0, over: target, refinements: &refinements) }
+        var target = MergePatch.merge(documents)
+        var rest = OverrideNode.Rest()
+        let patch = JSONValue.building { root.write(to: &$0, over: target, rest: &rest) }
+        if !rest.removals.isEmpty { target = OverrideLayer(entries: rest.removals).applied(to: [target]) }
         let result = MergePatch.apply(patch, to: target)
-        return refinements.isEmpty ? result : OverrideLayer(entries: refinements).applied(to: [result])
+        return rest.refinements.isEmpty ? result : OverrideLayer(entries: rest.refinements).applied(to: [result])
     }
 }
 

@@ -51,13 +51,9 @@ final class OverrideNode: Sendable {
     let order: Int
     /// The ``order`` of the next new child.
     let nextOrder: Int
-    /// An upper bound of the number of null entries on one path, here and below, that have entries below them. Each of
-    /// these removes a member that a later patch adds again.
-    let removalDepth: Int
 
     private init(
-        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int,
-        removalDepth: Int = 0
+        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
     ) {
         self.name = name
         self.entry = entry
@@ -65,7 +61,6 @@ final class OverrideNode: Sendable {
         self.children = children
         self.order = order
         self.nextOrder = nextOrder
-        self.removalDepth = removalDepth
     }
 
     private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
@@ -132,7 +127,7 @@ final class OverrideNode: Sendable {
             guard let entry else { return self }
             return OverrideNode(
                 name, entry: nil, totals: totals - entry.totals, children: children, order: order,
-                nextOrder: nextOrder, removalDepth: removalDepth)
+                nextOrder: nextOrder)
         }
         guard let old = child(named: path[depth]) else { return self }
         let new = old.removing(at: path, depth: depth + 1, withEntriesBelow: withEntriesBelow)
@@ -144,11 +139,9 @@ final class OverrideNode: Sendable {
     private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
         var children = children
         children.replace(old, by: new, named: name)
-        let removals = (new?.removalDepth ?? 0) + (hasEntry && value?.isNull == true ? 1 : 0)
         return OverrideNode(
             self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
-            children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1),
-            removalDepth: max(removalDepth, removals))
+            children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
     }
 
     // MARK: All entries
@@ -164,23 +157,37 @@ final class OverrideNode: Sendable {
     /// Whether there is no entry here and all entries below are null, so that they only remove members.
     private var onlyRemovesMembers: Bool { entry == nil && totals.nulls == totals.count }
 
+    /// The entries that ``write(to:over:rest:)`` does not write.
+    struct Rest {
+        /// The null entries with values below them. The patch has an object with these values. The value at the path of
+        /// such an entry must be removed before the patch is applied, because it would be merged into that object.
+        var removals: [OverrideEntry] = []
+        /// The entries below other entries, to apply after the patch.
+        var refinements: [OverrideEntry] = []
+    }
+
     /// Writes the entries at this node and below it as a merge patch.
     /// - Parameters:
-    ///   - target: the value at this path to which the patch will be applied. Objects are left out if they would only
-    ///     remove members that the target does not have. Nil for a patch with all entries.
-    ///   - refinements: receives the entries that are below other entries and therefore not in the patch
-    func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [OverrideEntry]) {
+    ///   - target: the value at this path to which the patch will be applied; null for none. Objects are left out if
+    ///     they would only remove members that the target does not have. Nil for a patch with all entries.
+    ///   - rest: receives the entries that are not in the patch
+    func write(to writer: inout JSONWriter, over target: JSONValue?, rest: inout Rest) {
+        var target = target
         if let entry {
-            writer.value(entry.value)
-            for child in orderedChildren { child.collect(into: &refinements) }
-            return
+            guard entry.value.isNull, hasValues else {
+                writer.value(entry.value)
+                for child in orderedChildren { child.collect(into: &rest.refinements) }
+                return
+            }
+            if target?.isNull != true { rest.removals.append(entry) }
+            target = .null
         }
         writer.beginObject()
         for child in orderedChildren {
             let place = target.map { $0.kind == .object ? $0[child.name.text] ?? .null : .null }
             if let place, place.kind != .object, child.onlyRemovesMembers { continue }
             writer.name(child.name.text)
-            child.write(to: &writer, over: place, refinements: &refinements)
+            child.write(to: &writer, over: place, rest: &rest)
         }
         writer.endObject()
     }

@@ -193,20 +193,16 @@ extension Layers {
         // The objects above the member keep their places, too.
         guard zip(override.order(of: Array(parent)), old.order(of: Array(parent))).allSatisfy(==) else { return false }
         let isLower = lower.member(at: path[...]) != nil
-        guard let place = MemberPlace(of: old.node(at: path[...]), isLower: isLower),
-            let next = MemberPlace(of: override.node(at: path[...]), isLower: isLower),
-            (place == .none) == (before == nil), (next == .none) == (after == nil)
-        else { return false }
+        let place = MemberPlace(of: old.node(at: path[...]), isLower: isLower)
+        let next = MemberPlace(of: override.node(at: path[...]), isLower: isLower)
+        guard (place == .none) == (before == nil), (next == .none) == (after == nil) else { return false }
         if place == next { return true }
         let siblings = override.node(at: parent)
         if next == .none {
             return parent.isEmpty || siblings?.hasValues == true || lower.member(at: parent)?.kind == .object
         }
-        guard place == .none, let order = next.order, order >= old.node(at: parent)?.nextOrder ?? 0 else {
-            return false
-        }
-        // Members that overrides have removed and added again follow all others.
-        return siblings?.removalDepth ?? 0 <= (next.isLate ? 1 : 0)
+        guard place == .none, case .overridden(let order) = next else { return false }
+        return order >= old.node(at: parent)?.nextOrder ?? 0
     }
 }
 
@@ -218,36 +214,20 @@ private enum MemberPlace: Equatable {
     case lower
     /// The member follows those of lower layers, in the order of the overrides.
     case overridden(order: Int)
-    /// A null override has removed the member, and overrides below have added it again. It follows all others.
-    case late(order: Int)
 
     /// - Parameters:
     ///   - node: the overrides at the member and below it; nil for none
     ///   - isLower: whether lower layers have the member
-    /// - Returns: nil if the place is not known
-    init?(of node: OverrideNode?, isLower: Bool) {
-        guard let node else {
-            self = isLower ? .lower : .none
-            return
-        }
-        if node.hasEntry, node.value?.isNull == true {
-            if node.removalDepth > 1 { return nil }
-            self = node.hasValues ? .late(order: node.order) : .none
-        } else if isLower {
+    init(of node: OverrideNode?, isLower: Bool) {
+        if isLower, node?.value?.isNull != true {
             self = .lower
+        } else if let node, node.hasValues {
+            // A null override has removed the member of lower layers, and overrides below it have added it again.
+            self = .overridden(order: node.order)
         } else {
-            self = node.hasValues ? .overridden(order: node.order) : .none
+            self = .none
         }
     }
-
-    var order: Int? {
-        switch self {
-        case .overridden(let order), .late(let order): order
-        case .none, .lower: nil
-        }
-    }
-
-    var isLate: Bool { if case .late = self { true } else { false } }
 }
 
 /// Paths as a tree of names.

@@ -45,6 +45,22 @@ struct LayerChangeTests {
         #expect(layers.resolved() == ["a": ["x": 2, "low": ["deep": 3]]])
     }
 
+    @Test("a member that an override removes, and others below it add again, keeps the place of the override")
+    func addedAgain() {
+        var layers = Layers()
+        layers.remote = RemoteDocument(
+            document: ["b": ["low": 1], "x": 2], version: nil, validator: nil, origin: "push", updatedAt: 0)
+        layers.override.set(entry(["a"], 1))
+        layers.override.set(entry(["b"], .null))
+        layers.override.set(entry(["c"], .null))
+        layers.override.set(entry(["c", "d", "e"], 1))
+        layers.override.set(entry(["f"], 2))
+        layers.override.set(entry(["b", "new"], 3))
+        layers.override.set(entry(["c", "none"], .null))
+        #expect(layers.resolved().compactText == #"{"x":2,"a":1,"b":{"new":3},"c":{"d":{"e":1}},"f":2}"#)
+        #expect(MergePatch.merge(layers.override.patches()) == ["a": 1, "b": ["new": 3], "c": ["d": ["e": 1]], "f": 2])
+    }
+
     @Test("overrides resolve as merge patches in order, except that a null override creates no objects")
     func sequential() {
         var generator = SystemRandomNumberGenerator()
