@@ -4,14 +4,14 @@ package import Logging
 package import LarderPlatform
 import Synchronization
 
-/// Writes generations to disk in the background, oldest first, with pauses that limit the load on the disk. At most
-/// ``GenerationHistory/capacity`` generations are pending. If more arrive, the oldest ones are dropped.
+/// Writes generations to disk in the background, oldest first, with pauses that limit the load on the disk. If too many
+/// generations are pending (``PendingGenerations``), the oldest ones are dropped.
 ///
 /// If the process dies before a write, the changes in the journal are replayed at the next start, and the documents of
 /// sources are fetched again. Client changes with relaxed durability are lost.
 package final class GenerationWriter: Sendable {
     fileprivate struct State {
-        var pending = Deque<Generation>()
+        var pending = PendingGenerations()
         /// Three numbers of the newest generation on disk: its revision, its journal sequence number, and the
         /// revision up to which all reservations are settled (`Generation.released`).
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
@@ -77,7 +77,7 @@ package final class GenerationWriter: Sendable {
     /// task writes it soon.
     package func note(_ generation: Generation) {
         state.withLock { state in
-            state.add(generation)
+            state.pending.add(generation)
             if state.task == nil { state.task = Task { await self.writeUntilNothingIsPending() } }
         }
     }
@@ -112,8 +112,8 @@ package final class GenerationWriter: Sendable {
         return state.withLock { state in
             state.task = nil
             if state.pending.isEmpty, state.contained == last { return [] }
-            state.add(generation)
-            return state.takeAll()
+            state.pending.add(generation)
+            return state.pending.takeAll()
         }
     }
 
@@ -125,16 +125,15 @@ package final class GenerationWriter: Sendable {
             try? await clock.sleep(for: pause)
             let batch = state.withLock { state in
                 if state.pending.isEmpty { state.task = nil }
-                return state.takeAll()
+                return state.pending.takeAll()
             }
             if batch.isEmpty { return }
             let elapsed = clock.stopwatch()
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in
-                    let newer = state.takeAll()
-                    state.pending = Deque(batch[failed...])
-                    for generation in newer { state.add(generation) }
+                    let newer = state.pending.takeAll()
+                    for generation in batch[failed...] + newer { state.pending.add(generation) }
                 }
             } else {
                 // Writing takes processors and the disk from threads that serve clients, so it gets a hundredth of the
@@ -176,17 +175,34 @@ package final class GenerationWriter: Sendable {
     }
 }
 
-extension GenerationWriter.State {
+/// The generations to write, oldest first. Their number and total size are limited, as those of the history are: writing
+/// more generations of a large configuration takes longer than their changes did, and few of them would be kept.
+struct PendingGenerations {
+    /// The maximum total size of the snapshots in bytes. The newest generation is pending in any case.
+    static let maxBytes = HistoryLimits().maximumBytes
+
+    private var generations = Deque<Generation>()
+    private var bytes = 0
+
+    var isEmpty: Bool { generations.isEmpty }
+
     /// Adds the newest generation. It replaces a pending one of the same revision. If too many are pending, the oldest
-    /// one is dropped.
-    fileprivate mutating func add(_ generation: Generation) {
-        if pending.last?.revision == generation.revision { pending.removeLast() }
-        pending.append(generation)
-        if pending.count > GenerationHistory.capacity { pending.removeFirst() }
+    /// ones are dropped.
+    mutating func add(_ generation: Generation) {
+        if let last = generations.last, last.revision == generation.revision {
+            bytes -= last.bytes ?? 0
+            generations.removeLast()
+        }
+        generations.append(generation)
+        bytes += generation.bytes ?? 0
+        while generations.count > 1, generations.count > GenerationHistory.capacity || bytes > Self.maxBytes {
+            bytes -= generations.removeFirst().bytes ?? 0
+        }
     }
 
-    fileprivate mutating func takeAll() -> [Generation] {
-        defer { pending = [] }
-        return Array(pending)
+    /// Removes all generations.
+    mutating func takeAll() -> [Generation] {
+        defer { (generations, bytes) = ([], 0) }
+        return Array(generations)
     }
 }

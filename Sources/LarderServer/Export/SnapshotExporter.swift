@@ -39,8 +39,9 @@ package actor SnapshotExporter {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// The pause after each write. Changes during the pause are combined into the next write.
+    /// The minimum pause after each write. Changes during the pause are combined into the next write.
     private static let pause = Duration.milliseconds(20)
+    private static let maxPause = Duration.milliseconds(500)
     private static let pauseAfterFailure = Duration.seconds(30)
 
     /// Creates an exporter. It writes nothing before ``start(by:)``.
@@ -102,12 +103,14 @@ package actor SnapshotExporter {
         for await _ in namespaces.changes() {
             // After a failure the first retry follows at once: if the directory was removed, the retry creates it
             // again. Each further retry follows after a pause.
+            let elapsed = clock.stopwatch()
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {
                     try? await clock.sleep(for: Self.pauseAfterFailure)
                 }
             }
-            try? await clock.sleep(for: Self.pause)
+            // Writing large documents takes a processor from the threads that serve clients, so it gets a fifth of the time.
+            try? await clock.sleep(for: max(Self.pause, min(elapsed() * 4, Self.maxPause)))
         }
         _ = await writeDifferences()
     }
