@@ -168,41 +168,46 @@ extension Layers {
         let lower = MergePatch.merge(documents)
         let changed = OverrideLayer(entries: roots.flatMap(override.entries(around:))).applied(to: documents)
         var edits: [[String]] = []
+        var moved: Set<Int> = []
         var differs = false
         for path in roots {
             guard let name = path.last, let parent = current.member(at: path.dropLast()), parent.kind == .object else {
                 return nil
             }
             let (before, after) = (parent[name], changed.member(at: path[...]))
-            guard keepsOrder(at: path, from: before, to: after, over: lower, old.override) else { return nil }
-            if let before, let after, before.hasSameText(as: after) { continue }
+            guard let moves = isMoved(at: path, from: before, to: after, over: lower, old.override) else { return nil }
+            if let before, let after, !moves, before.hasSameText(as: after) { continue }
             if before == nil, after == nil { continue }
+            if moves { moved.insert(edits.count) }
             edits.append(path)
             differs = differs || before != after
         }
         if edits.isEmpty { return (current, false) }
-        return current.replacingMembers(at: edits, from: changed).map { ($0, differs) }
+        return current.replacingMembers(at: edits, moving: moved, from: changed).map { ($0, differs) }
     }
 
-    /// Whether a changed member has the same place among the members of its object as before, or is appended to the
-    /// object, or is removed from an object that remains.
-    private func keepsOrder(
+    /// Whether a changed member moves to the end of its object.
+    /// - Returns: false if the member keeps its place among the others, is new and therefore the last one, or is removed
+    ///   from an object that remains; nil if its place is not known
+    private func isMoved(
         at path: [String], from before: JSONValue?, to after: JSONValue?, over lower: JSONValue, _ old: OverrideLayer
-    ) -> Bool {
+    ) -> Bool? {
         let parent = path.dropLast()
         // The objects above the member keep their places, too.
-        guard zip(override.order(of: Array(parent)), old.order(of: Array(parent))).allSatisfy(==) else { return false }
+        guard zip(override.order(of: Array(parent)), old.order(of: Array(parent))).allSatisfy(==) else { return nil }
         let isLower = lower.member(at: path[...]) != nil
         let place = MemberPlace(of: old.node(at: path[...]), isLower: isLower)
         let next = MemberPlace(of: override.node(at: path[...]), isLower: isLower)
-        guard (place == .none) == (before == nil), (next == .none) == (after == nil) else { return false }
-        if place == next { return true }
-        let siblings = override.node(at: parent)
+        guard (place == .none) == (before == nil), (next == .none) == (after == nil) else { return nil }
+        if place == next { return false }
         if next == .none {
-            return parent.isEmpty || siblings?.hasValues == true || lower.member(at: parent)?.kind == .object
+            let remains =
+                parent.isEmpty || override.node(at: parent)?.hasValues == true
+                || lower.member(at: parent)?.kind == .object
+            return remains ? false : nil
         }
-        guard place == .none, case .overridden(let order) = next else { return false }
-        return order >= old.node(at: parent)?.nextOrder ?? 0
+        guard case .overridden(let order) = next, order >= old.node(at: parent)?.nextOrder ?? 0 else { return nil }
+        return place != .none
     }
 }
 

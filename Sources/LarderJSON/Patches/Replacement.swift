@@ -140,12 +140,15 @@ extension JSONValue {
     /// - Parameters:
     ///   - paths: the names that lead to the members, outermost first. No path begins with another one. Members are
     ///     appended in the order of their paths.
+    ///   - moved: the indexes in `paths` of the members that are removed and appended, even if both documents have them
     ///   - source: the other document, compact
     /// - Returns: nil if the object that contains a member does not exist, if an object needs a larger name table, or if
     ///   this value is not a whole, compact document whose root is an object
-    package func replacingMembers(at paths: [[String]], from source: JSONValue) -> JSONValue? {
+    package func replacingMembers(
+        at paths: [[String]], moving moved: Set<Int> = [], from source: JSONValue
+    ) -> JSONValue? {
         guard node == 0, entry.has(Node.Flag.clean), entry.kind == Node.Kind.object, source.entry.has(Node.Flag.clean),
-            var splice = TapeSplice(paths, of: document, from: source)
+            var splice = TapeSplice(paths, moving: moved, of: document, from: source)
         else { return nil }
         return splice.apply()
     }
@@ -194,12 +197,12 @@ private struct TapeSplice {
     private var textEnd = 0
     private var nodeEnd = 0
 
-    init?(_ paths: [[String]], of old: Document, from source: JSONValue) {
+    init?(_ paths: [[String]], moving moved: Set<Int>, of old: Document, from source: JSONValue) {
         (self.old, self.source) = (old, source)
         var edits: [Edit] = []
         var counts: [Int: Counts] = [:]
         edits.reserveCapacity(paths.count)
-        for path in paths {
+        for (index, path) in paths.enumerated() {
             guard let name = path.last else { return nil }
             var (containers, value, node) = ([0], Int?(source.node), 0)
             for name in path.dropLast() {
@@ -211,13 +214,15 @@ private struct TapeSplice {
                 node = next
             }
             value = value.flatMap { Self.member(name, of: $0, in: source.document) }
-            switch (Self.member(name, of: node, in: old), value) {
-            case (let before?, let value?):
+            let before = Self.member(name, of: node, in: old)
+            if let before, let value, !moved.contains(index) {
                 edits.append(
                     Edit(
                         kind: .replacement, containers: containers, value: value, text: Self.text(of: before, in: old),
                         nodes: before..<before + Int(old.nodes[before].span)))
-            case (let before?, nil):
+                continue
+            }
+            if let before {
                 // Without duplicate members, the node of a name is directly before the node of its value.
                 let text = Int(old.nodes[before - 1].offset)..<Self.text(of: before, in: old).upperBound
                 edits.append(
@@ -225,14 +230,14 @@ private struct TapeSplice {
                         kind: .removal, containers: containers, value: 0, text: text,
                         nodes: before - 1..<before + Int(old.nodes[before].span)))
                 counts[node, default: Counts()].removed += 1
-            case (nil, let value?):
+            }
+            if let value {
                 let entry = old.nodes[node]
                 let text = Self.text(of: node, in: old).upperBound - 1
                 let end = node + Int(entry.span) - (entry.has(Node.Flag.indexed) ? 1 : 0)
                 edits.append(
                     Edit(kind: .addition, containers: containers, value: value, text: text..<text, nodes: end..<end))
                 counts[node, default: Counts()].added += 1
-            case (nil, nil): break
             }
         }
         guard counts.allSatisfy({ Self.hasRoom(for: $1, in: old, object: $0) }) else { return nil }
@@ -241,11 +246,10 @@ private struct TapeSplice {
         }.map(\.element)
         Self.placeCommas(&edits, counts, old)
         var (text, nodes) = (old.storage.pointee.textCount, old.storage.pointee.nodeCount)
-        let start = nodes
         for edit in edits {
-            text += Self.growth(of: edit, from: source.document).text
-            nodes += Self.growth(of: edit, from: source.document).nodes
-            shifts.append(nodes - start)
+            let growth = Self.growth(of: edit, from: source.document)
+            (text, nodes) = (text + growth.text, nodes + growth.nodes)
+            shifts.append(nodes - old.storage.pointee.nodeCount)
         }
         guard text <= Document.maxTextCount else { return nil }
         (self.edits, self.counts) = (edits, counts)

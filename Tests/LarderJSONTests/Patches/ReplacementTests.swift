@@ -131,6 +131,23 @@ struct MemberReplacementTests {
         #expect(try Self.replacing(#"{"a":1,"b":2,"c":3}"#, paths, from: ["new": 0]) == expected)
     }
 
+    @Test("members are moved to the end of their objects")
+    func moves() throws {
+        let document = try JSONValue(parsing: #"{"a":{"b":1,"c":2},"d":3}"#)
+        let source: JSONValue = ["a": ["b": 4, "e": 5, "f": 6], "d": 3]
+        let paths = [["a", "e"], ["a", "b"], ["a", "f"], ["d"]]
+        #expect(
+            document.replacingMembers(at: paths, moving: [0, 1], from: source)?.compactText
+                == #"{"a":{"c":2,"e":5,"b":4,"f":6},"d":3}"#)
+        #expect(
+            document.replacingMembers(at: [["a", "b"], ["a", "c"]], moving: [0], from: ["a": ["b": 7]])?.compactText
+                == #"{"a":{"b":7},"d":3}"#)
+        let large = JSONValue.object((0..<40).map { ("\($0)", .int($0)) })
+        let moved = try #require(large.replacingMembers(at: [["7"], ["0"]], moving: [0, 1], from: large))
+        #expect(moved == large && moved.members.suffix(2).map(\.name) == ["7", "0"])
+        for index in 0..<40 { #expect(moved["\(index)"]?.int == index) }
+    }
+
     @Test("names keep the spelling of the document, and new names that of the source")
     func names() throws {
         let source = try JSONValue(parsing: #"{"ab":3,"\u006eew":4,"e\u0301":5}"#)
