@@ -300,7 +300,8 @@ where Model.ID: CustomStringConvertible & Sendable {
             return importer
         } catch {
             if error.code == .cancelled {
-                try? await ModelImporter.uncancelled { () async throws(LarderClientError) in try await importer.check()
+                try? await ModelImporter.uncancelled { () async throws(LarderClientError) in
+                    try await importer.check()
                 }
             }
             let count = total.map { "\(saved) of \($0)" } ?? "\(saved)"
@@ -444,8 +445,8 @@ public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
         }
 
         /// Waits for the next element. Returns nil once the task is cancelled.
-        /// - Throws: `decodingFailed` if a model cannot be decoded; the next call then waits for another value. Also an
-        ///   error that a retry cannot resolve, such as `remote` with `unknownNamespace`.
+        /// - Throws: `decodingFailed` if a model cannot be decoded; the next call then waits for another value. Also the
+        ///   errors of ``LarderSnapshots``.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(LarderClientError) -> Element? {

@@ -256,7 +256,8 @@ package struct ChangeBatch: Sendable {
             isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
         }
         var isReal = false
-        if case .paths(let paths) = difference, base.isExpensive, current.revision > 0,
+        // A remote document without other layers is shared, not copied.
+        if case .paths(let paths) = difference, base.isExpensive, current.revision > 0, !layers.isRemoteAlone,
             let changed = layers.resolved(editing: current.value, of: base.layers, at: paths)
         {
             edited = changed.value
