@@ -27,8 +27,9 @@ package struct ChangeBatch: Sendable {
     private var difference = ResolvedDifference.none
     private var lastMade: LayerChange?
     private var madeBefore: [LayerChange] = []
-    /// The containers that the first changes of ``madeBefore`` can have changed.
-    private var containers = ChangedContainers()
+    /// The containers that the first changes of ``madeBefore`` can have changed; nil for none. Most batches do not need
+    /// it, and copies of nil cost no reference counting.
+    private var containers: ChangedContainers?
     /// The configuration after the changes so far; nil if it has not been resolved since the last change.
     private var resolved: JSONValue?
     private let context: ChangeContext
@@ -172,8 +173,11 @@ package struct ChangeBatch: Sendable {
         if lastMade?.mayChangeContainers(above: path) == true { return true }
         // Comparing each change with all changes before it would take time proportional to the square of their number.
         if madeBefore.count < 16 { return madeBefore.contains { $0.mayChangeContainers(above: path) } }
-        for change in madeBefore[containers.count...] { containers.add(change) }
-        return containers.mayHaveChanged(above: path)
+        var changed = containers ?? ChangedContainers()
+        containers = nil
+        for change in madeBefore[changed.count...] { changed.add(change) }
+        containers = changed
+        return changed.mayHaveChanged(above: path)
     }
 
     // MARK: Conditions
