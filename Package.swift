@@ -51,7 +51,9 @@ let configurationTesting = Target.Dependency.product(
 
 let package = Package(
     name: "larder",
-    // Larder runs on Linux, for which SwiftPM has no entry. Mutex and typed throws need these versions on macOS.
+    // Larder runs on Linux with glibc only, for which SwiftPM has no entry. It does not compile on macOS. The line below
+    // lets SwiftPM read this manifest there, and check the versions: a package that is also built on macOS depends on
+    // the products with `.when(platforms: [.linux])` (contrib/examples/cross-platform).
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "LarderClient", targets: ["LarderClient"]),

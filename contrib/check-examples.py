@@ -8,15 +8,26 @@ DocC catalog, in README.md and in the guides for programs. All of them are compi
 
 The script also fails for public symbols without documentation, and for public types and methods without an example.
 
+  contrib/check-examples.py           check everything
+  contrib/check-examples.py --write   write GUIDE_TESTS, after a change of an example in it
+
+Examples that follow a snapshot stream are also run: GUIDE_TESTS has the text of those in the guides, in the articles and
+in the tutorial. `GuideExampleTests` runs each with an agent that has no value, with a wrong value, and across a restart.
+This script fails if the file is not up to date.
+
 How an example is compiled:
 
 - A doc comment and a Markdown file are one document each. Each step of a tutorial is a document with the newest
   version of each file of the program so far.
 - Imports are moved to the start of the file that is generated for the document. Declarations of types, and of functions
-  with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are the body
-  of an async throwing function of the main actor.
+  with an attribute such as @Test, are visible in all blocks of the document. The statements of each block are compiled
+  in each place where a program could have them: as the body of an async throwing function of the main actor, of a
+  `Task`, and of a child task of a group. The last one is not on the main actor, so blocks that need the main actor
+  (MAIN_ACTOR below) are not compiled there.
 - The names of PRELUDE below, such as `client`, are visible everywhere. A block can declare its own.
-- A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped.
+- Of `#if`, `#else` and `#endif`, the first branch is compiled.
+- A block that has a line of a package manifest (`.package(url:` or `.product(name:`) is skipped. SwiftPM reads the
+  manifests of tutorials.
 - Warnings are errors, except for values that are never used or changed.
 """
 import json
@@ -45,6 +56,9 @@ DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
 ]
 
+# The file with the examples that tests run.
+GUIDE_TESTS = "Tests/LarderClientTests/Agent/GuideExamples.swift"
+
 # The modules that the packages in contrib/examples import, and that Larder does not depend on.
 NOT_BUILT = ["Hummingbird"]
 
@@ -65,8 +79,8 @@ let png = Data()
 
 /// The configuration at `search`.
 struct Search: Codable, Sendable, Equatable {
-    var limit: Int
-    var hosts: [String]
+    var limit = 10
+    var hosts: [String] = []
 }
 
 /// The records of a repository, and the rows of a file to import.
@@ -97,6 +111,8 @@ let service = SearchService(client: client)
 """
 
 MANIFEST = (".package(url:", ".product(name:", ".package(path:")
+# What only code on the main actor can use without `await`.
+MAIN_ACTOR = re.compile(r"\b(ConfigViewModel|ImageViewModel|MainActor|model|images|RunLoop)\b(?!\.)")
 UNUSED = re.compile(r"never used|never mutated|never read|is unused|consider replacing with '_'|never written to")
 DECLARATION = re.compile(
     r"(?:(?:public|private|fileprivate|internal|final|indirect|nonisolated|static|@\w+(?:\([^)]*\))?)\s+)*"
@@ -141,12 +157,30 @@ def kind_of(line):
     return "extension" if match[1] == "extension" else "declaration"
 
 
+def first_branch(lines):
+    """Returns the lines with empty ones in place of `#if`, `#endif`, and the lines between `#else` and `#endif`.
+
+    The lines of the first branch lose the indentation that swift-format gives them."""
+    result, is_kept, indentation = [], True, ""
+    for line in lines:
+        if line.startswith(("#if ", "#else", "#endif")):
+            is_kept = not line.startswith("#else")
+            indentation = None if line.startswith("#if ") else ""
+            result.append("")
+            continue
+        if indentation is None and line:
+            indentation = "    " if line.startswith("    ") else ""
+        result.append(line.removeprefix(indentation or "") if is_kept else "")
+    return result
+
+
 def fenced_blocks(path, lines, first):
     """Returns the ```swift blocks of Markdown lines, without the indentation of the fence."""
     blocks, block, indent = [], None, 0
     for number, line in enumerate(lines, first):
         fence = re.match(r"( *)```(.*)$", line)
         if block is not None and fence:
+            block.lines = first_branch(block.lines)
             blocks.append(block)
             block = None
         elif block is not None:
@@ -171,6 +205,22 @@ def doc_comments(text):
             comment = []
 
 
+def tutorial_steps():
+    """Yields (tutorial, step, blocks) for each step of a tutorial: the newest version of each file of the program."""
+    for tutorial in sorted((ROOT / CATALOG).rglob("*.tutorial")):
+        newest = {}  # the block of each file of the program
+        files = re.findall(r'@Code\(name: "([^"]+)", file: "([^"]+\.swift)"\)', tutorial.read_text())
+        for step, (name, file) in enumerate(files, 1):
+            if name == "Package.swift":
+                continue
+            path = ROOT / CATALOG / "Resources" / file
+            own = {pathlib.Path(name).parent.name for name in [*newest, name]}
+            newest[name] = Block(path, 1, [
+                "" if line.startswith(tuple(f"@testable import {module}" for module in own)) else line
+                for line in first_branch(path.read_text().splitlines())])
+            yield tutorial, step, list(newest.values())
+
+
 def documents():
     """Yields (modules to import, blocks) for each document."""
     for module, imports in MODULES.items():
@@ -182,17 +232,8 @@ def documents():
     for path in sorted((ROOT / CATALOG).rglob("*.md")) + [ROOT / name for name in DOCUMENTS]:
         if path.exists():
             yield ["LarderClient"], fenced_blocks(path, path.read_text().splitlines(), 1)
-    for tutorial in sorted((ROOT / CATALOG).rglob("*.tutorial")):
-        newest = {}  # the block of each file of the program
-        for name, file in re.findall(r'@Code\(name: "([^"]+)", file: "([^"]+\.swift)"\)', tutorial.read_text()):
-            if name == "Package.swift":
-                continue
-            path = ROOT / CATALOG / "Resources" / file
-            own = {pathlib.Path(name).parent.name for name in [*newest, name]}
-            newest[name] = Block(path, 1, [
-                "" if line.startswith(tuple(f"@testable import {module}" for module in own)) else line
-                for line in path.read_text().splitlines()])
-            yield ["LarderClient"], list(newest.values())
+    for _, _, blocks in tutorial_steps():
+        yield ["LarderClient"], blocks
 
 
 def swift_file(modules, blocks, number):
@@ -208,9 +249,69 @@ def swift_file(modules, blocks, number):
             lists = {"import": imports, "extension": extensions, "declaration": declarations}
             lists.get(kind, statements).extend(located)
         functions += [f"@MainActor func example{index}() async throws {{", *statements, "}"]
+        if any(MAIN_ACTOR.search(text) for text in block.lines):
+            functions += [f"@MainActor func task{index}() {{ _ = Task {{", *statements, "} }"]
+        else:
+            functions += [
+                f"func task{index}() {{ _ = Task {{", *statements, "} }",
+                # The type of the operation of `addTask`.
+                f"func child{index}() {{ let _: @Sendable () async throws -> Void = {{", *statements, "} }"]
     return "\n".join(
         ["import Foundation", *(f"import {module}" for module in modules), *imports, *extensions,
          f"struct Document{number} {{", *declarations, *functions, "}", ""])
+
+
+def manifest_faults():
+    """Returns an error for each manifest of a tutorial that SwiftPM cannot read."""
+    faults = []
+    for manifest in sorted((ROOT / CATALOG / "Resources").glob("*-package.swift")):
+        with tempfile.TemporaryDirectory() as package:
+            (pathlib.Path(package) / "Package.swift").write_text(manifest.read_text())
+            result = subprocess.run(
+                ["swift", "package", "--package-path", package, "dump-package"], capture_output=True, text=True)
+        if result.returncode != 0:
+            faults.append(f"{manifest.relative_to(ROOT)}: {result.stderr}")
+    return faults
+
+
+def guide_tests():
+    """Returns the text of GUIDE_TESTS: a function for each example that follows the configuration at `search`."""
+    functions, names = [], []
+
+    def add(name, lines):
+        names.append(name)
+        functions.extend(
+            [f"// {name}", f"@Sendable private func guideExample{len(names)}() async throws {{",
+             *(f"    {line}".rstrip().replace("LarderClient()", "client") for line in lines), "}", ""])
+
+    def follows(text):
+        return "for try await" in text and '.snapshots(at: "search' in text
+
+    for path in [ROOT / name for name in DOCUMENTS] + sorted((ROOT / CATALOG).rglob("*.md")):
+        number = 0
+        for block in fenced_blocks(path, path.read_text().splitlines(), 1):
+            text = "\n".join(block.lines)
+            # A test has no socket to connect to, and functions have no caller.
+            if follows(text) and "withConnection" not in text and not re.search("^func ", text, re.MULTILINE):
+                number += 1
+                add(f"{path.relative_to(ROOT)}, example {number}",
+                    [line for line in block.lines if line != "let client = LarderClient()"])
+    for tutorial, step, blocks in tutorial_steps():
+        lines = [line for block in blocks for line in block.lines if not re.match(r"(@testable )?import ", line)]
+        # The steps that change the service. The later ones run and test it.
+        if follows("\n".join(blocks[-1].lines)):
+            add(f"{tutorial.relative_to(ROOT)}, step {step}",
+                [*lines, "let service = SearchService(client: client)",
+                 "ExampleRun.current.output.observe { await service.settings.limit }", "try await service.run()"])
+    return "\n".join(
+        [f"// Generated by contrib/check-examples.py from the documents that it names. Do not edit.",
+         "// swift-format-ignore-file", "", "import LarderClient", "", "private typealias Search = ExampleRun.Search",
+         "private var client: LarderClient { ExampleRun.current.client }",
+         "private var server: ExampleRun.Server { ExampleRun.current.server }",
+         "private func print(_ text: String) { ExampleRun.current.output.add(text) }", "",
+         "/// The examples, by the document and their number in it.", "let guideExamples: [GuideExample] = [",
+         *(f'    GuideExample("{name}", guideExample{number}),' for number, name in enumerate(names, 1)), "]", "",
+         *functions])
 
 
 def packages():
@@ -238,12 +339,14 @@ class Toolchain:
         for module_map in maps:
             self.search += ["-Xcc", f"-fmodule-map-file={module_map}"]
 
-    def check(self, files):
-        """Type-checks the files of a module. Returns the diagnostics that are errors."""
+    def check(self, files, has_modules=True):
+        """Type-checks the files of a module, which can import those of Larder if `has_modules`.
+
+        Returns the diagnostics that are errors."""
         plugins = pathlib.Path(run("swiftc", "-print-target-info", parse=json.loads)["paths"]["runtimeResourcePath"])
         result = subprocess.run(
             ["swiftc", "-typecheck", "-wmo", "-swift-version", "6", "-parse-as-library", "-module-name", "Examples",
-             "-plugin-path", str(plugins / "host/plugins/testing"), *self.search, *map(str, files)],
+             "-plugin-path", str(plugins / "host/plugins/testing"), *(self.search if has_modules else []), *map(str, files)],
             cwd=ROOT, capture_output=True, text=True)
         diagnostics = []
         for match in re.finditer(r"^(\S+?:\d+):\d+: (error|warning): (.*)$", result.stderr, re.MULTILINE):
@@ -320,6 +423,12 @@ def relative(uri):
 
 
 def main():
+    tests = ROOT / GUIDE_TESTS
+    if sys.argv[1:] == ["--write"]:
+        tests.write_text(guide_tests())
+        return
+    if sys.argv[1:]:
+        sys.exit(f"check-examples: unknown argument {sys.argv[1]!r}; the only option is --write")
     toolchain = Toolchain()
     count = 0
     with tempfile.TemporaryDirectory() as temporary:
@@ -336,7 +445,13 @@ def main():
     programs = list(packages())
     for name, sources in programs:
         faults += [f"{name}: {fault}" for fault in toolchain.check(sources)]
+        if any("canImport(LarderClient)" in source.read_text() for source in sources):
+            # The program on a system for which the package does not build the library.
+            faults += [f"{name} without LarderClient: {fault}" for fault in toolchain.check(sources, has_modules=False)]
 
+    if not tests.exists() or tests.read_text() != guide_tests():
+        faults.append(f"{GUIDE_TESTS}: error: an example has changed; run contrib/check-examples.py --write")
+    faults += manifest_faults()
     symbols = [symbol for module in DOCUMENTED for symbol in toolchain.symbols(module)]
     faults += symbol_faults(symbols)
     for fault in faults:

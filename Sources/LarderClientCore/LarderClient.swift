@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// ```swift
 /// try await LarderClient.withConnection { client in
-///     let limit = try await client.config.value(at: "search.limit", as: Int.self)
+///     let limit = try await client.config.value(at: "search.limit", default: 10)
 ///     print(limit)
 /// }
 /// ```
@@ -202,7 +202,8 @@ public final class LarderClient: Sendable {
     ///
     /// ```swift
     /// try await LarderClient.withConnection(socket: "/run/larder/larder.sock") { client in
-    ///     try await client.config.set(25, at: "search.limit", ttl: .seconds(600))
+    ///     let change = try await client.config.set(25, at: "search.limit", ttl: .seconds(600))
+    ///     print("revision \(change.revision)")
     /// }
     /// ```
     /// - Parameters:

@@ -5,13 +5,16 @@ public import LarderProtocol
 ///
 /// ```swift
 /// var limit = 10
-/// do {
+/// do throws(LarderClientError) {
 ///     limit = try await client.config.value(at: "search.limit", as: Int.self)
 /// } catch {
 ///     guard error.remoteError?.code == .notFound else { throw error }
 ///     print("no limit is set")
 /// }
 /// ```
+///
+/// Without `throws(LarderClientError)`, the compiler infers the type of `error` in a function, but not in a closure. If
+/// other errors can occur in the same `do`, use `catch let error as LarderClientError`.
 public struct LarderClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of error. Later versions may add kinds, so a `switch` over it needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {

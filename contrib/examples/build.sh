@@ -3,7 +3,7 @@
 # command-line-tool, which only uses LarderClient, resolves and builds nothing of the agent.
 #
 #   contrib/examples/build.sh                     all examples
-#   contrib/examples/build.sh command-line-tool   only this example, as .ci/run does
+#   contrib/examples/build.sh command-line-tool   only this example
 #     --larderd PROGRAM                           the agent; without it, .build/debug/larderd
 #
 # Each example is a package of its own. All are built in the same directory, .build-examples, in the order of their number
@@ -11,7 +11,7 @@
 # compiled four times.
 set -euo pipefail
 
-examples=(command-line-tool observation-loop configuration-reader hummingbird-server)
+examples=(command-line-tool observation-loop cross-platform configuration-reader hummingbird-server)
 larderd='' names=()
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -164,6 +164,23 @@ example-observation-loop() {
   finish observation-loop
 }
 
+example-cross-platform() {
+  run follow-settings
+  await follow-settings '^at most 10 results of localhost$'
+  start_agent
+  larder set search.hosts '["a", "b"]' >/dev/null
+  await follow-settings '^at most 10 results of a, b$'
+  larder set search.limit '"x"' >/dev/null
+  await follow-settings '^the last good settings stay in use: '
+  larder set search.limit 25 >/dev/null
+  await follow-settings '^at most 25 results of a, b$'
+  stop_agent
+  start_agent
+  larder set search.limit 30 >/dev/null
+  await follow-settings '^at most 30 results of a, b$'
+  finish follow-settings
+}
+
 example-configuration-reader() {
   start_agent
   larder set search.limit 30 >/dev/null
@@ -171,6 +188,7 @@ example-configuration-reader() {
   await follow-limit '^limit: 30$'
   stop_agent
   start_agent
+  larder set search.limit '"x"' >/dev/null
   larder set search.limit 35 >/dev/null
   await follow-limit '^limit: 35$'
   finish follow-limit

@@ -12,6 +12,7 @@ import Synchronization
 /// let following = Task { await model.follow() }
 /// await model.set(Search(limit: 25, hosts: ["a"]))
 /// await model.update { $0.limit = 30 }
+/// await model.unset()
 /// await model.refresh()
 /// print(model.value?.limit ?? 10, model.isLoading, model.lastError?.description ?? "no error")
 /// following.cancel()

@@ -8,7 +8,11 @@ actor SearchService {
 
     func run() async throws {
         for try await snapshot in client.config.snapshots(at: "search") {
-            settings = try snapshot.decode()
+            do throws(LarderClientError) {
+                settings = try snapshot.decode(default: SearchSettings())
+            } catch {
+                print("revision \(snapshot.revision) is not used: \(error)")
+            }
         }
     }
 }

@@ -7,9 +7,9 @@ actor SearchService {
     init(client: LarderClient) { self.client = client }
 
     func run() async throws {
-        for try await snapshot in client.config.snapshots(at: "search") where snapshot.value != nil {
-            do {
-                settings = try snapshot.decode()
+        for try await snapshot in client.config.snapshots(at: "search") {
+            do throws(LarderClientError) {
+                settings = try snapshot.decode(default: SearchSettings())
                 try? await client.config.acknowledge(snapshot)
             } catch {
                 print("revision \(snapshot.revision) is not used: \(error)")

@@ -33,7 +33,7 @@ final class GreetingService: Service {
         }
         for try await snapshot in snapshots.cancelOnGracefulShutdown() {
             do throws(LarderClientError) {
-                let newest = snapshot.value == nil ? Greeting() : try snapshot.decode(Greeting.self)
+                let newest = try snapshot.decode(default: Greeting())
                 greeting.withLock { $0 = newest }
             } catch {
                 logger.error("the last valid greeting stays in use: \(error)")
