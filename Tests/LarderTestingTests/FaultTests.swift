@@ -65,9 +65,8 @@ struct FaultTests {
         let agent = try await TestAgent(["limit": 10])
         var snapshots = following(agent.client().config.snapshots(at: "limit").failOnRefusal()).makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
+        // The clock stands still: the stream ends without a delay.
         agent.faults.deniedRights = [.read]
-        try await agent.clock.waitForSleepers()
-        agent.clock.advance(by: .seconds(1))
         let error = await #expect(throws: LarderClientError.self) { try await snapshots.next() }
         #expect(error?.remoteError?.code == .denied)
     }
@@ -83,11 +82,12 @@ struct FaultTests {
         var reported = reports.makeAsyncIterator()
         #expect(try await snapshots.next()?.value == 10)
         agent.faults.deniedRights = [.read]
-        for _ in 0..<4 {
+        // The clock stands still: the stream reports the refusal without a delay.
+        #expect(await reported.next()??.remoteError?.code == .denied)
+        for _ in 0..<3 {
             try await agent.clock.waitForSleepers()
             agent.clock.advance(by: .seconds(1))
         }
-        #expect(await reported.next()??.remoteError?.code == .denied)
         try await agent.publish(["limit": 20])
         agent.faults.deniedRights = []
         try await agent.clock.waitForSleepers()

@@ -69,7 +69,7 @@ final class SnapshotFollower: SnapshotSteps {
                     // A change of the settings ended the subscription. This is not an interruption, because the agent
                     // is reachable. The agent's reply to the next attempt shows whether the stream can continue.
                     detach()
-                    pause = attempts.nextDelay()
+                    pause = attempts.delayAfterWithdrawal()
                 case .interruption(let error):
                     // A subscription that lasted longer than the maximum delay between attempts resets the number of
                     // failures, even if it delivered no snapshot.
@@ -151,10 +151,18 @@ struct StreamAttempts {
         return (delay, ConfigInterruption(error: error, attempt: failures, delay: delay))
     }
 
-    /// Counts an attempt without an error. Returns the delay before the next one.
-    mutating func nextDelay() -> Duration {
+    /// Counts an attempt. Returns the delay before the next one.
+    private mutating func nextDelay() -> Duration {
         defer { failures += 1 }
         return backoff.delay(beforeAttempt: failures)
+    }
+
+    /// Counts the end of a subscription by the agent. Returns the delay before the next attempt: nil for the first one, so
+    /// that the stream reports the loss of a right at once.
+    mutating func delayAfterWithdrawal() -> Duration? {
+        if failures > 0 { return nextDelay() }
+        failures = 1
+        return nil
     }
 
     /// Notes that an attempt has succeeded.

@@ -133,7 +133,8 @@ extension TestAgent {
         /// The time on the clock of the agent by which each reply and each event arrives later. If it becomes zero,
         /// messages that are held back arrive at once.
         public var delay = Duration.zero
-        /// The rights that clients lack. Calls that need them fail with `denied`, and subscriptions that need them end.
+        /// The rights that clients lack. Calls that need them fail with `denied`. Streams that need them report `denied`
+        /// at once, without an advance of the clock, and keep trying; with `failOnRefusal()` they end with the error.
         public var deniedRights: Set<Right> = []
         /// Whether each reply and each event arrives as a line that is not JSON. A client that receives one fails its
         /// calls with `protocolViolation` and closes the connection.
