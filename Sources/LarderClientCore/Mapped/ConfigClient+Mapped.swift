@@ -134,7 +134,15 @@ struct InvalidatingReceiver: EventReceiver {
 ///
 /// The agent announces each revision without its content. The file is opened when the next element is requested, so a
 /// slow consumer opens only the file of the newest snapshot. As in ``LarderSnapshots``, revisions only increase within
-/// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent and refusals.
+/// an epoch, no snapshot is delivered twice, and the stream survives restarts of the agent and refusals. It has the same
+/// configuration:
+///
+/// ```swift
+/// let snapshots = client.config.mappedSnapshots()
+///     .failOnRefusal()
+///     .onInterruption { print("disconnected: \($0.error)") }
+///     .onResumption { print("connected again") }
+/// ```
 public struct MappedSnapshots: AsyncSequence, Sendable {
     /// A snapshot.
     public typealias Element = MappedSnapshot
