@@ -51,9 +51,9 @@ let configurationTesting = Target.Dependency.product(
 
 let package = Package(
     name: "larder",
-    // Larder runs on Linux with glibc only, for which SwiftPM has no entry. It does not compile on macOS. The line below
-    // lets SwiftPM read this manifest there, and check the versions: a package that is also built on macOS depends on
-    // the products with `.when(platforms: [.linux])` (contrib/examples/cross-platform).
+    // Larder runs on Linux with glibc only, for which SwiftPM has no entry. This entry does not mean that Larder compiles
+    // on macOS. A package that is also built on macOS depends on the products with `.when(platforms: [.linux])`; see
+    // contrib/examples/cross-platform.
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "LarderClient", targets: ["LarderClient"]),

@@ -90,9 +90,6 @@ struct Ticket: Codable, Identifiable, Sendable {
 }
 let tickets = Repository(client, at: "tickets", of: Ticket.self)
 
-/// The error of a program that cannot use a configuration.
-struct SearchError: Error { var description = "" }
-
 /// The program that uses a configuration.
 actor Server {
     func apply(_ search: Search) throws {}

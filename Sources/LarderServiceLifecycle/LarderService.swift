@@ -11,7 +11,7 @@
 /// let client = LarderClient()
 /// let follower = ClosureService {
 ///     for try await snapshot in client.config.snapshots(at: "search").cancelOnGracefulShutdown() {
-///         print("revision \(snapshot.revision)")
+///         print("at most \(snapshot.value?["limit"]?.int ?? 10) results")
 ///     }
 /// }
 /// let group = ServiceGroup(

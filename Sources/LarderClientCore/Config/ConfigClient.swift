@@ -254,10 +254,10 @@ extension ConfigClient {
     /// ```swift
     /// for try await snapshot in client.config.snapshots(at: "search") {
     ///     do {
-    ///         try await server.apply(snapshot.decode(Search.self))
-    ///         try await client.config.acknowledge(snapshot)
-    ///     } catch let error as SearchError {
-    ///         try await client.config.acknowledge(snapshot, accepted: false, reason: error.description)
+    ///         try await server.apply(snapshot.decode(default: Search()))
+    ///         try? await client.config.acknowledge(snapshot)
+    ///     } catch {
+    ///         try? await client.config.acknowledge(snapshot, accepted: false, reason: "\(error)")
     ///     }
     /// }
     /// ```

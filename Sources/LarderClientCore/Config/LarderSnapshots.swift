@@ -4,10 +4,15 @@ import Glibc
 ///
 /// ```swift
 /// for try await snapshot in client.config.snapshots(at: "search") {
-///     let search = try snapshot.decode(Search.self)
-///     try await server.apply(search)
+///     do {
+///         try await server.apply(snapshot.decode(default: Search()))
+///     } catch {
+///         print("the last good value stays in use: \(error)")
+///     }
 /// }
 /// ```
+///
+/// A value that cannot be decoded is no reason for the loop to end: the next snapshot may have a good one.
 ///
 /// - Only the newest snapshot is buffered. A slow consumer gets the newest snapshot next, with the number of skipped
 ///   ones in ``LarderSnapshot/skipped``.
