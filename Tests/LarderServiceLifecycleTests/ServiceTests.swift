@@ -80,6 +80,28 @@ struct ServiceTests {
         try await group(provider) {}.run()
     }
 
+    @Test("for a value of the wrong kind, a watch yields nil or the default, and continues")
+    func wrongKind() async throws {
+        let agent = try await TestAgent(["limit": 10])
+        let provider = try await LarderProvider(client: agent.client())
+        let config = ConfigReader(provider: provider)
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await provider.run() }
+            try await config.watchInt(forKey: "limit") { limits in
+                try await config.watchInt(forKey: "limit", default: 5) { limitsWithDefault in
+                    var limits = limits.makeAsyncIterator()
+                    var limitsWithDefault = limitsWithDefault.makeAsyncIterator()
+                    for value: JSONValue in [10, "x", 20] {
+                        try await agent.publish(["limit": value])
+                        #expect(await limits.next(isolation: #isolation) == .some(value.int))
+                        #expect(await limitsWithDefault.next(isolation: #isolation) == value.int ?? 5)
+                    }
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
     private let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
 
     /// Returns a group that shuts down gracefully when `work` has ended.

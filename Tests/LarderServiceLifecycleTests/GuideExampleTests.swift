@@ -1,4 +1,4 @@
-import LarderClient
+import LarderServiceLifecycle
 import LarderTesting
 import Synchronization
 import Testing
