@@ -165,7 +165,9 @@ final class SharedSubscription: Sendable {
             return (joined, end, state.nextLeader(), released)
         }
         for mailbox in joined {
-            if let end { mailbox.end(end) } else { mailbox.subscribed() }
+            // A subscription that has already ended may have delivered a snapshot.
+            if case .success = result { mailbox.subscribed() }
+            if let end { mailbox.end(end) }
         }
         leader?.takeTurn()
     }

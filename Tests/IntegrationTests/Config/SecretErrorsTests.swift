@@ -97,7 +97,7 @@ extension Integration {
 
         /// Responses of origins of images, and the names of the errors.
         private static let pictures: [(answer: RawOrigin.Answer, error: String)] = [
-            (.status("404 \(secret)", secret), "upstreamFailed"),
+            (.status("404 \(secret)", secret), "notFound"),
             (.status("200 OK", "<!DOCTYPE html><title>\(secret)</title>"), "imageRejected"),
             (.status("200 OK", "", fields: ["X-Secret: \(secret)"]), "upstreamFailed"),
             (.status("302 Found", "", fields: ["Location: file:///?\(secret)"]), "upstreamFailed"),

@@ -31,7 +31,7 @@ extension Integration {
                     first.output[0].hasSuffix(": 20 downloaded (100 kB), 0 already cached, 2 failed"), "\(first.output)"
                 )
                 #expect(first.output[1].hasPrefix("  \(page)  Image rejected: "))
-                #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
+                #expect(first.output[2].hasPrefix("  \(none)  Not found: "))
                 #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
                 #expect(!first.log.contains("\u{1B}"))
                 let second = try larder(home, ["prefetch", "-", "--json"], input: good.joined(separator: "\n"))
