@@ -142,8 +142,8 @@ extension JSONValue {
     ///     appended in the order of their paths.
     ///   - moved: the indexes in `paths` of the members that are removed and appended, even if both documents have them
     ///   - source: the other document, compact
-    /// - Returns: nil if the object that contains a member does not exist, if an object needs a larger name table, or if
-    ///   this value is not a whole, compact document whose root is an object
+    /// - Returns: nil if the object that contains a member does not exist, if an object needs a larger name table, if too
+    ///   much memory of former tables is unused, or if this value is not a whole, compact document whose root is an object
     package func replacingMembers(
         at paths: [[String]], moving moved: Set<Int> = [], from source: JSONValue
     ) -> JSONValue? {
@@ -156,11 +156,7 @@ extension JSONValue {
 
 /// Copies a document with some members replaced, removed or appended.
 private struct TapeSplice {
-    private enum Kind {
-        case replacement
-        case removal
-        case addition
-    }
+    private enum Kind { case replacement, removal, addition }
 
     private struct Edit {
         let kind: Kind
@@ -198,6 +194,9 @@ private struct TapeSplice {
     private var nodeEnd = 0
 
     init?(_ paths: [[String]], moving moved: Set<Int>, of old: Document, from source: JSONValue) {
+        // Slots of members that are left out stay. Objects have at most 1.5 slots for each node, so that another copy of
+        // the document has less memory.
+        if old.storage.pointee.slotCount > 2 * old.storage.pointee.nodeCount + 4096 { return nil }
         (self.old, self.source) = (old, source)
         var edits: [Edit] = []
         var counts: [Int: Counts] = [:]

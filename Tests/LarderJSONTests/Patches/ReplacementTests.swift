@@ -131,6 +131,25 @@ struct MemberReplacementTests {
         #expect(try Self.replacing(#"{"a":1,"b":2,"c":3}"#, paths, from: ["new": 0]) == expected)
     }
 
+    @Test("the name tables of replaced members do not accumulate")
+    func formerTables() throws {
+        let record = JSONValue.object((0..<40).map { ("\($0)", .int($0)) })
+        let source: JSONValue = ["record": record]
+        var document: JSONValue = ["a": 1, "record": record]
+        var copies = 0
+        for _ in 0..<1000 {
+            if let edited = document.replacingMembers(at: [["record"]], from: source) {
+                document = edited
+            } else {
+                document = document.detached()
+                copies += 1
+            }
+            #expect(document.documentMemory < 64 << 10)
+        }
+        #expect(copies > 1 && copies < 100)
+        #expect(document == ["a": 1, "record": record] && document["record"]?["39"] == 39)
+    }
+
     @Test("members are moved to the end of their objects")
     func moves() throws {
         let document = try JSONValue(parsing: #"{"a":{"b":1,"c":2},"d":3}"#)
