@@ -415,6 +415,12 @@ where Model.ID: CustomStringConvertible & Sendable {
 }
 
 /// A stream of the models of a repository; see ``Repository/changes``. Elements are decoded off the actor of the caller.
+///
+/// ```swift
+/// let changes = tickets.changes
+///     .onInterruption { print("disconnected: \($0.error)") }
+///     .onResumption { print("connected again") }
+/// ```
 public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
     /// The error that ends the stream.
     public typealias Failure = LarderClientError
@@ -427,6 +433,19 @@ public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
         self.snapshots = snapshots
         self.decode = decode
     }
+
+    /// Returns the stream with a handler that is called as for ``LarderSnapshots/onInterruption(_:)``.
+    public func onInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) -> RepositoryStream {
+        RepositoryStream(snapshots.onInterruption(handler), decode)
+    }
+
+    /// Returns the stream with a handler that is called as for ``LarderSnapshots/onResumption(_:)``.
+    public func onResumption(_ handler: @escaping @Sendable () -> Void) -> RepositoryStream {
+        RepositoryStream(snapshots.onResumption(handler), decode)
+    }
+
+    /// Returns the stream such that a refusal ends it with the error, as ``LarderSnapshots/failOnRefusal()`` does.
+    public func failOnRefusal() -> RepositoryStream { RepositoryStream(snapshots.failOnRefusal(), decode) }
 
     /// Starts an iteration. It subscribes when the first element is requested.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(snapshots.makeAsyncIterator(), decode) }

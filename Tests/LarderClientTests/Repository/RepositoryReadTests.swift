@@ -119,6 +119,26 @@ struct RepositoryReadTests {
         #expect(try await changes.next() == .some(nil))
     }
 
+    @Test("a stream reports its interruptions and resumptions, or ends with a refusal")
+    func handlers() async throws {
+        let agent = try await TestAgent()
+        let client = agent.client()
+        let unknown = Repository(client, at: "notes", of: Note.self, namespace: "unknown")
+        let refusal = await failure { () async throws(LarderClientError) in
+            var refused = unknown.changes.failOnRefusal().makeAsyncIterator()
+            _ = try await refused.next()
+        }
+        #expect(refusal?.remoteError?.code == .unknownNamespace)
+
+        let events = Mutex<[String]>([])
+        let changes = notes(client).changes(of: "1")
+            .onInterruption { _ in events.withLock { $0.append("interrupted") } }
+            .onResumption { events.withLock { $0.append("resumed") } }
+        var iterator = changes.makeAsyncIterator()
+        #expect(try await iterator.next() == .some(nil))
+        #expect(events.withLock { $0 }.isEmpty)
+    }
+
     private static let decodingThreads = Mutex<Set<pthread_t>>([])
 
     private struct Observed: Codable, Identifiable, Sendable {
