@@ -62,7 +62,7 @@ final class LocalCopies: Sendable {
         }
     }
 
-    /// Records a copy that was current a moment ago.
+    /// Records a copy that is current.
     func keep(_ copy: MappedSnapshot) {
         let new = Last(copy: copy, currentAt: .now)
         // The previous copy is released outside the lock.
