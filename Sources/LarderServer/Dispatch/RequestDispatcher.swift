@@ -140,7 +140,8 @@ struct RequestDispatcher {
     // MARK: Requests
 
     private func serve(_ message: consuming JSONValue, in slot: BatchSlot?, _ template: RequestTemplate?) {
-        let loop = connection.loop
+        // Each of these is read once, because each read retains the object.
+        let (connection, loop) = (reader.connection, reader.loop)
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
@@ -180,6 +181,7 @@ struct RequestDispatcher {
         let parameters = try M.Parameters(
             from: MemberReader(params: request.params, positional: M.Parameters.positional))
         let requirement = M.requirement(parameters)
+        let connection = reader.connection
         if let denial = connection.denial(of: requirement, by: M.name) { throw denial.error }
         let call = MethodCall<M>(
             parameters: consume parameters, request: request, isInBatch: slot != nil, template: template,
