@@ -187,7 +187,7 @@ let package = Package(
         .executableTarget(
             name: "larder-bench",
             dependencies: [
-                "LarderJSON", "LarderSchema", "LarderSnapshotFile", "LarderClientCore", "LarderClient", "CLinuxShims",
+                "LarderJSON", "LarderSchema", "LarderClientCore", "LarderClient", "CLinuxShims",
                 arguments,
             ],
             path: "contrib/benchmarks/larder-bench", swiftSettings: strict),

@@ -37,7 +37,7 @@ document() {
 
 mkdir -p "$build/docs"
 document LarderClient --catalog Sources/LarderClient/LarderClient.docc \
-  -experimental-allowed-reexported-modules=LarderClientCore,LarderProtocol,LarderJSON,LarderSnapshotFile
+  -experimental-allowed-reexported-modules=LarderClientCore,LarderJSON
 document LarderTesting
 document LarderServiceLifecycle
 document ConfigurationLarder

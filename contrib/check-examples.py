@@ -41,8 +41,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The modules with examples, and the imports of the examples of each.
 MODULES = {
     "LarderJSON": ["LarderClient"],
-    "LarderSnapshotFile": ["LarderClient"],
-    "LarderProtocol": ["LarderClient"],
     "LarderClientCore": ["LarderClient"],
     "LarderClient": ["LarderClient"],
     "LarderTesting": ["LarderClient", "LarderTesting", "Testing"],
@@ -88,7 +86,7 @@ struct Ticket: Codable, Identifiable, Sendable {
     var id: String
     var title: String
 }
-let tickets = Repository(client, at: "tickets", of: Ticket.self)
+let tickets = LarderRepository(client.config, at: "tickets", of: Ticket.self)
 
 /// The program that uses a configuration.
 actor Server {
@@ -380,7 +378,8 @@ def run(*command, parse=str):
 
 
 def symbol_faults(symbols):
-    """Returns an error for each public symbol without documentation, and for each type and method without an example.
+    """Returns an error for each public symbol without documentation, and for each method, class and protocol, and each
+    other type with methods, that has no example.
 
     A method is covered by an example of its own, or by one of its type that calls it. A nested type, an initializer and a
     property are covered by an example of the type. A symbol that implements a requirement of a protocol needs no example.
@@ -388,6 +387,11 @@ def symbol_faults(symbols):
     texts = {}  # the documentation of each type
     for symbol in symbols:
         texts.setdefault(".".join(symbol["pathComponents"]), text_of(symbol))
+    methods = ("method", "type.method", "func")
+    with_methods = {
+        ".".join(symbol["pathComponents"][:-1]) for symbol in symbols
+        if symbol["kind"]["identifier"].removeprefix("swift.") in methods and not symbol["isWitness"]
+    }
     faults = []
     for symbol in symbols:
         components, kind = symbol["pathComponents"], symbol["kind"]["identifier"].removeprefix("swift.")
@@ -398,10 +402,10 @@ def symbol_faults(symbols):
         if not own:
             faults.append(f"{place}: error: {name} has no documentation")
         elif "```swift" not in own and not symbol["isWitness"]:
-            if kind in ("struct", "class", "enum", "protocol"):
+            if kind in ("class", "protocol") or kind in ("struct", "enum") and name in with_methods:
                 if not any("```swift" in text for text in enclosing):
                     faults.append(f"{place}: error: {name} has no example")
-            elif kind in ("method", "type.method", "func"):
+            elif kind in methods:
                 method = re.match(r"[^(]*", components[-1])[0]
                 calls = re.compile(rf"\b{re.escape(method)}\b *[({{]")
                 if not any(calls.search(examples(text)) for text in enclosing):

@@ -47,7 +47,7 @@ files ':!Sources/LarderProtocol/Version.swift' | copy "$tree"
 cp -a packaging/dependencies.json "$tree/Package.resolved"
 cp -a packaging/debian "$tree/debian"
 
-source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/LarderProtocol/Version.swift)
+source_version=$(sed -n 's/^package let larderVersion = "\(.*\)"/\1/p' Sources/LarderProtocol/Version.swift)
 cd "$tree"
 current=$(dpkg-parsechangelog -S Version)
 if [ -n "$version" ] && [ "$version" != "$current" ]; then
@@ -66,7 +66,7 @@ fi
 version=$(dpkg-parsechangelog -S Version)
 # Write Version.swift only if its content changes, because a newer file causes everything that depends on it to be
 # recompiled.
-sed "s/^public let larderVersion = .*/public let larderVersion = \"$version\"/" \
+sed "s/^package let larderVersion = .*/package let larderVersion = \"$version\"/" \
   "$checkout/Sources/LarderProtocol/Version.swift" >../Version.swift
 cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.swift Sources/LarderProtocol/Version.swift
 

@@ -235,7 +235,7 @@ class Struct:
         else:
             body = self.sections()
         doc = comment(self.documentation(), self.indent - 4)
-        return doc + brace(f"public struct {self.short}: {self.conformances()}", body)
+        return doc + brace(f"package struct {self.short}: {self.conformances()}", body)
 
     def documentation(self):
         if "doc" in self.spec:
@@ -268,10 +268,10 @@ class Struct:
     def constant_lines(self):
         lines = []
         for name, value, doc in (constant for member in self.members for constant in member.constants):
-            lines += comment(doc, self.indent) + [f"public static let {name} = {kinds.number(value)}"]
+            lines += comment(doc, self.indent) + [f"package static let {name} = {kinds.number(value)}"]
         for name, constant in self.spec.get("constants", {}).items():
             value = self.generator.schemas.node(constant["value"]) if "#" in str(constant["value"]) else constant["value"]
-            lines += comment(constant.get("doc"), self.indent) + [f"public static let {name} = {kinds.number(value)}"]
+            lines += comment(constant.get("doc"), self.indent) + [f"package static let {name} = {kinds.number(value)}"]
         return lines
 
     def nested_lines(self):
@@ -283,17 +283,17 @@ class Struct:
             lines += comment(doc, self.indent)
             zero = f" = {swift}()" if swift not in ("Int",) else " = 0"
             lines.append(
-                f"public var {prop}{zero}" if self.is_zero else f"public var {prop}: {swift}{'?' if optional else ''}"
+                f"package var {prop}{zero}" if self.is_zero else f"package var {prop}: {swift}{'?' if optional else ''}"
             )
         for member in self.members:
             if member.presence and self.spec.get("members", {}).get(member.presence, {}).get("isProperty"):
                 lines += comment(self.generator.documentation(f"{self.place}/properties/{member.presence}"), self.indent)
-                lines.append(f"public var {member.presence}: Bool {{ {member.prop} != nil }}")
+                lines.append(f"package var {member.presence}: Bool {{ {member.prop} != nil }}")
         return lines
 
     def positional(self):
         names = [f'"{wire}"' for wire in self.order]
-        return brace("public static var positional: [String]", fill("[", names, "]", self.indent + 4), one_line=True)
+        return brace("package static var positional: [String]", fill("[", names, "]", self.indent + 4), one_line=True)
 
     def names(self):
         access = "" if self.is_shared else "private "
@@ -302,7 +302,7 @@ class Struct:
 
     def initializer(self):
         if self.is_zero:
-            return ["public init() {}"]
+            return ["package init() {}"]
         properties = {prop: (swift, optional, initial) for prop, swift, optional, _, initial in self.properties()}
         first, last = self.spec.get("unlabeled", []), self.spec.get("last", [])
         parameters = []
@@ -311,7 +311,7 @@ class Struct:
             label = "_ " if prop in first else ""
             default = f" = {initial}" if initial is not None else ""
             parameters.append(f"{label}{prop}: {swift}{'?' if optional else ''}{default}")
-        signature = fill("public init(", parameters, ")", self.indent, closing=" {")
+        signature = fill("package init(", parameters, ")", self.indent, closing=" {")
         assignments = [f"self.{prop} = {prop}" for prop in properties]
         return brace(signature, assignments, one_line=True)
 
@@ -321,7 +321,7 @@ class Struct:
             "try reader.rejectUnknown(Self.names)",
             "try self.init(from: reader)",
         ]
-        return brace("public init(params: JSONValue?) throws(WireError)", body)
+        return brace("package init(params: JSONValue?) throws(WireError)", body)
 
     def reader(self):
         body = []
@@ -338,8 +338,8 @@ class Struct:
             body += lines
         if self.is_parameters:
             if not body:
-                return brace("public init(from reader: MemberReader)", [])
-            return brace("public init(from reader: MemberReader) throws(WireError)", body)
+                return brace("package init(from reader: MemberReader)", [])
+            return brace("package init(from reader: MemberReader) throws(WireError)", body)
         if not self.is_result:
             return brace("init(from reader: MemberReader) throws(WireError)", body)
         uses = sum(line.count("reader") for line in body)
@@ -347,13 +347,13 @@ class Struct:
             body = [body[0].replace("reader", "MemberReader(object: value)")]
         else:
             body = ["let reader = try MemberReader(object: value)"] + body
-        return brace("public init(from value: JSONValue) throws(WireError)", body)
+        return brace("package init(from value: JSONValue) throws(WireError)", body)
 
     def writers(self):
         if self.spec.get("writer") == "by hand":
             return []
         body = self.all_writes()
-        access = "public " if self.is_parameters or self.is_result else ""
+        access = "package " if self.is_parameters or self.is_result else ""
         used = self.generator.used_in_group(self.name)
         whole = self.is_parameters or self.is_result or not used or self.generator.used_as_object(self.name)
         inner = ["writeMembers(to: &writer)"] if used else body
@@ -380,10 +380,10 @@ class Struct:
         prop = self.spec["document"]["property"]
         return joined(
             [
-                comment(self.spec["document"].get("doc"), self.indent) + [f"public var {prop}: JSONValue"],
-                [f"public init({prop}: JSONValue) {{ self.{prop} = {prop} }}"],
-                [f"public init(from value: JSONValue) throws(WireError) {{ {prop} = value }}"],
-                [f"public func write(to writer: inout JSONWriter) {{ writer.value({prop}) }}"],
+                comment(self.spec["document"].get("doc"), self.indent) + [f"package var {prop}: JSONValue"],
+                [f"package init({prop}: JSONValue) {{ self.{prop} = {prop} }}"],
+                [f"package init(from value: JSONValue) throws(WireError) {{ {prop} = value }}"],
+                [f"package func write(to writer: inout JSONWriter) {{ writer.value({prop}) }}"],
             ]
         )
 
@@ -486,17 +486,17 @@ class Word:
         cases = self.spec.get("cases", {})
         if self.spec.get("open"):
             doc = f"{doc} Values that this version does not know are preserved."
-            body = ["public let rawValue: String", "public init(rawValue: String) { self.rawValue = rawValue }", ""]
+            body = ["package let rawValue: String", "package init(rawValue: String) { self.rawValue = rawValue }", ""]
             for value in self.values:
-                body += comment(cases.get(value), self.indent) + [f'public static let {case(value)} = Self(rawValue: "{value}")']
-            body += ["", "public var description: String { rawValue }"]
+                body += comment(cases.get(value), self.indent) + [f'package static let {case(value)} = Self(rawValue: "{value}")']
+            body += ["", "package var description: String { rawValue }"]
             protocols = "RawRepresentable, Sendable, Hashable, CustomStringConvertible"
-            return comment(doc, self.indent - 4) + brace(f"public struct {self.short}: {protocols}", body)
+            return comment(doc, self.indent - 4) + brace(f"package struct {self.short}: {protocols}", body)
         body = []
         for value in self.values:
             body += comment(cases.get(value), self.indent) + [f"case {case(value)}"]
         doc = comment(doc, self.indent - 4)
-        return doc + brace(f"public enum {self.short}: String, Sendable, Hashable, CaseIterable", body)
+        return doc + brace(f"package enum {self.short}: String, Sendable, Hashable, CaseIterable", body)
 
 
 def case(value):

@@ -4,6 +4,8 @@ public import LarderClientCore
 // `LarderClient` is part of this library's interface, so clients need no further import.
 @_exported public import LarderClientCore
 import LarderJSON
+import LarderProtocol
+import LarderSnapshotFile
 import Synchronization
 
 #if ServiceLifecycle
@@ -91,7 +93,7 @@ public final class LarderProvider: Sendable {
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
     public init(
-        client: LarderClient = LarderClient(), namespace: String = defaultNamespace,
+        client: LarderClient = LarderClient(), namespace: String = LarderClient.defaultNamespace,
         startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
         currentDirectory: String? = nil,
         onInterruption: @escaping @Sendable (LarderClientError) -> Void = { _ in }
@@ -161,7 +163,7 @@ public final class LarderProvider: Sendable {
         var failures = 0
         while !Task.isCancelled {
             do throws(LarderClientError) {
-                var snapshots = client.config.mappedSnapshots(namespace: namespace)
+                var snapshots = client.config[namespace].mappedSnapshots()
                     .onInterruption { [onInterruption] in onInterruption($0.error) }
                     .makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {

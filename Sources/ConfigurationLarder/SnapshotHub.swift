@@ -116,8 +116,8 @@ struct SnapshotStart: Sendable {
         retrying: Bool, _ lastError: LastError
     ) async -> Result<MappedSnapshot, LarderClientError>? {
         do throws(LarderClientError) {
-            if !retrying { return .success(try await client.config.snapshot(namespace: namespace, mapped: true)) }
-            let snapshots = client.config.mappedSnapshots(namespace: namespace).failOnRefusal().onInterruption {
+            if !retrying { return .success(try await client.config[namespace].mappedSnapshot()) }
+            let snapshots = client.config[namespace].mappedSnapshots().failOnRefusal().onInterruption {
                 interruption in
                 lastError.value.withLock { $0 = interruption.error }
                 onInterruption(interruption.error)

@@ -1,9 +1,8 @@
-// `JSONValue`, the protocol's results (such as `ConfigStatus.Result`, `WireError`) and `MappedSnapshot` are part of
-// this library's interface. Re-exporting their modules lets clients use them with a single import.
+// `JSONValue` and `JSONPath` are part of this library's interface. Re-exporting their module lets clients use them with a
+// single import.
 
 @_exported public import LarderJSON
-@_exported public import LarderProtocol
-@_exported public import LarderSnapshotFile
+package import LarderProtocol
 import Synchronization
 
 /// A client of the local agent.
@@ -41,7 +40,7 @@ public final class LarderClient: Sendable {
         /// count, unless the agent has stopped responding.
         public var timeout: Duration? = .seconds(30)
         /// The delays between attempts to connect.
-        public var backoff = Backoff()
+        public var backoff = LarderBackoff()
         /// The maximum number of requests that wait for a reply at the same time. Further requests wait in the client,
         /// in order. The default is 64, the agent's default limit for a connection.
         ///
@@ -68,6 +67,9 @@ public final class LarderClient: Sendable {
 
     /// Something that happened in a client.
     public typealias Event = LarderClientEvent
+
+    /// The name of the namespace that ``config`` uses.
+    public static let defaultNamespace = "default"
 
     /// The path of the agent socket.
     public let socket: String
@@ -143,16 +145,12 @@ public final class LarderClient: Sendable {
     }
 
     /// Calls a method of the protocol by its type.
-    ///
-    /// ```swift
-    /// let status = try await client.call(ConfigStatus.self, .init(namespace: "default"))
-    /// ```
     /// - Parameters:
     ///   - method: the type of the method.
     ///   - parameters: the parameters of the method.
     ///   - timeout: the maximum duration of the call; nil for ``Configuration/timeout``.
     /// - Throws: the errors of ``call(_:params:timeout:)``, and `protocolViolation` if the result cannot be read.
-    public func call<Method: WireMethod>(
+    package func call<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil
     ) async throws(LarderClientError) -> Method.Result {
         try await send(method, parameters, timeout: timeout).result
@@ -340,18 +338,19 @@ extension WireMethod {
 /// print(try await client.agent.info().version)
 /// ```
 ///
-/// All methods throw ``LarderClientError``.
+/// All methods throw ``LarderClientError``. ``LarderClient/call(_:params:timeout:)`` calls the methods that have no
+/// function here, such as `agent.stats` and `agent.clients`.
 public struct AgentClient: Sendable {
     let client: LarderClient
 
-    /// Returns the agent's version, file locations and limits, and the user and rights of this process.
+    /// Returns the agent's version, its namespaces, and the rights of this process.
     ///
     /// ```swift
     /// let info = try await client.agent.info()
     /// print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
     /// ```
-    public func info() async throws(LarderClientError) -> AgentInfo.Result {
-        try await client.call(AgentInfo.self, NoParameters())
+    public func info() async throws(LarderClientError) -> LarderAgentInfo {
+        LarderAgentInfo(try await client.call(AgentInfo.self, NoParameters()))
     }
 
     /// Checks that the agent responds. Returns when its reply arrives.
@@ -361,28 +360,55 @@ public struct AgentClient: Sendable {
         _ = try await client.call(AgentPing.self, NoParameters())
     }
 
-    /// Returns counters since the agent started, such as requests, connections and refreshes, and current values, such
-    /// as resident memory.
+    /// Returns the status of all namespaces that this process may read, in ascending order of name.
     ///
     /// ```swift
-    /// print(try await client.agent.stats().traffic.connectionsOpen)
+    /// for namespace in try await client.agent.namespaces() where namespace.state != .fresh {
+    ///     print(namespace.name, namespace.state, namespace.lastError?.message ?? "")
+    /// }
     /// ```
-    ///
-    /// Needs the right `read` in at least one namespace.
-    public func stats() async throws(LarderClientError) -> AgentStats.Result {
-        try await client.call(AgentStats.self, NoParameters())
+    public func namespaces() async throws(LarderClientError) -> [NamespaceStatus] {
+        try await client.call(ConfigStatus.self, ConfigStatus.Parameters()).namespaces.map(NamespaceStatus.init)
     }
+}
 
-    /// Returns the clients that are connected to the agent, in ascending order of ID, each with its process, its
-    /// traffic and the snapshots that it acknowledged.
-    ///
-    /// ```swift
-    /// for other in try await client.agent.clients() { print(other.command, other.requests) }
-    /// ```
-    ///
-    /// Needs the right `administer`.
-    public func clients() async throws(LarderClientError) -> [AgentClients.Client] {
-        try await client.call(AgentClients.self, NoParameters()).clients
+/// Information about an agent; see ``AgentClient/info()``.
+public struct LarderAgentInfo: Sendable, Equatable {
+    /// The name of the program, `larderd`.
+    public let name: String
+    /// The version of the program.
+    public let version: String
+    /// The version of the protocol.
+    public let protocolVersion: Int
+    /// The process ID of the agent.
+    public let processID: Int
+    /// When the agent started.
+    public let startedAt: LarderTime
+    /// The time since the agent started, by a monotonic clock.
+    public let uptime: Duration
+    /// The epoch of the state directory.
+    public let epoch: String
+    /// The path of the socket. For an abstract socket, `@` and its name.
+    public let socket: String
+    /// The names of the namespaces that this process may read, in ascending order.
+    public let namespaces: [String]
+    /// The rights of this process, except in namespaces with their own access rules.
+    public let rights: Set<LarderRight>
+    /// The rights of this process in each namespace with its own access rules. Namespaces in which it has no rights are
+    /// left out.
+    public let namespaceRights: [String: Set<LarderRight>]
+    /// What is wrong with the agent, for people: invalid settings, an image cache that cannot be used, and others.
+    public let problems: [String]
+
+    init(_ wire: AgentInfo.Result) {
+        (name, version, protocolVersion) = (wire.name, wire.version, wire.protocolVersion)
+        (processID, startedAt) = (wire.pid, LarderTime(wire.startedAt))
+        (uptime, epoch, socket) = (.milliseconds(wire.uptimeMilliseconds), wire.epoch, wire.socket)
+        (namespaces, rights) = (wire.namespaces, Set(wire.rights.map(LarderRight.init)))
+        namespaceRights = wire.namespaceRights.mapValues { Set($0.map(LarderRight.init)) }
+        problems =
+            [wire.settingsProblem, wire.imageProblem, wire.threadProblem].compactMap(\.self)
+            + wire.problems.map(\.message)
     }
 }
 

@@ -1,5 +1,6 @@
 import Glibc
-public import LarderProtocol
+public import LarderJSON
+package import LarderProtocol
 
 /// The error type of this library.
 ///
@@ -63,18 +64,18 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// Advice on how to resolve the error, in one line; nil without advice.
     public let advice: String?
     /// The agent's error if ``code`` is `remote`, else nil.
-    public let remoteError: WireError?
+    public let remoteError: RemoteError?
     /// The `errno` of connect(2) if ``code`` is `unreachable`. Nil for other codes, and if the connection failed for a
     /// reason other than a system error.
     public let systemError: Int32?
-    /// The number of models that `Repository.importAll` had saved before the error. Nil for other operations.
+    /// The number of models that `LarderRepository.importAll` had saved before the error. Nil for other operations.
     public let savedCount: Int?
     /// Whether the call may succeed later although the code of the error means that it cannot.
     private var isMarkedRetryable = false
 
     /// Creates an error from its properties, for example for tests.
     public init(
-        _ code: Code, _ reason: String, advice: String? = nil, remoteError: WireError? = nil,
+        _ code: Code, _ reason: String, advice: String? = nil, remoteError: RemoteError? = nil,
         systemError: Int32? = nil, savedCount: Int? = nil
     ) {
         self.code = code
@@ -87,9 +88,11 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
     /// Creates an error of the kind `remote` from an error of the agent, for example for tests.
     /// - Parameter error: the error of the agent.
-    public init(remote error: WireError) {
+    public init(remote error: RemoteError) {
         self.init(.remote, error.description, remoteError: error)
     }
+
+    package init(remote error: WireError) { self.init(remote: RemoteError(error)) }
 
     /// Whether the same call may succeed later, with the same arguments and without a change of the settings.
     public var isRetryable: Bool {
@@ -172,6 +175,126 @@ extension LarderClientError {
         }
         return Self(.unreachable, reason, advice: advice, systemError: code)
     }
+}
+
+/// An error that the agent returned. See ``LarderClientError/remoteError``.
+public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
+    /// A kind of error. Later versions may add kinds.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        package let wire: WireErrorCode
+
+        package init(_ wire: WireErrorCode) { self.wire = wire }
+
+        /// The name of the kind in the protocol, such as `notFound`.
+        public var description: String { wire.name }
+
+        /// Whether the same call may succeed later without a change of the settings.
+        public var isRetryable: Bool { wire.isRetryable }
+
+        /// The line is not JSON in UTF-8, or is nested too deeply.
+        public static let parseError = Self(.parseError)
+        /// The line is longer than the limit of the agent.
+        public static let lineTooLong = Self(.lineTooLong)
+        /// The line is not a request, or the batch is empty or too large.
+        public static let invalidRequest = Self(.invalidRequest)
+        /// The agent has no such method.
+        public static let methodNotFound = Self(.methodNotFound)
+        /// A parameter is missing, has the wrong type or a value outside its range.
+        public static let invalidParams = Self(.invalidParams)
+        /// A bug in the agent. Its log has details.
+        public static let internalError = Self(.internalError)
+        /// There is no value at the path, the revision is not known, or there is no usable image.
+        public static let notFound = Self(.notFound)
+        /// The settings declare no such namespace.
+        public static let unknownNamespace = Self(.unknownNamespace)
+        /// The settings do not permit this process to do this.
+        public static let denied = Self(.denied)
+        /// The time limit of the request has passed.
+        public static let timeout = Self(.timeout)
+        /// The request was cancelled.
+        public static let cancelled = Self(.cancelled)
+        /// The source could not be reached, or its response was not usable.
+        public static let upstreamFailed = Self(.upstreamFailed)
+        /// The document, or the configuration that would result from it, failed a check.
+        public static let rejected = Self(.rejected)
+        /// A limit of the agent is reached, for example on subscriptions.
+        public static let limitExceeded = Self(.limitExceeded)
+        /// The change could not be written to disk. Nothing was changed.
+        public static let storageFailed = Self(.storageFailed)
+        /// The agent is stopping.
+        public static let shuttingDown = Self(.shuttingDown)
+        /// The remote source has not responded yet, the image cache is not in use, or the agent waits for settings.
+        public static let unavailable = Self(.unavailable)
+        /// The origin of an image cannot be reached, and no usable image is cached.
+        public static let offline = Self(.offline)
+        /// The host of the URL, or of a redirect, has an address that the settings do not allow.
+        public static let forbiddenAddress = Self(.forbiddenAddress)
+        /// The bytes are not an image that the agent accepts; ``RemoteError/reason`` has the cause.
+        public static let imageRejected = Self(.imageRejected)
+        /// The limits of the image cache, or the disk, leave no room.
+        public static let cacheFull = Self(.cacheFull)
+        /// A condition of a change does not hold. Nothing was changed.
+        public static let conflict = Self(.conflict)
+        /// The resulting configuration would violate the schema of the namespace. Nothing was changed.
+        public static let schemaViolation = Self(.schemaViolation)
+    }
+
+    /// The state that did not meet the condition of a change.
+    public struct Conflict: Sendable, Hashable {
+        /// The current revision of the namespace.
+        public let revision: Int
+        /// The epoch of ``revision``.
+        public let epoch: String
+        /// The path of the value that differs; nil if the revision or the epoch differs.
+        public let path: JSONPath?
+        /// The value at ``path``; nil if there is none, or if this process may not see it.
+        public let value: JSONValue?
+        /// Whether ``value`` is nil because it is secret or contains a secret.
+        public let isMasked: Bool
+
+        init(_ wire: WireError.Conflict) {
+            (revision, epoch, path) = (wire.revision, wire.epoch, wire.path)
+            (value, isMasked) = (wire.value, wire.isMasked)
+        }
+
+        /// Hashes the revision and its epoch.
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(revision)
+            hasher.combine(epoch)
+        }
+    }
+
+    package let wire: WireError
+
+    package init(_ wire: WireError) { self.wire = wire }
+
+    /// Creates an error, for example for tests.
+    /// - Parameters:
+    ///   - code: the kind of error.
+    ///   - detail: what happened and what to do, in one line.
+    ///   - reason: the cause, for programs; nil for none.
+    public init(_ code: Code, _ detail: String, reason: String? = nil) {
+        wire = WireError(code.wire, detail, reason: reason)
+    }
+
+    /// The kind of error.
+    public var code: Code { Code(wire.code) }
+    /// What happened and what to do, in one line.
+    public var detail: String { wire.detail }
+    /// The cause, for programs; nil unless the protocol lists causes for this kind of error.
+    public var reason: String? { wire.reason }
+    /// The right that this process lacks; nil for other errors.
+    public var right: LarderRight? { wire.right.map(LarderRight.init) }
+    /// The namespace in which this process lacks the right; nil for the whole agent, and for other errors.
+    public var namespace: String? { wire.namespace }
+    /// The current state, if the kind is `conflict`; nil for other errors.
+    public var conflict: Conflict? { wire.conflict.map(Conflict.init) }
+    /// The violations of the schema, the most specific first. Empty if this process may not see them, and for other
+    /// errors.
+    public var violations: [ConfigViolation] { wire.schemaErrors?.map(ConfigViolation.init) ?? [] }
+
+    /// The kind and the detail, in one line.
+    public var description: String { wire.description }
 }
 
 /// The result of stat(2) for the file at a socket's path.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// The failure that this program reports when it ends, with advice.
 struct Failure: Error, Equatable {
@@ -25,7 +26,7 @@ struct Failure: Error, Equatable {
         self.init(
             ExitStatus(error),
             [error.description, Self.advice(error, hints)].compactMap(\.self).joined(separator: "; "),
-            name: error.remoteError?.code.name ?? error.code.description, remote: error.remoteError)
+            name: error.remoteError?.code.description ?? error.code.description, remote: error.remoteError?.wire)
     }
 
     private init(_ status: ExitStatus, _ message: String, name: String, remote: WireError?) {
@@ -89,9 +90,9 @@ struct Failure: Error, Equatable {
         case .disconnected: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
             tooLongAdvice
-        case .remote where error.remoteError?.schemaErrors.map { $0.count > 1 } ?? false:
+        case .remote where error.remoteError.map { $0.violations.count > 1 } ?? false:
             "add --json to list all violations"
-        case .remote: error.remoteError?.conflict.map(current)
+        case .remote: error.remoteError?.wire.conflict.map(current)
         default: nil
         }
     }
@@ -159,7 +160,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .disconnected: self = .unreachable
         case .timeout: self = .timeout
         case .invalidArgument: self = .usage
-        case .remote: self = error.remoteError.map { Self($0.code) } ?? .failure
+        case .remote: self = error.remoteError.map { Self($0.wire.code) } ?? .failure
         default: self = .failure
         }
     }

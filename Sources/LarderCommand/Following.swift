@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderProtocol
 
 extension LarderClient {
     /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled. Reports
@@ -13,7 +14,7 @@ extension LarderClient {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
         var hasBegun = false
-        let steps = config.snapshots(at: source.text, namespace: namespace).makeSteps()
+        let steps = config[namespace].snapshots(at: source.text).makeSteps()
         while let step = try await steps.next() {
             switch step {
             case .snapshot(let snapshot):

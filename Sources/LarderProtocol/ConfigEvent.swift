@@ -1,42 +1,42 @@
 import LarderEncoding
-public import LarderJSON
+package import LarderJSON
 
 /// An event of a subscription: the notification `config.event`.
 ///
 /// On the wire an event consists of a head, which is specific to one subscription, and a body, which all subscriptions
 /// to the same path share: `{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":1` is a
 /// head, `,"kind":…}}` a body.
-public struct ConfigEvent: Sendable, Equatable {
+package struct ConfigEvent: Sendable, Equatable {
     /// The method of the notification.
-    public static let method = "config.event"
+    package static let method = "config.event"
 
     /// Why an event was sent with the whole value or with a revision only, or why the subscription ended. A reason that
     /// this version does not know is kept as received.
-    public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        public let rawValue: String
-        public init(rawValue: String) { self.rawValue = rawValue }
+    package struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         /// The event is the first one of a subscription, and the client had no snapshot yet.
-        public static let initial = Self(rawValue: "initial")
+        package static let initial = Self(rawValue: "initial")
         /// A new snapshot was published.
-        public static let change = Self(rawValue: "change")
+        package static let change = Self(rawValue: "change")
         /// The client has a revision that the agent no longer has, so the agent cannot send the difference.
-        public static let gap = Self(rawValue: "gap")
+        package static let gap = Self(rawValue: "gap")
         /// The client has a revision of another epoch.
-        public static let restart = Self(rawValue: "restart")
+        package static let restart = Self(rawValue: "restart")
         /// The change cannot be expressed as a merge patch.
-        public static let inexpressible = Self(rawValue: "inexpressible")
+        package static let inexpressible = Self(rawValue: "inexpressible")
         /// The agent is stopping.
-        public static let shutdown = Self(rawValue: "shutdown")
+        package static let shutdown = Self(rawValue: "shutdown")
         /// The settings no longer declare the namespace.
-        public static let namespaceRemoved = Self(rawValue: "namespaceRemoved")
+        package static let namespaceRemoved = Self(rawValue: "namespaceRemoved")
         /// The settings no longer permit the peer to read the namespace.
-        public static let denied = Self(rawValue: "denied")
+        package static let denied = Self(rawValue: "denied")
 
-        public var description: String { rawValue }
+        package var description: String { rawValue }
     }
 
-    public enum Content: Sendable, Equatable {
+    package enum Content: Sendable, Equatable {
         /// The whole value at the path; nil if there is no value.
         case snapshot(JSONValue?, Reason)
         /// A merge patch (RFC 7396) to apply to the value at revision `from`.
@@ -50,22 +50,22 @@ public struct ConfigEvent: Sendable, Equatable {
     }
 
     /// The number of the subscription.
-    public var subscription: Int
+    package var subscription: Int
     /// The number of this event within the subscription, counted from 1.
-    public var sequence: Int
+    package var sequence: Int
     /// The number of earlier snapshots that this subscription did not receive, because the client was too slow or the
     /// snapshots followed each other closely.
-    public var skipped: Int
-    public var namespace: String
+    package var skipped: Int
+    package var namespace: String
     /// The epoch of the revision.
-    public var epoch: String
+    package var epoch: String
     /// The revision of the snapshot.
-    public var revision: Int
+    package var revision: Int
     /// The state of the namespace.
-    public var state: ConfigState
-    public var content: Content
+    package var state: ConfigState
+    package var content: Content
 
-    public init(
+    package init(
         subscription: Int, sequence: Int, skipped: Int = 0, namespace: String, epoch: String, revision: Int,
         state: ConfigState, content: Content
     ) {
@@ -81,7 +81,7 @@ public struct ConfigEvent: Sendable, Equatable {
 
     /// Reads the `params` of the notification.
     /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
-    public init(params: JSONValue) throws(WireError) {
+    package init(params: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: params)
         subscription = try reader.requiredInt("subscription")
         sequence = try reader.requiredInt("sequence")
@@ -118,7 +118,7 @@ public struct ConfigEvent: Sendable, Equatable {
     ///   - body: the result of ``body(namespace:epoch:revision:state:content:)``, or empty if the caller writes the
     ///     body itself
     ///   - writer: receives the event
-    public static func append(
+    package static func append(
         subscription: Int, sequence: Int, skipped: Int, body: UnsafeRawBufferPointer, to writer: inout JSONWriter
     ) {
         let isWhole = skipped == 0
@@ -133,7 +133,7 @@ public struct ConfigEvent: Sendable, Equatable {
     }
 
     /// Returns the body that the subscriptions share, including the closing braces and the LF.
-    public static func body(
+    package static func body(
         namespace: String, epoch: String, revision: Int, state: ConfigState, content: Content
     ) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: 256)

@@ -3,7 +3,7 @@ import LarderJSON
 // How the generated messages write members whose types JSON itself does not have.
 
 /// The namespace that always exists. A request without `namespace` refers to it.
-public let defaultNamespace = "default"
+package let defaultNamespace = "default"
 
 /// The largest possible revision. Integers up to it are exact in every JSON reader, even in those that store numbers as
 /// `Double`.

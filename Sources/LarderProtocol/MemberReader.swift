@@ -1,11 +1,11 @@
 import LarderEncoding
-public import LarderJSON
+package import LarderJSON
 
 /// Reads typed members of parameters (named or positional) and results. Each error names the member.
 ///
 /// Unknown members of results are ignored, so that newer versions of the protocol can add members. Unknown parameters are
 /// rejected.
-public struct MemberReader {
+package struct MemberReader {
     private let value: JSONValue?
     /// The members' names in the order of the array elements; empty unless the parameters are an array.
     private let positional: [String]
@@ -20,7 +20,7 @@ public struct MemberReader {
     ///   - params: the `params` of a request, an object or an array; nil for none
     ///   - positional: the members' names in the order of the elements of an array
     /// - Throws: `invalidParams` if an array has more elements than there are names
-    public init(params: JSONValue?, positional: @autoclosure () -> [String]) throws(WireError) {
+    package init(params: JSONValue?, positional: @autoclosure () -> [String]) throws(WireError) {
         value = params
         guard let value, value.kind == .array else {
             self.positional = []
@@ -40,7 +40,7 @@ public struct MemberReader {
 
     /// Reads the members of an object, such as a result.
     /// - Throws: `invalidParams` if the value is not an object
-    public init(object: JSONValue) throws(WireError) {
+    package init(object: JSONValue) throws(WireError) {
         guard object.kind == .object else { throw WireError(.invalidParams, "expected an object") }
         value = object
         positional = []
@@ -79,7 +79,7 @@ public struct MemberReader {
 
     /// The member's value, possibly null; nil if it is absent.
     @inline(__always)
-    public func value(_ name: StaticString) -> JSONValue? {
+    package func value(_ name: StaticString) -> JSONValue? {
         guard mayHave(name) else { return nil }
         if positional.isEmpty { return value?.member(name) }
         return positional.firstIndex(of: "\(name)").flatMap { value?[$0] }
@@ -94,7 +94,7 @@ public struct MemberReader {
 
     /// The member's value, possibly null.
     /// - Throws: `invalidParams` if the member is absent
-    public func requiredValue(_ name: StaticString) throws(WireError) -> JSONValue {
+    package func requiredValue(_ name: StaticString) throws(WireError) -> JSONValue {
         guard let found = value(name) else { throw Self.missing(name) }
         return found
     }
@@ -103,7 +103,7 @@ public struct MemberReader {
 
     /// A string; nil if the member is absent or null.
     @inline(__always)
-    public func string(_ name: StaticString) throws(WireError) -> String? {
+    package func string(_ name: StaticString) throws(WireError) -> String? {
         try mayHave(name) ? presentString(name) : nil
     }
 
@@ -115,7 +115,7 @@ public struct MemberReader {
 
     /// A boolean; nil if the member is absent or null.
     @inline(__always)
-    public func bool(_ name: StaticString) throws(WireError) -> Bool? {
+    package func bool(_ name: StaticString) throws(WireError) -> Bool? {
         try mayHave(name) ? presentBool(name) : nil
     }
 
@@ -126,7 +126,7 @@ public struct MemberReader {
     }
 
     /// An integer within `range`; nil if the member is absent or null.
-    public func int(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int? {
+    package func int(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int? {
         guard let found = given(name) else { return nil }
         guard let number = found.int else { throw Self.mismatch(name, "an integer", found) }
         guard range.contains(number) else {
@@ -138,7 +138,7 @@ public struct MemberReader {
 
     /// A number; nil if the member is absent or null.
     @inline(__always)
-    public func number(_ name: StaticString) throws(WireError) -> Double? {
+    package func number(_ name: StaticString) throws(WireError) -> Double? {
         try mayHave(name) ? presentNumber(name) : nil
     }
 
@@ -157,7 +157,7 @@ public struct MemberReader {
 
     /// A path in dotted form, as a JSON Pointer (RFC 6901) or as an array of names; the whole document if the member is
     /// absent or null.
-    public func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
+    package func path(_ name: StaticString = "path") throws(WireError) -> JSONPath {
         guard mayHave(name) else { return .root }
         do throws(JSONError) {
             // No document is nested deeper than `defaultMaximumDepth`, so there is no value at a path with more
@@ -176,7 +176,7 @@ public struct MemberReader {
     }
 
     /// A required path. It must be given even for the whole document, so that the document is not changed by mistake.
-    public func requiredPath(_ name: StaticString = "path") throws(WireError) -> JSONPath {
+    package func requiredPath(_ name: StaticString = "path") throws(WireError) -> JSONPath {
         let found = try requiredValue(name)
         guard !found.isNull else {
             throw WireError(.invalidParams, "\"\(name)\" must be a path, not null; \"\" is the whole document")
@@ -196,19 +196,19 @@ public struct MemberReader {
     }
 
     /// A required string.
-    public func requiredString(_ name: StaticString) throws(WireError) -> String {
+    package func requiredString(_ name: StaticString) throws(WireError) -> String {
         guard let found = try string(name) else { throw Self.missing(name) }
         return found
     }
 
     /// A required boolean.
-    public func requiredBool(_ name: StaticString) throws(WireError) -> Bool {
+    package func requiredBool(_ name: StaticString) throws(WireError) -> Bool {
         guard let found = try bool(name) else { throw Self.missing(name) }
         return found
     }
 
     /// A required integer within `range`.
-    public func requiredInt(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int {
+    package func requiredInt(_ name: StaticString, in range: ClosedRange<Int> = 0...Int.max) throws(WireError) -> Int {
         guard let found = try int(name, in: range) else {
             throw Self.missing(name)
         }

@@ -1,27 +1,27 @@
 import LarderEncoding
-public import LarderJSON
+package import LarderJSON
 
 /// A request or notification with a valid envelope. Its parameters are not typed yet.
 ///
 /// The members are read from the message when they are needed, because most replies need neither the id as a string nor
 /// the name of the method.
-public struct Request: Sendable {
+package struct Request: Sendable {
     private let message: JSONValue
     private let idPosition: JSONPosition?
     private let methodPosition: JSONPosition
     private let paramsPosition: JSONPosition?
 
     /// The id of the request; nil for a notification, which gets no reply.
-    public var id: RequestID? { idPosition.flatMap { RequestID(message[$0]) } }
+    package var id: RequestID? { idPosition.flatMap { RequestID(message[$0]) } }
 
     /// The name of the method, as a JSON string.
-    public var method: JSONValue { message[methodPosition] }
+    package var method: JSONValue { message[methodPosition] }
 
     /// The position of the name of the method in an index; nil if the index does not contain it.
     package func methodPosition(in names: NameIndex) -> Int? { names.position(of: methodPosition, in: message) }
 
     /// The parameters, which are an object or an array; nil if the request has no parameters.
-    public var params: JSONValue? { paramsPosition.map { message[$0] } }
+    package var params: JSONValue? { paramsPosition.map { message[$0] } }
 
     /// Whether the request has no id, so that it gets no reply.
     package var isNotification: Bool { idPosition == nil }
@@ -33,7 +33,7 @@ public struct Request: Sendable {
 
     /// Checks the envelope (JSON-RPC 2.0, section 4). Unlike in JSON-RPC, the member `jsonrpc` is optional.
     /// - Throws: ``Invalid`` with `invalidRequest`
-    public init(_ value: JSONValue) throws(Invalid) {
+    package init(_ value: JSONValue) throws(Invalid) {
         guard value.kind == .object else {
             throw Invalid(id: .null, "a request must be a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
         }
@@ -70,10 +70,10 @@ public struct Request: Sendable {
     }
 
     /// The error for a message that is not a valid request, with the id for the error reply.
-    public struct Invalid: Error, Sendable {
+    package struct Invalid: Error, Sendable {
         /// The id of the message; ``RequestID/null`` if it could not be read.
-        public let id: RequestID
-        public let error: WireError
+        package let id: RequestID
+        package let error: WireError
 
         init(id: RequestID?, _ detail: String) {
             self.id = id ?? .null
@@ -83,9 +83,9 @@ public struct Request: Sendable {
 }
 
 /// Writes requests and replies as single lines, without the LF that ends the line.
-public enum Envelope {
+package enum Envelope {
     /// Writes `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`; a notification, without `id`, if `id` is nil.
-    public static func writeRequest(
+    package static func writeRequest(
         id: RequestID?, method: String, to writer: inout JSONWriter, params: (inout JSONWriter) -> Void
     ) {
         begin(&writer)
@@ -98,7 +98,7 @@ public enum Envelope {
 
     /// Writes `{"jsonrpc":"2.0","id":…,"result":…}`.
     /// - Throws: the error of `result`. The writer then contains an incomplete reply.
-    public static func writeResult<Failure: Error>(
+    package static func writeResult<Failure: Error>(
         id: RequestID, to writer: inout JSONWriter, result: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
         begin(&writer)
@@ -109,7 +109,7 @@ public enum Envelope {
     }
 
     /// Writes `{"jsonrpc":"2.0","id":…,"error":…}`.
-    public static func writeError(id: RequestID, _ error: WireError, to writer: inout JSONWriter) {
+    package static func writeError(id: RequestID, _ error: WireError, to writer: inout JSONWriter) {
         begin(&writer)
         writeID(id, to: &writer)
         writer.name("error")
@@ -130,19 +130,19 @@ public enum Envelope {
 
 /// The `id` of a request. It is kept as JSON text, such as `1.0`, `"a"` or `null`, so that the reply repeats it
 /// exactly.
-public struct RequestID: Sendable, Hashable, CustomStringConvertible {
+package struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The JSON text of the id.
-    public let text: String
+    package let text: String
 
-    public static func == (left: RequestID, right: RequestID) -> Bool { left.text.isSpelled(as: right.text) }
+    package static func == (left: RequestID, right: RequestID) -> Bool { left.text.isSpelled(as: right.text) }
 
-    public func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
+    package func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
 
     /// Creates the id of an outgoing request.
-    public init(_ number: Int) { text = String(number) }
+    package init(_ number: Int) { text = String(number) }
 
     /// Reads an id; nil if the value is not a valid id in JSON-RPC 2.0.
-    public init?(_ value: JSONValue) {
+    package init?(_ value: JSONValue) {
         switch value.kind {
         case .string, .number, .null: text = value.compactText
         case .bool, .array, .object: return nil
@@ -150,13 +150,13 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Creates an id from JSON text. The caller must have checked that the text is a whole number, a string or null.
-    public init(text: String) { self.text = text }
+    package init(text: String) { self.text = text }
 
     /// The id of the reply to a message whose id could not be read.
-    public static let null = RequestID(text: "null")
+    package static let null = RequestID(text: "null")
 
     /// The JSON text of the id.
-    public var description: String { text }
+    package var description: String { text }
 }
 
 /// The rights that the caller of a method needs.

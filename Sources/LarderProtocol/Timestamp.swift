@@ -3,15 +3,15 @@ import LarderEncoding
 
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z, written as RFC 3339 in UTC
 /// (`2026-11-21T10:15:00.250Z`).
-public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible {
+package struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
-    public let milliseconds: Int
+    package let milliseconds: Int
 
     /// Creates a time from milliseconds since 1970-01-01T00:00:00Z.
-    public init(milliseconds: Int) { self.milliseconds = milliseconds }
+    package init(milliseconds: Int) { self.milliseconds = milliseconds }
 
     /// Parses the format of ``description``; nil for any other text.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 24, bytes[4] == 0x2D, bytes[7] == 0x2D, bytes[10] == 0x54, bytes[13] == 0x3A,
             bytes[16] == 0x3A, bytes[19] == 0x2E, bytes[23] == 0x5A
@@ -33,8 +33,8 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
     }
 
     /// Whether `left` is earlier than `right`.
-    public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
+    package static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
     /// The time in RFC 3339 format, in UTC with milliseconds.
-    public var description: String { tm.text(milliseconds: milliseconds) }
+    package var description: String { tm.text(milliseconds: milliseconds) }
 }

@@ -1,6 +1,6 @@
 /// The version of this program and library (semver.org).
-public let larderVersion = "0.1.0"
+package let larderVersion = "0.1.0"
 
 /// The version of the protocol that this library implements. `Protocol/README.md` defines which changes are possible
 /// without a new version.
-public let larderProtocolVersion = 1
+package let larderProtocolVersion = 1

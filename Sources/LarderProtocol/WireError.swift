@@ -1,42 +1,42 @@
-public import LarderJSON
+package import LarderJSON
 
 /// The error in a reply: JSON-RPC 2.0 section 5.1, with Larder's `data` member.
-public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A kind of error.
-    public typealias Code = WireErrorCode
+    package typealias Code = WireErrorCode
 
-    public let code: Code
+    package let code: Code
     /// A text for people in `error.data.detail`: what happened and what to do next.
-    public let detail: String
+    package let detail: String
     /// The reason in `error.data.reason`, for programs; nil unless the protocol lists reasons for this kind of error.
-    public let reason: String?
+    package let reason: String?
     /// The right that the peer lacks, if the error is ``WireErrorCode/denied`` because of a missing right; otherwise nil.
     /// Also nil if this version does not know the right.
-    public let right: Right?
+    package let right: Right?
     /// The namespace in which the peer lacks the right; nil for the whole agent.
-    public let namespace: String?
+    package let namespace: String?
     /// The current state, for ``WireErrorCode/conflict``; nil for other errors.
-    public let conflict: Conflict?
+    package let conflict: Conflict?
     /// The violations for ``WireErrorCode/schemaViolation``, the most specific first; empty if the peer may not see
     /// them. Also for ``WireErrorCode/unavailable``, if the schema rejects everything that could be published. Nil for
     /// other errors.
-    public let schemaErrors: [SchemaError]?
+    package let schemaErrors: [SchemaError]?
 
     /// The state that did not meet the condition of a change. It is a class, so that errors stay small.
-    public final class Conflict: Sendable, Hashable {
+    package final class Conflict: Sendable, Hashable {
         /// The current revision of the namespace.
-        public let revision: Int
+        package let revision: Int
         /// The epoch of ``revision``.
-        public let epoch: String
+        package let epoch: String
         /// The path of the value that differs; nil if the revision or the epoch differs.
-        public let path: JSONPath?
+        package let path: JSONPath?
         /// The value at ``path`` in the snapshot ``revision``; nil if there is no value at the path, or if the peer may
         /// not see the value.
-        public let value: JSONValue?
+        package let value: JSONValue?
         /// Whether ``value`` is nil because the value at the path is secret or contains a secret.
-        public let isMasked: Bool
+        package let isMasked: Bool
 
-        public init(
+        package init(
             revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil, isMasked: Bool = false
         ) {
             self.revision = revision
@@ -46,12 +46,12 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
             self.isMasked = isMasked
         }
 
-        public static func == (left: Conflict, right: Conflict) -> Bool {
+        package static func == (left: Conflict, right: Conflict) -> Bool {
             left.revision == right.revision && left.epoch == right.epoch && left.path == right.path
                 && left.value == right.value && left.isMasked == right.isMasked
         }
 
-        public func hash(into hasher: inout Hasher) {
+        package func hash(into hasher: inout Hasher) {
             hasher.combine(revision)
             hasher.combine(epoch)
         }
@@ -62,7 +62,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     ///   - code: the kind of error
     ///   - detail: what happened and what to do next, in one line
     ///   - reason: one of the reasons that the protocol lists for this kind of error
-    public init(_ code: Code, _ detail: String, reason: String? = nil) {
+    package init(_ code: Code, _ detail: String, reason: String? = nil) {
         self.code = code
         self.detail = detail
         self.reason = reason
@@ -73,7 +73,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     /// - Parameters:
     ///   - conflict: the condition that does not hold, and the current revision
     ///   - detail: which condition was not met and what to do next, in one line
-    public init(_ conflict: Conflict, _ detail: String) {
+    package init(_ conflict: Conflict, _ detail: String) {
         code = .conflict
         self.conflict = conflict
         self.detail = detail
@@ -85,7 +85,7 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     ///   - schemaErrors: the violations
     ///   - detail: the first violation and the number of others, in one line
     ///   - code: the kind of error
-    public init(_ schemaErrors: [SchemaError], _ detail: String, code: Code = .schemaViolation) {
+    package init(_ schemaErrors: [SchemaError], _ detail: String, code: Code = .schemaViolation) {
         self.code = code
         self.schemaErrors = schemaErrors
         self.detail = detail
@@ -97,20 +97,20 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     ///   - right: the right that the peer lacks
     ///   - namespace: the namespace in which the peer lacks the right; nil for the whole agent
     ///   - detail: which right is missing and who can grant it, in one line
-    public init(lacking right: Right, in namespace: String?, _ detail: String) {
+    package init(lacking right: Right, in namespace: String?, _ detail: String) {
         code = .denied
         (reason, conflict, schemaErrors) = (nil, nil, nil)
         (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
     /// `message: detail`, in one line.
-    public var description: String { "\(code.message): \(detail)" }
+    package var description: String { "\(code.message): \(detail)" }
 }
 
 extension WireError {
     /// Reads the `error` member of a reply. An error of a kind that this version does not know keeps its number and
     /// texts.
-    public init(from value: JSONValue) {
+    package init(from value: JSONValue) {
         let number = value["code"]?.int ?? WireError.Code.internalError.number
         let message = value["message"]?.string ?? "Error without a message"
         let data = value["data"]
@@ -146,7 +146,7 @@ extension WireError {
     }
 
     /// Writes the value of the `error` member: `{"code":…,"message":…,"data":{"name":…,"retryable":…,"detail":…}}`.
-    public func write(to writer: inout JSONWriter) {
+    package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("code", code.number)
         writer.member("message", code.message)
@@ -194,7 +194,7 @@ extension WireError.Conflict {
 }
 
 extension SchemaError: Hashable {
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(path)
         hasher.combine(schemaPath)
     }

@@ -1,13 +1,13 @@
 /// A kind of error. ``WireErrorCode/all`` lists all kinds, as does section 4 of `Protocol/README.md`.
-public struct WireErrorCode: Sendable, Hashable {
+package struct WireErrorCode: Sendable, Hashable {
     /// The number in `error.code`: negative for errors of JSON-RPC 2.0, positive for Larder's own errors.
-    public let number: Int
+    package let number: Int
     /// The stable name in `error.data.name`.
-    public let name: String
+    package let name: String
     /// The short text in `error.message`.
-    public let message: String
+    package let message: String
     /// Whether the same request may succeed later without a change.
-    public let isRetryable: Bool
+    package let isRetryable: Bool
 }
 
 extension WireErrorCode {

@@ -1,14 +1,14 @@
-public import LarderJSON
+package import LarderJSON
 
 /// A method of the protocol: its name and the types of its parameters and result.
-public protocol WireMethod {
+package protocol WireMethod {
     associatedtype Parameters: WireParameters
     associatedtype Result: WireResult
     static var name: String { get }
 }
 
 /// The typed parameters of a method. Clients write them, and the agent reads them.
-public protocol WireParameters: Sendable {
+package protocol WireParameters: Sendable {
     /// The names of the members in the order of positional parameters.
     static var positional: [String] { get }
     /// Reads the `params` of a request.
@@ -21,13 +21,13 @@ public protocol WireParameters: Sendable {
 }
 
 extension WireParameters {
-    public init(params: JSONValue?) throws(WireError) {
+    package init(params: JSONValue?) throws(WireError) {
         try self.init(from: MemberReader(params: params, positional: Self.positional))
     }
 }
 
 /// The typed result of a method. The agent writes it, and clients read it.
-public protocol WireResult: Sendable {
+package protocol WireResult: Sendable {
     /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
     init(from value: JSONValue) throws(WireError)
     /// Writes the result as one JSON value.
@@ -35,11 +35,11 @@ public protocol WireResult: Sendable {
 }
 
 /// The parameters of a method without parameters.
-public struct NoParameters: WireParameters {
-    public static var positional: [String] { [] }
-    public init() {}
-    public init(from reader: MemberReader) throws(WireError) { try reader.rejectUnknown([]) }
-    public func write(to writer: inout JSONWriter) {
+package struct NoParameters: WireParameters {
+    package static var positional: [String] { [] }
+    package init() {}
+    package init(from reader: MemberReader) throws(WireError) { try reader.rejectUnknown([]) }
+    package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.endObject()
     }
@@ -47,7 +47,7 @@ public struct NoParameters: WireParameters {
 
 // Written by hand, because one call takes half as many instructions as a call for each member.
 extension ConfigGet.Result {
-    public func write(to writer: inout JSONWriter) {
+    package func write(to writer: inout JSONWriter) {
         writer.object("value", value, "revision", revision, "epoch", epoch, "state", state.rawValue)
     }
 }

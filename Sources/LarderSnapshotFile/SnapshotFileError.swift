@@ -1,7 +1,7 @@
 /// Why a snapshot cannot be written as a file, or a file cannot be read as a snapshot.
-public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of error. Later versions may add codes.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case tooLarge, notASnapshotFile, unsupportedVersion, damaged, notSealed, systemFailed, invalidPath
         }
@@ -11,31 +11,31 @@ public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvert
         private init(_ value: Value) { self.value = value }
 
         /// The snapshot needs a file of more than 4 GiB, the maximum of the format.
-        public static var tooLarge: Code { Code(.tooLarge) }
+        package static var tooLarge: Code { Code(.tooLarge) }
         /// The file does not begin with the signature of a snapshot file.
-        public static var notASnapshotFile: Code { Code(.notASnapshotFile) }
+        package static var notASnapshotFile: Code { Code(.notASnapshotFile) }
         /// The file has a version of the format that this library cannot read.
-        public static var unsupportedVersion: Code { Code(.unsupportedVersion) }
+        package static var unsupportedVersion: Code { Code(.unsupportedVersion) }
         /// The content of the file is inconsistent or refers beyond its end.
-        public static var damaged: Code { Code(.damaged) }
+        package static var damaged: Code { Code(.damaged) }
         /// The file is not sealed, so a process could still change or shorten it.
-        public static var notSealed: Code { Code(.notSealed) }
+        package static var notSealed: Code { Code(.notSealed) }
         /// The system could not create or map the file.
-        public static var systemFailed: Code { Code(.systemFailed) }
+        package static var systemFailed: Code { Code(.systemFailed) }
         /// A path is malformed.
-        public static var invalidPath: Code { Code(.invalidPath) }
+        package static var invalidPath: Code { Code(.invalidPath) }
 
         /// The name of the code, such as `tooLarge`.
-        public var description: String { value.rawValue }
+        package var description: String { value.rawValue }
     }
 
     /// The kind of error.
-    public let code: Code
+    package let code: Code
     /// A description of the error in one line, with advice if there is any.
-    public let reason: String
+    package let reason: String
 
     /// The same as ``reason``.
-    public var description: String { reason }
+    package var description: String { reason }
 
     init(_ code: Code, _ reason: String) {
         self.code = code

@@ -1,11 +1,11 @@
-public import LarderJSON
+package import LarderJSON
 
 /// Writes a snapshot as a file that can be searched without parsing.
 ///
 /// The writer traverses the document twice: once to count the entries, and once to write them directly into the file.
 /// Therefore it needs memory only for the document, the file and, if the document is not compact, a compact copy. A
 /// separate index of a 10 MB document with short members would take several times 10 MB.
-public struct SnapshotFileWriter {
+package struct SnapshotFileWriter {
     private typealias Layout = SnapshotFileLayout
 
     private let value: JSONValue
@@ -48,7 +48,7 @@ public struct SnapshotFileWriter {
     ///   - epoch: the epoch of the revision, as a number
     ///   - seed: the start value of the path hashes. It is random so that an attacker cannot choose colliding names.
     /// - Throws: `tooLarge`
-    public static func bytes(
+    package static func bytes(
         of value: JSONValue, revision: Int, epoch: UInt64, seed: UInt64 = .random(in: .min ... .max)
     ) throws(SnapshotFileError) -> [UInt8] {
         let writer = try SnapshotFileWriter(value, revision: revision, epoch: epoch, seed: seed)
@@ -65,7 +65,7 @@ public struct SnapshotFileWriter {
     ///   - epoch: the epoch of the revision, 16 hexadecimal digits
     ///   - name: the name of the file shown in /proc
     /// - Throws: `tooLarge`, `systemFailed`
-    public static func file(
+    package static func file(
         of value: JSONValue, revision: Int, epoch: String, name: String
     ) throws(SnapshotFileError) -> SealedFile {
         let writer = try SnapshotFileWriter(

@@ -214,7 +214,7 @@ public final class TestAgent: Sendable {
     public var clientConfiguration: LarderClient.Configuration {
         var configuration = LarderClient.Configuration()
         configuration.clock = clock
-        configuration.backoff = Backoff(fraction: { 1 })
+        configuration.backoff = LarderBackoff(fraction: { 1 })
         return configuration
     }
 

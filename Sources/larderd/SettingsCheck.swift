@@ -5,6 +5,7 @@ import LarderConfigSources
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import LarderProtocol
 import LarderSettings
 import LarderUpstream
 import Logging
@@ -129,7 +130,7 @@ struct SettingsCheck {
             configuration.timeout = .seconds(5)
             let info = try await LarderClient.withConnection(
                 socket: plan.socketPath.get(), configuration: configuration
-            ) { client in try await client.agent.info() }
+            ) { client in try await client.call(AgentInfo.self, NoParameters()) }
             guard let path = info.settings else { return }
             // If the agent was started with --settings, its file may exist, and a restart would not use the defaults.
             let isDefault = AgentPlan.defaultSettingsPath.map { path.isSpelled(as: $0) } ?? false

@@ -1,4 +1,5 @@
 import Configuration
+import LarderClientCore
 import LarderJSON
 import LarderSnapshotFile
 
@@ -11,6 +12,6 @@ func snapshot(
 ) throws -> LarderProviderSnapshot {
     let value = try JSONValue(parsing: Array(text.utf8))
     let file = try SnapshotFileWriter.file(of: value, revision: revision, epoch: "1", name: "test")
-    let mapped = try MappedSnapshot(descriptor: file.descriptor, secretPaths: secretPaths)
+    let mapped = MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor, secretPaths: secretPaths))
     return LarderProviderSnapshot(mapped, origin: .agent, providerName: "test", specifier: specifier)
 }

@@ -1,11 +1,11 @@
 import LarderClient
 import Testing
 
-@Suite("Backoff")
+@Suite("LarderBackoff")
 struct BackoffTests {
     @Test("the maximum delay doubles with each attempt up to the cap, and does not overflow")
     func bound() {
-        let backoff = Backoff(base: .milliseconds(100), cap: .seconds(10), fraction: { 1 })
+        let backoff = LarderBackoff(base: .milliseconds(100), cap: .seconds(10), fraction: { 1 })
         #expect(backoff.delay(beforeAttempt: 0) == .milliseconds(100))
         #expect(backoff.delay(beforeAttempt: 3) == .milliseconds(800))
         #expect(backoff.delay(beforeAttempt: 10) == .seconds(10))
@@ -14,11 +14,11 @@ struct BackoffTests {
 
     @Test("with full jitter, the delay is a random fraction of the maximum")
     func jitter() {
-        let backoff = Backoff(base: .seconds(1), cap: .seconds(8), fraction: { 0.25 })
+        let backoff = LarderBackoff(base: .seconds(1), cap: .seconds(8), fraction: { 0.25 })
         #expect(backoff.delay(beforeAttempt: 2) == .seconds(1))
-        #expect(Backoff(fraction: { 0 }).delay(beforeAttempt: 5) == .zero)
+        #expect(LarderBackoff(fraction: { 0 }).delay(beforeAttempt: 5) == .zero)
         for _ in 0..<1000 {
-            let delay = Backoff().delay(beforeAttempt: 4)
+            let delay = LarderBackoff().delay(beforeAttempt: 4)
             #expect(delay >= .zero && delay <= .milliseconds(800))
         }
     }

@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderClient
+import LarderProtocol
 import LarderTesting
 import Testing
 
@@ -29,9 +30,9 @@ struct CallTests {
         try await client.config.set(2, at: "b")
         let unconfirmed = await error { try await client.call("config.set", params: ["path": "", "value": ["a": 2]]) }
         #expect(unconfirmed?.remoteError?.code == .invalidParams)
-        #expect(try await client.config.replaceAll(with: ["a": 2]).changed)
+        #expect(try await client.config.replaceAll(with: ["a": 2]).hasEffect)
         #expect(try await client.config.snapshot().value == ["a": 2, "b": 1])
-        #expect(try await client.config.unsetAll().changed)
+        #expect(try await client.config.unsetAll().hasEffect)
         #expect(try await client.config.snapshot().value == ["a": 1, "b": 1])
     }
 
@@ -310,7 +311,7 @@ struct CallTests {
     func unacceptableValues() async throws {
         let client = try await TestAgent().client()
         try await client.agent.ping()
-        let connection = try await client.agent.clients().map(\.id)
+        let connection = try await client.call(AgentClients.self, NoParameters()).clients.map(\.id)
         let deepest = JSONValue.nested(126)
         try await client.config.set(deepest, at: "deep")
         #expect(try await client.config.snapshot(at: "deep").value == deepest)
@@ -324,7 +325,7 @@ struct CallTests {
         #expect(long?.code == .invalidArgument)
         #expect(long?.reason.contains("limit is 1048576") == true)
         try await client.config.set(.string(String(text.prefix(1_048_000))), at: "long")
-        #expect(try await client.agent.clients().map(\.id) == connection)
+        #expect(try await client.call(AgentClients.self, NoParameters()).clients.map(\.id) == connection)
     }
 
     @Test("an error without an ID ends only the longest request, and without a request the connection")

@@ -13,7 +13,7 @@ struct ConfigSnapshotsTests {
     @Test("after a disconnect, the stream resumes from its revision and epoch and delivers only newer snapshots")
     func reconnects() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            let snapshots = agent.client().config.snapshots(at: "search", namespace: "web")
+            let snapshots = agent.client().config["web"].snapshots(at: "search")
             async let script: Void = {
                 let first = try await agent.accept()
                 let request = try await first.subscription(revision: 7)
@@ -194,10 +194,10 @@ struct ConfigSnapshotsTests {
     @Test("with failOnRefusal(), the stream throws the error of a refusal")
     func failsOnRefusal() async throws {
         let client = try await TestAgent().client()
-        let failure = await error { for try await _ in client.config.snapshots(namespace: "nope").failOnRefusal() {} }
+        let failure = await error { for try await _ in client.config["nope"].snapshots().failOnRefusal() {} }
         #expect(failure?.remoteError?.code == .unknownNamespace)
         let mapped = await error {
-            for try await _ in client.config.mappedSnapshots(namespace: "nope").failOnRefusal() {}
+            for try await _ in client.config["nope"].mappedSnapshots().failOnRefusal() {}
         }
         #expect(mapped?.remoteError?.code == .unknownNamespace)
     }
@@ -231,7 +231,7 @@ struct ConfigSnapshotsTests {
 
     @Test("a socket without permission is reported once, and then retried silently")
     func permission() throws {
-        var attempts = StreamAttempts(backoff: Backoff(fraction: { 1 }), failsOnRefusal: false)
+        var attempts = StreamAttempts(backoff: LarderBackoff(fraction: { 1 }), failsOnRefusal: false)
         let denied = LarderClientError.unreachable("/run/larder.sock", errno: EACCES)
         let gone = LarderClientError.unreachable("/run/larder.sock", errno: ENOENT)
         func reported(_ error: LarderClientError) throws -> Int? { try attempts.fail(error).interruption?.attempt }
@@ -243,7 +243,7 @@ struct ConfigSnapshotsTests {
         let isResumed = attempts.resume()
         #expect(isResumed)
         #expect(try reported(denied) == 6)
-        var strict = StreamAttempts(backoff: Backoff(), failsOnRefusal: true)
+        var strict = StreamAttempts(backoff: LarderBackoff(), failsOnRefusal: true)
         #expect(throws: LarderClientError.self) { try strict.fail(denied) }
         #expect(try strict.fail(gone).interruption != nil)
     }
@@ -343,7 +343,7 @@ struct ConfigSnapshotsTests {
             let clock = ImmediateClock()
             let client = agent.client {
                 $0.clock = clock
-                $0.backoff = Backoff(base: .seconds(1), cap: .seconds(4), fraction: { 0.5 })
+                $0.backoff = LarderBackoff(base: .seconds(1), cap: .seconds(4), fraction: { 0.5 })
             }
             let attempts = Mutex<[Int]>([])
             async let script: Void = {

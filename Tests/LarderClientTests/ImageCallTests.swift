@@ -1,6 +1,7 @@
 import LarderJSON
 import LarderClient
 @testable import LarderClientCore
+import LarderProtocol
 import LarderTesting
 import SystemPackage
 import Testing
@@ -40,9 +41,9 @@ struct ImageCallTests {
     func get() async throws {
         let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
             try await $0.get(
-                ImageRequest(
+                LarderImageRequest(
                     "u", cacheKey: "k", policy: .networkFirst, maximumAge: .milliseconds(1500),
-                    expectedDigest: WireDigest(Self.digest), priority: .high, deadline: .milliseconds(250)))
+                    expectedDigest: LarderImage.Digest(Self.digest), priority: .high, deadline: .milliseconds(250)))
         }
         #expect(
             params == [
@@ -51,9 +52,9 @@ struct ImageCallTests {
                 "deadlineMilliseconds": 250,
             ])
         #expect(image.path == "/c/b")
-        #expect(image.image.digest.description == Self.digest)
-        #expect(image.image.mediaType == "image/png" && image.image.width == 640 && image.image.height == 480)
-        #expect(image.freshness == .stale && image.source == .joined && image.age == .seconds(7))
+        #expect(image.info.digest.description == Self.digest)
+        #expect(image.info.mediaType == "image/png" && image.info.width == 640 && image.info.height == 480)
+        #expect(image.freshness == .stale && image.source == .sharedDownload && image.age == .seconds(7))
     }
 
     @Test("the agent's error for an image arrives with its reason")
@@ -71,26 +72,26 @@ struct ImageCallTests {
     func others() async throws {
         let missing = try await call(
             "image.peek", answer: ["cached": false, "decision": "notCached", "revalidates": false]
-        ) { try await $0.peek(ImageRequest("u", cacheKey: "k", policy: .cacheOnly), explain: true) }
+        ) { try await $0.peek(LarderImageRequest("u", cacheKey: "k", policy: .cacheOnly), explain: true) }
         #expect(missing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
-        #expect(missing.result == .init(cached: nil, decision: .notCached, revalidates: false))
+        #expect(missing.result.action == .notCached && missing.result.cached == nil && !missing.result.validatesLater)
 
         let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.imageFields)) {
             try await $0.pin(at: "u", cacheKey: "k")
         }
         #expect(pin.params == ["url": "u", "cacheKey": "k"])
-        #expect(pin.result.bytes == 18_342)
+        #expect(pin.result.byteCount == 18_342)
         #expect(try await call("image.unpin", answer: ["wasPinned": true]) { try await $0.unpin(at: "u") }.result)
 
         let remove = try await call("image.remove", answer: ["removed": true, "images": 1, "bytes": 7]) {
             try await $0.remove(at: "u")
         }
-        #expect(remove.result == .init(removed: true, images: 1, bytes: 7))
+        #expect(remove.result.count == 1 && remove.result.byteCount == 7)
         let clear = try await call("image.clear", answer: ["removed": 2, "bytes": 7]) {
             try await $0.clear(includingPinned: true)
         }
         #expect(clear.params == ["includingPinned": true])
-        #expect(clear.result == .init(removed: 2, bytes: 7))
+        #expect(clear.result.count == 2 && clear.result.byteCount == 7)
         let list = try await call("image.list", answer: ["images": [], "next": "x"]) {
             try await $0.list(after: "w", limit: 7)
         }
@@ -246,14 +247,14 @@ struct ScopedImageTests {
         var bytes = [UInt8](repeating: 0, count: TestImageOrigin.png.count + 1)
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
         #expect(Array(bytes[..<count]) == TestImageOrigin.png)
-        let removed = LeasedImage(path: "/nonexistent/image", image: image.image)
+        let removed = LeasedImage(path: "/nonexistent/image", info: image.info)
         #expect(throws: LarderClientError.self) { try removed.open() }
     }
 
     @Test("an image for previews, without a lease, is valid until it is released")
     func preview() throws {
         let result = try ImageGet.Result(from: ImageCallTests.image(lease: 1))
-        let image = LeasedImage(path: "/c/b", image: result.image, url: "u")
+        let image = LeasedImage(path: "/c/b", info: LarderImage(result.image), url: "u")
         #expect(image.isValid && image.url == "u")
         image.release()
         #expect(!image.isValid)

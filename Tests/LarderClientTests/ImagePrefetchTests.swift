@@ -1,6 +1,7 @@
 import LarderJSON
 import LarderClient
 @testable import LarderClientCore
+import LarderProtocol
 import Testing
 
 @Suite("Image prefetches", .timeLimit(.minutes(15)))
@@ -10,7 +11,7 @@ struct ImagePrefetchTests {
         "failures": [["url": "b", "name": "offline", "detail": "no route"]],
     ]
 
-    private let image = ImagePrefetch.Item(ImageReference(url: "a"))
+    private let image = LarderImageRequest("a")
 
     private func progress(_ request: ScriptedConnection.Request, done: Int) -> String {
         let params = #"{"request":\#(request.id ?? .null),"done":\#(done),"failed":0,"bytes":0,"total":4}"#
@@ -22,7 +23,7 @@ struct ImagePrefetchTests {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             var steps = client.images.prefetch(
-                [.init(ImageReference(url: "a")), .init(ImageReference(url: "b", cacheKey: "k"))], concurrency: 3
+                [LarderImageRequest("a"), LarderImageRequest("b", cacheKey: "k")], concurrency: 3
             ).makeAsyncIterator()
             let scripted = Task { () async throws -> (ScriptedConnection, ScriptedConnection.Request) in
                 let connection = try await agent.accept()
@@ -38,7 +39,7 @@ struct ImagePrefetchTests {
             try await connection.reply(request, summary)
             let second = try await steps.next()
             guard case .finished(let result) = second else { return #expect(Bool(false), "\(second as Any)") }
-            #expect(result.fetched == 2 && result.failures.first?.error.code == .offline)
+            #expect(result.downloaded == 2 && result.failures.first?.error.code == .offline)
             let third = try await steps.next()
             #expect(third == nil)
         }

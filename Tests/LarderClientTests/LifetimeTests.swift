@@ -48,7 +48,7 @@ struct LifetimeTests {
             let clock = ImmediateClock()
             var configuration = LarderClient.Configuration()
             configuration.clock = clock
-            configuration.backoff = Backoff(base: .seconds(1), cap: .seconds(5), fraction: { 1 })
+            configuration.backoff = LarderBackoff(base: .seconds(1), cap: .seconds(5), fraction: { 1 })
             let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
             let run = Task { try await client.run() }
             while clock.sleeps.count < 5 { await Task.yield() }
@@ -89,7 +89,7 @@ struct LifetimeTests {
             }
             let client = LarderClient(socket: "/nonexistent")
             let ping = await error { try await client.agent.ping() }
-            let mapped = await error { try await client.config.snapshot(mapped: true) }
+            let mapped = await error { try await client.config.mappedSnapshot() }
             let stream = await error {
                 for try await _ in client.config.snapshots() { Issue.record("there is a snapshot") }
             }

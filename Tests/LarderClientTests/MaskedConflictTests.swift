@@ -44,7 +44,7 @@ struct MaskedConflictTests {
     @Test("a repository reads the model after the conflict, so that it is loaded and saved next time")
     func repository() async throws {
         try await ScriptedAgent.with { agent in
-            let repository = Repository(agent.client(), at: "logins", of: Login.self)
+            let repository = LarderRepository(agent.client().config, at: "logins", of: Login.self)
             let login = Login(id: "a", password: "mine")
             async let first: Void = repository.save(login)
             let connection = try await agent.accept()

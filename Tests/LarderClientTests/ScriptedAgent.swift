@@ -1,6 +1,7 @@
 import Foundation
 import LarderJSON
 import LarderClient
+import LarderProtocol
 import Synchronization
 import TestSupport
 

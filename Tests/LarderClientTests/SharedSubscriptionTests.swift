@@ -1,5 +1,6 @@
 import LarderClient
 import LarderJSON
+import LarderProtocol
 import LarderTesting
 import Testing
 
@@ -98,7 +99,10 @@ struct SharedSubscriptionTests {
         let client = agent.client()
         var iterators = members.map { client.config.snapshots(at: "models.\($0.0)").makeAsyncIterator() }
         for index in iterators.indices { #expect(try await iterators[index].next()?.value == .int(index)) }
-        #expect(try await client.agent.clients().map(\.subscriptions).sorted() == [12, 64, 64])
+        #expect(
+            try await client.call(AgentClients.self, NoParameters()).clients.map(\.subscriptions).sorted() == [
+                12, 64, 64,
+            ])
         try await agent.publish(["models": .object(members.map { ($0.0, JSONValue.int(-1)) })])
         for index in iterators.indices { #expect(try await iterators[index].next()?.value == -1) }
     }
@@ -109,7 +113,7 @@ struct SharedSubscriptionTests {
         let client = agent.client()
         try await withThrowingTaskGroup { group in
             let (started, continuation) = AsyncStream.makeStream(of: Void.self)
-            for mode in [ConfigSubscribe.Mode.snapshot, .patch] {
+            for mode in [LarderSnapshots.Mode.snapshot, .patch] {
                 for _ in 0..<100 {
                     group.addTask {
                         for try await snapshot in client.config.snapshots(mode: mode) {
@@ -124,7 +128,9 @@ struct SharedSubscriptionTests {
                 count += 1
                 if count == 200 { break }
             }
-            while try await client.agent.clients().map(\.subscriptions) != [2] { await Task.yield() }
+            while try await client.call(AgentClients.self, NoParameters()).clients.map(\.subscriptions) != [2] {
+                await Task.yield()
+            }
             try await agent.publish(["limit": 2])
             try await group.waitForAll()
         }

@@ -35,7 +35,7 @@ struct UnreachableTests {
     func emptyPath() async throws {
         let client = LarderClient(socket: "")
         #expect(await error { try await client.agent.ping() }?.code == .invalidArgument)
-        #expect(await error { try await client.config.snapshot(mapped: true) }?.code == .invalidArgument)
+        #expect(await error { try await client.config.mappedSnapshot() }?.code == .invalidArgument)
         #expect(await error { for try await _ in client.config.snapshots() {} }?.code == .invalidArgument)
         #expect(await error { try await client.run() }?.code == .invalidArgument)
     }

@@ -17,7 +17,7 @@ struct ConditionTests {
     @Test("parameters with conditions are the same after they are written and read again")
     func roundTrip() throws {
         let parameters = ConfigSet.Parameters(
-            path: JSONPath(["a"]), value: 1, ifRevision: RevisionCondition(4, epoch: "00ff00ff00ff00ff"),
+            path: JSONPath(["a"]), value: 1, ifRevision: WireRevisionCondition(4, epoch: "00ff00ff00ff00ff"),
             ifValue: .equals(["x": 1]), reason: "why", isDryRun: true)
         let written = JSONValue.building { parameters.write(to: &$0) }
         let read = try ConfigSet.Parameters(params: written)

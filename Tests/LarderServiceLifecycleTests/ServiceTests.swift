@@ -121,7 +121,8 @@ struct ServiceTests {
         _ observer: LarderClient, until condition: (Set<Int>) -> Bool
     ) async throws -> Set<Int> {
         while true {
-            let connections = Set(try await observer.agent.clients().map(\.id))
+            let clients = try await observer.call("agent.clients")["clients"]
+            let connections = Set(clients?.elements.compactMap { $0["id"]?.int } ?? [])
             if condition(connections) { return connections }
             await Task.yield()
         }

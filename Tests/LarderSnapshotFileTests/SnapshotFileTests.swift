@@ -11,10 +11,10 @@ struct SnapshotFileTests {
         "list":[10,[20,{"deep":"yes"}]],"\u0041":0.1000}
         """#
 
-    private static func mapped(_ text: String) throws -> MappedSnapshot {
+    private static func mapped(_ text: String) throws -> SnapshotFileReader {
         let value = try JSONValue(parsing: Array(text.utf8))
         let file = try SnapshotFileWriter.file(of: value, revision: 41, epoch: "00af86d081884c7d", name: "test")
-        return try MappedSnapshot(descriptor: file.descriptor)
+        return try SnapshotFileReader(descriptor: file.descriptor)
     }
 
     @Test("every value of a document is found by its path")
@@ -85,7 +85,7 @@ struct SnapshotFileTests {
     func token() throws {
         let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
         let token = InvalidationToken()
-        let snapshot = try MappedSnapshot(descriptor: file.descriptor, token: token)
+        let snapshot = try SnapshotFileReader(descriptor: file.descriptor, token: token)
         #expect(snapshot.isCurrent && snapshot.byteCount == file.byteCount)
         token.invalidate()
         #expect(!snapshot.isCurrent)
@@ -156,7 +156,7 @@ struct SnapshotFileTests {
     func unsealed() throws {
         let file = tmpfile()
         defer { fclose(file) }
-        #expect { try MappedSnapshot(descriptor: fileno(file)) } throws: {
+        #expect { try SnapshotFileReader(descriptor: fileno(file)) } throws: {
             ($0 as? SnapshotFileError)?.code == .notSealed
         }
     }
@@ -166,7 +166,7 @@ struct SnapshotFileTests {
         arguments: ["", "short", String(repeating: "x", count: 500)])
     func somethingElse(text: String) throws {
         let file = try SealedFile(byteCount: text.utf8.count, name: "test") { $0.copyBytes(from: text.utf8) }
-        #expect { try MappedSnapshot(descriptor: file.descriptor) } throws: {
+        #expect { try SnapshotFileReader(descriptor: file.descriptor) } throws: {
             ($0 as? SnapshotFileError)?.code == .notASnapshotFile
         }
     }

@@ -27,10 +27,10 @@ struct ConfigurationTests {
     func namespaces() async throws {
         let agent = try await TestAgent(namespaces: ["default": ["limit": 10], "ui": ["theme": "dark"]])
         let config = agent.client().config
-        #expect(try await config.value(at: "theme", as: String.self, namespace: "ui") == "dark")
+        #expect(try await config["ui"].value(at: "theme", as: String.self) == "dark")
         #expect(try await config.value(at: "limit", as: Int.self) == 10)
         let unknown = await failure { () async throws(LarderClientError) in
-            try await config.snapshot(namespace: "other")
+            try await config["other"].snapshot()
         }
         #expect(unknown?.remoteError?.code == .unknownNamespace)
         let unpublished = await failure { () async throws(LarderClientError) in
@@ -76,14 +76,14 @@ struct ConfigurationTests {
     func mapped() async throws {
         let agent = try await TestAgent(["search": ["limit": 10]])
         let client = agent.client()
-        let snapshot = try await client.config.snapshot(mapped: true)
-        #expect(snapshot.int(at: "search.limit") == 10)
+        let snapshot = try await client.config.mappedSnapshot()
+        #expect(try snapshot.int(at: "search.limit") == 10)
         #expect(snapshot.isCurrent)
         var snapshots = following(client.config.mappedSnapshots()).makeAsyncIterator()
         #expect(try await snapshots.next()?.revision == snapshot.revision)
         try await agent.publish(["search": ["limit": 20]])
         #expect(try await snapshots.next()?.int(at: "search.limit") == 20)
-        #expect(snapshot.int(at: "search.limit") == 10)
+        #expect(try snapshot.int(at: "search.limit") == 10)
     }
 
     @Test("after a restart the agent has what it acknowledged, and a stream delivers nothing twice")

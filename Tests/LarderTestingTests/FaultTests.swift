@@ -196,7 +196,7 @@ struct FaultTests {
                     #expect(agent.faults.delay == .nanoseconds(number))
                 }
             }
-            for right in [Right.push, .administer] {
+            for right in [LarderRight.push, .administer] {
                 group.addTask {
                     for _ in 1...1000 {
                         agent.faults.deniedRights.insert(right)

@@ -1,5 +1,6 @@
 import Glibc
 import LarderClient
+import LarderProtocol
 import LarderTesting
 import Testing
 
@@ -36,8 +37,8 @@ struct IsolationTests {
             var snapshots = following(client.config.snapshots(at: "limit")).makeAsyncIterator()
             #expect(try await snapshots.next()?.value == 10)
             try await client.config.set(11, at: "limit", ttl: .seconds(60))
-            #expect(try await client.config.snapshot(mapped: true).int(at: "limit") == 11)
-            directory = try await client.agent.info().stateDirectory
+            #expect(try await client.config.mappedSnapshot().int(at: "limit") == 11)
+            directory = try await client.call(AgentInfo.self, NoParameters()).stateDirectory
             #expect(access(directory, F_OK) == 0)
         }
         // The agent stops in the background.

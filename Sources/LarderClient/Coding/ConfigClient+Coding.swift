@@ -33,7 +33,6 @@ extension ConfigClient {
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value at the path, and the source of the members that the value
     ///     lacks. Nil makes an absent value, and an absent member that the type requires, an error.
-    ///   - namespace: the name of the namespace.
     ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it. A value
     ///     of more than 4 KiB is decoded on another thread than that of an actor which calls this method.
     /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
@@ -41,7 +40,7 @@ extension ConfigClient {
     ///   `invalidArgument` if the default cannot be encoded.
     public func value<T: Decodable & Sendable>(
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
-        namespace: String = defaultNamespace, decoder: JSONDecoder = JSONDecoder()
+        decoder: JSONDecoder = JSONDecoder()
     ) async throws(LarderClientError) -> T {
         let parameters = ConfigGet.Parameters(path: try JSONPath(argument: path), namespace: namespace)
         let value: JSONValue
@@ -54,7 +53,7 @@ extension ConfigClient {
         return try await value.decoded(type, decoder: decoder, over: defaultValue)
     }
 
-    /// Encodes a value and sets it as an override, as ``set(_:at:ttl:namespace:)`` does.
+    /// Encodes a value and sets it as an override, as ``set(_:at:ttl:)`` does.
     ///
     /// ```swift
     /// try await client.config.set(encoding: Search(limit: 25, hosts: []), at: "search")
@@ -63,18 +62,16 @@ extension ConfigClient {
     ///   - value: the value. An object is merged with the values of the lower layers.
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
-    ///   - namespace: the name of the namespace.
     ///   - encoder: encodes the value, on another thread than that of an actor which calls this method.
     /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
-    ///   ``set(_:at:ttl:namespace:)``.
+    ///   ``set(_:at:ttl:)``.
     @discardableResult
     public func set(
         encoding value: some Encodable & Sendable, at path: String, ttl: Duration? = nil,
-        namespace: String = defaultNamespace,
         encoder: JSONEncoder = JSONEncoder()
     ) async throws(LarderClientError) -> ConfigChange {
         let json = try await JSONValue.encoded(value, encoder: encoder)
-        return try await set(json, at: path, ttl: ttl, namespace: namespace)
+        return try await set(json, at: path, ttl: ttl)
     }
 
     /// Reads the value at a path, changes it, and writes the differences as overrides, unless another client has
@@ -94,8 +91,7 @@ extension ConfigClient {
     ///   - path: the path of an object member; empty for the whole document.
     ///   - type: the type of the value.
     ///   - initial: the value to change if there is none at the path, and the source of the members that the value
-    ///     lacks, as for ``value(at:as:default:namespace:decoder:)``. Nil makes an absent value an error.
-    ///   - namespace: the name of the namespace.
+    ///     lacks, as for ``value(at:as:default:decoder:)``. Nil makes an absent value an error.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - attempts: the maximum number of attempts, at least 1.
     ///   - change: changes the value. It may be called several times.
@@ -103,15 +99,15 @@ extension ConfigClient {
     /// - Throws: `remote` with `notFound` if there is no value and `initial` is nil, or with `conflict` if another
     ///   client changed the value before each of the attempts was complete. This conflict is retryable. Throws
     ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
-    ///   as JSON; also the errors of ``set(_:at:ttl:namespace:)``.
+    ///   as JSON; also the errors of ``set(_:at:ttl:)``.
     @discardableResult
     public func update<Value: Codable & Sendable>(
-        at path: String, as type: Value.Type = Value.self, default initial: Value? = nil,
-        namespace: String = defaultNamespace, reason: String? = nil, attempts: Int = 10,
+        at path: String, as type: Value.Type = Value.self, default initial: Value? = nil, reason: String? = nil,
+        attempts: Int = 10,
         _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         try await update(
-            at: path, default: initial, namespace: namespace, reason: reason, attempts: attempts, coding: Coding(),
+            at: path, default: initial, reason: reason, attempts: attempts, coding: Coding(),
             change)
     }
 
@@ -121,9 +117,9 @@ extension ConfigClient {
         var encoder = JSONEncoder()
     }
 
-    /// Performs ``update(at:as:default:namespace:reason:attempts:_:)`` with a decoder and an encoder.
+    /// Performs ``update(at:as:default:reason:attempts:_:)`` with a decoder and an encoder.
     func update<Value: Codable & Sendable>(
-        at path: String, default initial: Value?, namespace: String, reason: String?, attempts: Int = 10,
+        at path: String, default initial: Value?, reason: String?, attempts: Int = 10,
         coding: Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         let path = try JSONPath(argument: path)
@@ -144,11 +140,11 @@ extension ConfigClient {
     }
 
     /// Makes the value at a path equal to `value`. Writes only the differences, as
-    /// ``update(at:as:default:namespace:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the
+    /// ``update(at:as:default:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the
     /// members of that value which `value` does not have.
     /// - Parameter ttl: the time after which the overrides that this method writes expire; nil for no expiry.
     func setDifferences<Value: Codable & Sendable>(
-        to value: Value, at path: String, default initial: Value?, ttl: Duration?, namespace: String, coding: Coding
+        to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: Coding
     ) async throws(LarderClientError) {
         let path = try JSONPath(argument: path)
         try await retryingConflicts { () async throws(LarderClientError) in
@@ -224,7 +220,7 @@ extension ConfigClient {
     private func retryingConflicts<Success>(
         attempts: Int = 10, _ attempt: () async throws(LarderClientError) -> Success
     ) async throws(LarderClientError) -> Success {
-        let backoff = Backoff(base: .milliseconds(10), cap: .seconds(1))
+        let backoff = LarderBackoff(base: .milliseconds(10), cap: .seconds(1))
         var failures = 0
         while true {
             do throws(LarderClientError) {
@@ -359,7 +355,7 @@ extension DecodingError {
 
 extension LarderSnapshot {
     /// Decodes the value on the thread of the caller. On the main actor, ``ConfigViewModel`` and
-    /// ``ConfigClient/value(at:as:default:namespace:decoder:)`` are better for large values, because they decode on another
+    /// ``ConfigClient/value(at:as:default:decoder:)`` are better for large values, because they decode on another
     /// thread.
     ///
     /// ```swift
@@ -369,7 +365,7 @@ extension LarderSnapshot {
     /// - Parameters:
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value, and the source of the members that the value lacks, as for
-    ///     ``ConfigClient/value(at:as:default:namespace:decoder:)``. Nil makes an absent value an error.
+    ///     ``ConfigClient/value(at:as:default:decoder:)``. Nil makes an absent value an error.
     ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
     /// - Throws: `decodingFailed` if the value does not match the type, or if there is neither a value nor a default;
     ///   `invalidArgument` if the default cannot be encoded.

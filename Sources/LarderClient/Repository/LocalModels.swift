@@ -2,7 +2,7 @@ import LarderJSON
 import LarderSnapshotFile
 import Synchronization
 
-/// The copy from which a ``Repository`` reads.
+/// The copy from which a ``LarderRepository`` reads.
 public enum RepositoryReadPolicy: Sendable, Hashable {
     /// The current copy, which is requested from the agent unless the client has it. If the agent cannot be reached, the
     /// last copy that the repository has read. Without one, the file that the agent exports to `current/` next to its
@@ -51,7 +51,7 @@ final class LocalCopies: Sendable {
                 advice: "read once with another policy, or let the agent export its documents (current.enabled)")
         }
         do throws(LarderClientError) {
-            let copy = try await client.config.localCopy(of: namespace)
+            let copy = try await client.config[namespace].localCopy()
             keep(copy)
             return copy
         } catch {
@@ -202,14 +202,14 @@ extension ConfigClient {
     /// Returns a mapped snapshot that is current, without a request if the client has one.
     /// - Parameter known: the position of a change that the snapshot must contain; nil for none.
     func localCopy(
-        of namespace: String, since known: SnapshotReceiver.Position? = nil
+        since known: SnapshotReceiver.Position? = nil
     ) async throws(LarderClientError) -> MappedSnapshot {
         do throws(LarderClientError) {
-            return try await snapshot(namespace: namespace, mapped: true, since: known)
+            return try await mappedSnapshot(sharesMemory: true, since: known)
         } catch {
             // A relayed connection cannot pass files. The document is then requested as JSON.
             guard error.code == .protocolViolation else { throw error }
-            return try await snapshot(namespace: namespace, mapped: false, since: known)
+            return try await mappedSnapshot(sharesMemory: false, since: known)
         }
     }
 }
@@ -219,7 +219,7 @@ extension MappedSnapshot {
 
     /// Returns the object member at a path; nil for none.
     func member(at path: JSONPath) throws(LarderClientError) -> JSONValue? {
-        guard let text = bytes(at: path.pointer) else { return nil }
+        guard let text = withText(at: path.segments, { $0.map { [UInt8]($0) } }) else { return nil }
         do throws(JSONError) {
             return try JSONValue(parsing: text)
         } catch {

@@ -69,7 +69,7 @@ actor ModelImporter {
     /// Removes the members of lower layers that were merged into new models. It must be called after the last chunk.
     func check() async throws(LarderClientError) {
         if unchecked.isEmpty { return }
-        let copy = try await client.config.localCopy(of: namespace, since: position)
+        let copy = try await client.config[namespace].localCopy(since: position)
         self.copy = copy
         position = copy.position
         var groups: [[ConfigApply.Change]] = []
@@ -87,7 +87,7 @@ actor ModelImporter {
     /// The paths and values of the models in a collection that were not imported.
     /// - Parameter segments: the path of the collection
     func others(at segments: [String]) async throws(LarderClientError) -> [(path: JSONPath, value: JSONValue)] {
-        let copy = try await client.config.localCopy(of: namespace, since: position)
+        let copy = try await client.config[namespace].localCopy(since: position)
         let members = try copy.member(at: JSONPath(segments))?.members ?? JSONValue.emptyObject.members
         return members.map { (JSONPath(segments + [$0.name]), $0.value) }.filter { values[$0.path] == nil }
     }
@@ -108,7 +108,7 @@ actor ModelImporter {
 
     private func currentCopy() async throws(LarderClientError) -> MappedSnapshot {
         if let copy { return copy }
-        let copy = try await client.config.localCopy(of: namespace, since: position)
+        let copy = try await client.config[namespace].localCopy(since: position)
         self.copy = copy
         position = copy.position
         return copy

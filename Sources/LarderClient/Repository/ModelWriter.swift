@@ -6,7 +6,7 @@ import Synchronization
 /// are then sent together.
 final class ModelWriter: Sendable {
     typealias Write = WriteQueue.Write
-    typealias Outcome = Result<ConfigChange, LarderClientError>
+    typealias Outcome = Result<WireConfigChange, LarderClientError>
 
     private struct State {
         var queue = WriteQueue()
@@ -33,7 +33,7 @@ final class ModelWriter: Sendable {
     ///   effect, because the request may contain writes of other tasks.
     func write(
         _ changes: [ConfigApply.Change], at path: JSONPath, deleting deleted: JSONValue? = nil
-    ) async throws(LarderClientError) -> ConfigChange {
+    ) async throws(LarderClientError) -> WireConfigChange {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -89,7 +89,7 @@ final class ModelWriter: Sendable {
 
     private func apply(
         _ changes: [ConfigApply.Change], isDryRun: Bool = false
-    ) async throws(LarderClientError) -> ConfigChange {
+    ) async throws(LarderClientError) -> WireConfigChange {
         let parameters = ConfigApply.Parameters(changes, namespace: namespace, isDryRun: isDryRun)
         return try await client.call(ConfigApply.self, parameters)
     }
@@ -99,7 +99,7 @@ final class ModelWriter: Sendable {
     /// Completes deletions whose overrides were removed. Values that still exist, because a lower layer or an override
     /// of the whole collection provides them, are hidden.
     /// - Parameter removal: the change that removed the overrides.
-    private func completeDeletions(_ deletions: [Write], _ removal: ConfigChange) async {
+    private func completeDeletions(_ deletions: [Write], _ removal: WireConfigChange) async {
         var remaining = deletions
         while !remaining.isEmpty {
             // A dry run of tests is one request that returns the first value that still exists.
@@ -129,7 +129,7 @@ final class ModelWriter: Sendable {
     }
 
     /// The value that a conflict reports. A secret, which the conflict hides, is read from the agent.
-    private func value(of conflict: WireError.Conflict) async -> JSONValue? {
+    private func value(of conflict: RemoteError.Conflict) async -> JSONValue? {
         guard conflict.isMasked, let path = conflict.path else { return conflict.value }
         return try? await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
     }
@@ -137,7 +137,7 @@ final class ModelWriter: Sendable {
     /// Whether a value that exists after a deletion was there before, below the removed overrides. If not, another
     /// client has saved the model since, and its value must not be hidden.
     private func isExposed(
-        _ value: JSONValue, _ found: WireError.Conflict, by removal: ConfigChange, of write: Write
+        _ value: JSONValue, _ found: RemoteError.Conflict, by removal: WireConfigChange, of write: Write
     ) async throws(LarderClientError) -> Bool {
         let isUnchanged = found.revision == removal.revision && found.epoch == removal.epoch
         if isUnchanged || value == write.deleted { return true }

@@ -16,7 +16,7 @@ import Synchronization
 ///     var owner: String?
 /// }
 ///
-/// let tickets = Repository(client, at: "tickets", of: Ticket.self)
+/// let tickets = LarderRepository(client.config, at: "tickets", of: Ticket.self)
 /// try await tickets.save(Ticket(id: "7", title: "Replace the disk"))
 /// if var ticket = try await tickets.load("7") {
 ///     ticket.owner = "ada"
@@ -28,7 +28,7 @@ import Synchronization
 /// ```
 ///
 /// **Reading.** ``load(_:policy:)``, ``all(policy:)`` and ``contents(policy:)`` read the client's mapped snapshot
-/// (``ConfigClient/snapshot(namespace:mapped:)``). They need no request while it is current. While the agent is
+/// (``ConfigClient/mappedSnapshot(sharesMemory:)``). They need no request while it is current. While the agent is
 /// unreachable, they read the last copy that this repository has or, without one, the file that the agent exports to
 /// `current/` next to its socket, so that a program starts without the agent; a ``RepositoryReadPolicy`` changes this.
 /// They also have the values that this repository has saved, and that ``changes`` has delivered. Writes need the agent.
@@ -45,7 +45,7 @@ import Synchronization
 /// A repository is a class and not an actor, because a read must not wait while another task decodes the collection.
 /// Nothing in it must happen in the order of the calls: the revisions decide which of two values is newer. Collections
 /// are decoded and encoded off the actor of the caller.
-public final class Repository<Model: Codable & Identifiable & Sendable>: Sendable
+public final class LarderRepository<Model: Codable & Identifiable & Sendable>: Sendable
 where Model.ID: CustomStringConvertible & Sendable {
     /// The path of the collection.
     public let path: String
@@ -61,20 +61,18 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// Creates a repository. It does not connect to the agent before one of its methods is called. If the path is
     /// malformed, the methods throw `invalidArgument`.
     /// - Parameters:
-    ///   - client: the connection to the agent.
+    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`.
     ///   - path: the path of the collection; empty for the whole document. The object need not exist.
     ///   - type: the type of the models.
-    ///   - namespace: the name of the namespace. This process needs the rights `read` and, to save, `write` there.
     ///   - currentDirectory: the directory of the files that the agent exports; nil for `current/` next to the socket.
     public init(
-        _ client: LarderClient, at path: String, of type: Model.Type = Model.self,
-        namespace: String = defaultNamespace, currentDirectory: String? = nil
+        _ config: ConfigClient, at path: String, of type: Model.Type = Model.self, currentDirectory: String? = nil
     ) {
-        self.client = client
+        client = config.client
         self.path = path
-        self.namespace = namespace
+        namespace = config.namespace
         coding = ModelCoding(at: path)
-        writer = ModelWriter(client: client, namespace: namespace)
+        writer = ModelWriter(client: config.client, namespace: config.namespace)
         copies = LocalCopies(client: client, namespace: namespace, directory: currentDirectory)
     }
 
@@ -174,7 +172,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw, or if
     ///   it exists and the repository has not seen it. `cancelled` if the task was cancelled before the model was sent.
     ///   `invalidArgument` if the model cannot be encoded. Also the errors of
-    ///   ``ConfigClient/set(_:at:ttl:namespace:)``.
+    ///   ``ConfigClient/set(_:at:ttl:)``.
     public func save(_ model: Model, ifUnchanged: Bool = true) async throws(LarderClientError) {
         for _ in 1..<(ifUnchanged ? 1 : Self.maxAttempts) {
             do throws(LarderClientError) {
@@ -410,11 +408,11 @@ where Model.ID: CustomStringConvertible & Sendable {
 
     /// A stream of the snapshots at a path.
     private func snapshots(at path: String) -> LarderSnapshots {
-        client.config.snapshots(at: path, namespace: namespace, mode: .patch)
+        client.config[namespace].snapshots(at: path, mode: .patch)
     }
 }
 
-/// A stream of the models of a repository; see ``Repository/changes``. Elements are decoded off the actor of the caller.
+/// A stream of the models of a repository; see ``LarderRepository/changes``. Elements are decoded off the actor of the caller.
 ///
 /// ```swift
 /// let changes = tickets.changes

@@ -1,5 +1,4 @@
 public import FoundationEssentials
-import LarderProtocol
 public import Observation
 import Synchronization
 
@@ -8,7 +7,7 @@ import Synchronization
 /// ```swift
 /// struct Search: Codable { var limit: Int; var hosts: [String] }
 ///
-/// let model = ConfigViewModel(client, at: "search", as: Search.self)
+/// let model = ConfigViewModel(client.config, at: "search", as: Search.self)
 /// let following = Task { await model.follow() }
 /// await model.set(Search(limit: 25, hosts: ["a"]))
 /// await model.update { $0.limit = 30 }
@@ -67,24 +66,23 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
 
     /// Creates a model. It does not connect to the agent before one of its methods is called.
     /// - Parameters:
-    ///   - client: the connection to the agent.
+    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`.
     ///   - path: the path of the value; empty for the whole document.
     ///   - type: the type of the value.
-    ///   - namespace: the name of the namespace.
     ///   - defaultValue: the value of the model before the first snapshot, and while there is no value at the path. It
     ///     also provides the members that a value lacks, as for
-    ///     ``ConfigClient/value(at:as:default:namespace:decoder:)``.
+    ///     ``ConfigClient/value(at:as:default:decoder:)``.
     ///   - decoder: decodes the values.
     ///   - encoder: encodes the values that ``set(_:ttl:)`` and ``update(_:)`` write. Its strategies must match those of
     ///     the decoder.
     public init(
-        _ client: LarderClient, at path: String = "", as type: Value.Type = Value.self,
-        namespace: String = defaultNamespace, default defaultValue: Value? = nil,
+        _ config: ConfigClient, at path: String = "", as type: Value.Type = Value.self,
+        default defaultValue: Value? = nil,
         decoder: JSONDecoder = JSONDecoder(), encoder: JSONEncoder = JSONEncoder()
     ) {
-        self.client = client
+        client = config.client
         self.path = path
-        self.namespace = namespace
+        namespace = config.namespace
         self.defaultValue = defaultValue
         coding = ConfigClient.Coding(decoder: decoder, encoder: encoder)
         value = defaultValue
@@ -107,7 +105,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Parameter snapshots: the snapshots to follow; nil for those of the agent at ``path``. Tests and previews pass
     ///   a stream that they create. The handlers of the stream are called as well.
     public func follow(_ snapshots: LarderSnapshots? = nil) async {
-        let snapshots = snapshots ?? client.config.snapshots(at: path, namespace: namespace)
+        let snapshots = snapshots ?? client.config[namespace].snapshots(at: path)
         let steps = snapshots.makeSteps()
         followers += 1
         defer {
@@ -144,7 +142,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     @discardableResult
     public func refresh(force: Bool = false) async -> Bool {
         await call { [client, namespace] () async throws(LarderClientError) in
-            try await client.config.refresh(force: force, namespace: namespace)
+            try await client.config[namespace].refresh(force: force)
         }
     }
 
@@ -153,7 +151,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     ///
     /// Only the members that differ from the current value become overrides, so the others still come from the source.
     /// If another client changes the value at the same time, the method compares again, as
-    /// ``ConfigClient/update(at:as:default:namespace:reason:attempts:_:)`` does. Members that the type does not have stay as they
+    /// ``ConfigClient/update(at:as:default:reason:attempts:_:)`` does. Members that the type does not have stay as they
     /// are. A value that cannot be decoded is replaced.
     /// - Parameters:
     ///   - value: the value.
@@ -162,18 +160,18 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     @discardableResult
     public func set(_ value: Value, ttl: Duration? = nil) async -> Bool where Value: Encodable {
         await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
-            try await client.config.setDifferences(
-                to: value, at: path, default: defaultValue, ttl: ttl, namespace: namespace, coding: coding)
+            try await client.config[namespace].setDifferences(
+                to: value, at: path, default: defaultValue, ttl: ttl, coding: coding)
         }
     }
 
     /// Reads the value at ``path`` from the agent, changes it, and writes only the differences, as
-    /// ``ConfigClient/update(at:as:default:namespace:reason:attempts:_:)`` does. When this method returns, ``value`` has the
+    /// ``ConfigClient/update(at:as:default:reason:attempts:_:)`` does. When this method returns, ``value`` has the
     /// resolved value.
     ///
     /// ```swift
     /// struct Search: Codable { var limit = 10; var hosts: [String] = [] }
-    /// let model = ConfigViewModel(client, at: "search", default: Search())
+    /// let model = ConfigViewModel(client.config, at: "search", default: Search())
     /// await model.update { $0.hosts.append("c") }
     /// ```
     /// - Parameter change: changes the value, or the default of the model if the path has no value. It may be called
@@ -182,8 +180,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     @discardableResult
     public func update(_ change: (inout Value) -> Void) async -> Bool where Value: Encodable {
         await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
-            try await client.config.update(
-                at: path, default: defaultValue, namespace: namespace, reason: nil, coding: coding, change)
+            try await client.config[namespace].update(
+                at: path, default: defaultValue, reason: nil, coding: coding, change)
         }
     }
 
@@ -194,8 +192,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     public func unset() async -> Bool {
         await call { [client, path, namespace] () async throws(LarderClientError) in
             path.isEmpty
-                ? try await client.config.unsetAll(namespace: namespace)
-                : try await client.config.unset(at: path, namespace: namespace)
+                ? try await client.config[namespace].unsetAll()
+                : try await client.config[namespace].unset(at: path)
         }
     }
 
@@ -206,7 +204,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         defer { calls -= 1 }
         do throws(LarderClientError) {
             _ = try await request()
-            let steps = client.config.snapshots(at: path, namespace: namespace).failOnRefusal().makeSteps()
+            let steps = client.config[namespace].snapshots(at: path).failOnRefusal().makeSteps()
             while let step = try await steps.next() {
                 switch step {
                 case .snapshot(let snapshot):

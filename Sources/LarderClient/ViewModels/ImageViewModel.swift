@@ -1,4 +1,3 @@
-public import LarderProtocol
 public import Observation
 
 /// An observable model of one image, for user interfaces.
@@ -26,7 +25,7 @@ public final class ImageViewModel {
         case empty
         /// An image is being obtained, also because its lease ended with the connection to the agent. The progress is
         /// nil until the agent reports some; it reports none for an image that is cached.
-        case loading(ImageGet.Progress?)
+        case loading(DownloadProgress?)
         /// The image can be read at its path.
         case loaded(LeasedImage)
         /// The image cannot be obtained. `last` is the image that the model had before; nil if it had none.
@@ -42,7 +41,7 @@ public final class ImageViewModel {
     private let client: LarderClient
     @ObservationIgnored private var request: Task<Result<LeasedImage, LarderClientError>, Never>?
     /// The request for ``image``.
-    @ObservationIgnored private var imageRequest: ImageRequest?
+    @ObservationIgnored private var imageRequest: LarderImageRequest?
     /// Loads ``image`` again if its lease ends with the connection. Runs only in the phase `loaded`, and while it loads.
     @ObservationIgnored private var renewal: Task<Void, Never>?
     /// The number of calls of ``load(_:)`` and ``clear()``. A load that is not the newest has no effect.
@@ -63,8 +62,8 @@ public final class ImageViewModel {
     /// - Parameters:
     ///   - url: an absolute `http` or `https` URL.
     ///   - policy: whether a cached image or the network is preferred.
-    public func load(_ url: String, policy: ImagePolicy = .default) async {
-        await load(ImageRequest(url, policy: policy))
+    public func load(_ url: String, policy: LarderImageRequest.Policy = .default) async {
+        await load(LarderImageRequest(url, policy: policy))
     }
 
     /// Loads an image and cancels the load before. Returns when the image is loaded, when that has failed, or when
@@ -74,17 +73,17 @@ public final class ImageViewModel {
     /// is retained while it loads, so cancel the task when the image is no longer needed, for example when its view
     /// closes.
     /// - Parameter wanted: the image, and how it may be obtained.
-    public func load(_ wanted: ImageRequest) async {
+    public func load(_ wanted: LarderImageRequest) async {
         let current = begin()
         if let result = await obtain(wanted, current) { finish(wanted, result) }
     }
 
     /// Requests an image, and shows the progress.
     /// - Returns: the result; nil if another load has begun.
-    private func obtain(_ wanted: ImageRequest, _ current: Int) async -> Result<LeasedImage, LarderClientError>? {
+    private func obtain(_ wanted: LarderImageRequest, _ current: Int) async -> Result<LeasedImage, LarderClientError>? {
         phase = .loading(nil)
         let (progress, continuation) = AsyncStream.makeStream(
-            of: ImageGet.Progress.self, bufferingPolicy: .bufferingNewest(1))
+            of: DownloadProgress.self, bufferingPolicy: .bufferingNewest(1))
         let request = Task { [client] in
             defer { continuation.finish() }
             do throws(LarderClientError) {
@@ -111,7 +110,7 @@ public final class ImageViewModel {
     }
 
     /// Shows the result of the newest load.
-    private func finish(_ wanted: ImageRequest, _ result: Result<LeasedImage, LarderClientError>) {
+    private func finish(_ wanted: LarderImageRequest, _ result: Result<LeasedImage, LarderClientError>) {
         switch result {
         case .success(let loaded):
             image?.release()
@@ -127,7 +126,7 @@ public final class ImageViewModel {
 
     /// Waits for the end of the connection that holds the lease of an image, and then loads the image again. Does not
     /// retain the model while it waits.
-    private func renew(_ image: LeasedImage, _ wanted: ImageRequest) {
+    private func renew(_ image: LeasedImage, _ wanted: LarderImageRequest) {
         guard let end = image.connectionEnd else { return }
         renewal?.cancel()
         renewal = Task { [weak self, current = generation, configuration = client.configuration] in
@@ -142,7 +141,7 @@ public final class ImageViewModel {
 
     /// Loads the image again, unless another load has begun.
     /// - Returns: false if the agent was unreachable, so that the load must be repeated.
-    private func reload(_ wanted: ImageRequest, _ current: Int) async -> Bool {
+    private func reload(_ wanted: LarderImageRequest, _ current: Int) async -> Bool {
         guard current == generation, let result = await obtain(wanted, current) else { return true }
         if case .failure(let error) = result, error.remoteError == nil, error.isRetryable { return false }
         finish(wanted, result)

@@ -1,8 +1,8 @@
 public import LarderJSON
-public import LarderProtocol
+package import LarderProtocol
 
 /// A list of changes that the agent makes as one: all of them or none, with one revision and one event. See
-/// ``ConfigClient/apply(namespace:ifRevision:reason:dryRun:_:)``.
+/// ``ConfigClient/apply(ifRevision:reason:dryRun:_:)``.
 ///
 /// ```swift
 /// try await client.config.apply { change in
@@ -22,7 +22,7 @@ public struct ConfigChangeList: Sendable {
 
     init() {}
 
-    /// Sets an override, as ``ConfigClient/set(_:at:ttl:namespace:)`` does.
+    /// Sets an override, as ``ConfigClient/set(_:at:ttl:)`` does.
     /// - Parameters:
     ///   - value: the value. An object is merged with the values of the lower layers; null hides these values.
     ///   - path: the path of an object member. It must not be empty.
@@ -34,7 +34,7 @@ public struct ConfigChangeList: Sendable {
         changes.append((.set(value, ttl: ttl), path, condition))
     }
 
-    /// Removes the overrides at and below a path, as ``ConfigClient/unset(at:namespace:)`` does.
+    /// Removes the overrides at and below a path, as ``ConfigClient/unset(at:)`` does.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
     ///   - condition: the resolved value that must be at the path before the first change is made.
@@ -61,10 +61,10 @@ public struct ConfigChangeList: Sendable {
             case .set(let value, let ttl):
                 wire.append(
                     ConfigApply.Change(
-                        .set(value, ttlMilliseconds: ttl?.milliseconds), at: path, ifValue: condition))
-            case .unset: wire.append(ConfigApply.Change(.unset, at: path, ifValue: condition))
+                        .set(value, ttlMilliseconds: ttl?.milliseconds), at: path, ifValue: condition.wire))
+            case .unset: wire.append(ConfigApply.Change(.unset, at: path, ifValue: condition.wire))
             case .require where condition == .any: break
-            case .require: wire.append(ConfigApply.Change(.test, at: path, ifValue: condition))
+            case .require: wire.append(ConfigApply.Change(.test, at: path, ifValue: condition.wire))
             }
         }
         return wire

@@ -1,5 +1,5 @@
 public import LarderJSON
-public import LarderProtocol
+import LarderProtocol
 
 /// The `config.*` methods: reading, following and changing the configuration. Available as ``LarderClient/config``.
 ///
@@ -11,7 +11,14 @@ public import LarderProtocol
 /// ```
 ///
 /// A path is written with dots (`"search.limit"`) or, if it begins with `/`, as a JSON Pointer (RFC 6901). The empty
-/// path is the whole document. `namespace` is the name of a namespace that the settings declare.
+/// path is the whole document. `client.config` is the namespace `default`, and `client.config["shop"]` the namespace
+/// `shop`, which the settings must declare:
+///
+/// ```swift
+/// let shop = client.config["shop"]
+/// try await shop.set(25, at: "cart.limit")
+/// let cart = try await shop.snapshot(at: "cart")
+/// ```
 ///
 /// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
 /// ``LarderClientError/remoteError`` is, for example, `unknownNamespace`, or `denied` if this process lacks the right
@@ -21,6 +28,11 @@ public import LarderProtocol
 /// and forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
 public struct ConfigClient: Sendable {
     package let client: LarderClient
+    /// The name of the namespace.
+    public let namespace: String
+
+    /// The methods for another namespace.
+    public subscript(namespace: String) -> ConfigClient { ConfigClient(client: client, namespace: namespace) }
 
     /// Reads the value at a path, with its revision and state.
     ///
@@ -30,7 +42,6 @@ public struct ConfigClient: Sendable {
     /// ```
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
-    ///   - namespace: the name of the namespace.
     ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the
     ///     agent first polls the source. Nil returns the current value at once.
     ///   - staleIfError: the maximum age that applies instead of `maximumAge` if the poll fails. If the source has
@@ -40,7 +51,7 @@ public struct ConfigClient: Sendable {
     ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
     ///   cannot be obtained.
     public func snapshot(
-        at path: String = "", namespace: String = defaultNamespace, maximumAge: Duration? = nil,
+        at path: String = "", maximumAge: Duration? = nil,
         staleIfError: Duration? = nil
     ) async throws(LarderClientError) -> LarderSnapshot {
         let parameters = ConfigGet.Parameters(
@@ -48,8 +59,8 @@ public struct ConfigClient: Sendable {
             staleIfErrorSeconds: staleIfError?.seconds)
         let result = try await client.call(ConfigGet.self, parameters)
         return LarderSnapshot(
-            value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
-            namespace: namespace)
+            value: result.value, revision: result.revision, epoch: result.epoch,
+            state: LarderSnapshot.State(result.state), namespace: namespace)
     }
 
     /// Returns a stream of the values at a path: the current snapshot, then each new one.
@@ -63,17 +74,16 @@ public struct ConfigClient: Sendable {
     /// The value need not exist. ``LarderSnapshots`` describes the guarantees of the stream.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
-    ///   - namespace: the name of the namespace.
     ///   - mode: what the agent sends. With `.patch` it sends only the changes (RFC 7396), and the client applies them.
     ///     This saves traffic for large documents with small changes. With `.revision` the snapshots have no value.
     public func snapshots(
-        at path: String = "", namespace: String = defaultNamespace, mode: ConfigSubscribe.Mode = .snapshot
+        at path: String = "", mode: LarderSnapshots.Mode = .snapshot
     ) -> LarderSnapshots {
         LarderSnapshots(
             SnapshotSubscription(
                 client: client,
                 path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
-                namespace: namespace, mode: mode))
+                namespace: namespace, mode: mode.wire))
     }
 
     /// Sets an override: a value above all other layers. It survives restarts of the agent.
@@ -83,23 +93,22 @@ public struct ConfigClient: Sendable {
     /// try await client.config.set(["a", "b"], at: "search.hosts", ttl: .seconds(600))
     /// ```
     ///
-    /// ``replaceAll(with:ttl:namespace:)`` sets the whole document.
+    /// ``replaceAll(with:ttl:)`` sets the whole document.
     /// - Parameters:
     ///   - value: the value. An object is merged with the values of the lower layers (RFC 7396); null hides these
     ///     values.
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
-    ///   - namespace: the name of the namespace.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
     ///   path is locked in the settings.
     @discardableResult
     public func set(
-        _ value: JSONValue, at path: String, ttl: Duration? = nil, namespace: String = defaultNamespace
+        _ value: JSONValue, at path: String, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigSet.Parameters(
             path: try JSONPath(argument: path), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds)
-        return try await client.call(ConfigSet.self, parameters)
+        return ConfigChange(try await client.call(ConfigSet.self, parameters))
     }
 
     /// Replaces all overrides of the namespace with the members of an object.
@@ -110,16 +119,15 @@ public struct ConfigClient: Sendable {
     /// - Parameters:
     ///   - value: an object. It is merged with the lower layers.
     ///   - ttl: the time after which the overrides expire, in whole milliseconds, rounded up; nil for no expiry.
-    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `invalidParams` if the value is not an object.
     @discardableResult
     public func replaceAll(
-        with value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
+        with value: JSONValue, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigSet.Parameters(
             path: JSONPath([]), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds,
             replaceAll: true)
-        return try await client.call(ConfigSet.self, parameters)
+        return ConfigChange(try await client.call(ConfigSet.self, parameters))
     }
 
     /// Removes all overrides of the namespace. The values of the other layers take effect again.
@@ -131,9 +139,11 @@ public struct ConfigClient: Sendable {
     /// - Returns: the revision that no longer contains the overrides; the current revision if the document does not
     ///   change.
     @discardableResult
-    public func unsetAll(namespace: String = defaultNamespace) async throws(LarderClientError) -> ConfigChange {
+    public func unsetAll() async throws(LarderClientError)
+        -> ConfigChange
+    {
         let parameters = ConfigUnset.Parameters(path: JSONPath([]), namespace: namespace, all: true)
-        return try await client.call(ConfigUnset.self, parameters)
+        return ConfigChange(try await client.call(ConfigUnset.self, parameters))
     }
 
     /// Removes the overrides at and below a path. The values of the other layers take effect again.
@@ -142,17 +152,16 @@ public struct ConfigClient: Sendable {
     /// try await client.config.unset(at: "search.limit")
     /// ```
     ///
-    /// Succeeds if there is no override at the path. ``unsetAll(namespace:)`` removes all overrides.
+    /// Succeeds if there is no override at the path. ``unsetAll()`` removes all overrides.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
-    ///   - namespace: the name of the namespace.
     /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func unset(
-        at path: String, namespace: String = defaultNamespace
+        at path: String
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigUnset.Parameters(path: try JSONPath(argument: path), namespace: namespace)
-        return try await client.call(ConfigUnset.self, parameters)
+        return ConfigChange(try await client.call(ConfigUnset.self, parameters))
     }
 
     /// Replaces the remote layer of the namespace with a document.
@@ -166,49 +175,54 @@ public struct ConfigClient: Sendable {
     ///     older than the current one.
     ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
     ///     the hold of a rollback.
-    ///   - namespace: the name of the namespace.
     /// - Returns: the revision that contains the change.
     /// - Throws: `remote` with `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func push(
-        _ document: JSONValue, version: String? = nil, force: Bool = false, namespace: String = defaultNamespace
+        _ document: JSONValue, version: String? = nil, force: Bool = false
     ) async throws(LarderClientError) -> ConfigChange {
         let parameters = ConfigPush.Parameters(
             document: document, namespace: namespace, version: version, force: force)
-        return try await client.call(ConfigPush.self, parameters)
+        return ConfigChange(try await client.call(ConfigPush.self, parameters))
     }
 
     /// Polls the remote source of the namespace, reads the files of the other layers again, and waits for the result.
     ///
     /// ```swift
     /// let result = try await client.config.refresh(timeout: .seconds(60))
-    /// print(result.changed ? "published revision \(result.revision)" : "unchanged")
+    /// print(result.hasEffect ? "published revision \(result.revision)" : "unchanged")
     /// ```
     /// - Parameters:
     ///   - force: accepts an older version and a document that removes too many members of the current one, and ends
     ///     the hold of a rollback.
-    ///   - namespace: the name of the namespace.
     ///   - timeout: how long to wait; nil for ``LarderClient/Configuration/timeout``.
     /// - Throws: `remote` with `upstreamFailed` if the source is unreachable or sends no usable response, or with
     ///   `rejected` if the document fails a check. The last good snapshot then stays in use.
     @discardableResult
     public func refresh(
-        force: Bool = false, namespace: String = defaultNamespace, timeout: Duration? = nil
-    ) async throws(LarderClientError) -> ConfigRefresh.Result {
-        try await client.call(
-            ConfigRefresh.self, ConfigRefresh.Parameters(namespace: namespace, force: force), timeout: timeout)
+        force: Bool = false, timeout: Duration? = nil
+    ) async throws(LarderClientError) -> ConfigChange {
+        let parameters = ConfigRefresh.Parameters(namespace: namespace, force: force)
+        let result = try await client.call(ConfigRefresh.self, parameters, timeout: timeout)
+        return ConfigChange(revision: result.revision, epoch: result.epoch, hasEffect: result.changed)
     }
 
-    /// Returns the state, the layers and the source of each namespace, and the last rejected document with the reason.
+    /// Returns the state and the source of the namespace, and the last rejected document with the reason.
     ///
     /// ```swift
-    /// for namespace in try await client.config.status() where namespace.state != .fresh {
-    ///     print(namespace.namespace, namespace.state, namespace.lastError?.message ?? "")
-    /// }
+    /// let status = try await client.config.status()
+    /// print(status.state, status.lastError?.message ?? "")
     /// ```
-    /// - Parameter namespace: a single namespace; nil for all namespaces that this process may read.
-    public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
-        try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
+    ///
+    /// ``AgentClient/namespaces()`` returns the status of all namespaces.
+    public func status() async throws(LarderClientError)
+        -> NamespaceStatus
+    {
+        let result = try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace))
+        guard let status = result.namespaces.first else {
+            throw LarderClientError(.protocolViolation, "the reply has no status of the namespace")
+        }
+        return NamespaceStatus(status)
     }
 }
 
@@ -227,16 +241,14 @@ extension ConfigClient {
     ///     value, or a revision.
     ///   - path: the path whose value is checked; empty for the whole document.
     ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
-    ///   - namespace: the name of the namespace.
     /// - Returns: the snapshot in which the condition holds.
     /// - Throws: `remote` with `timeout` if the condition does not hold in time.
     @discardableResult
     public func wait(
-        for condition: ConfigWait.Condition, at path: String = "", timeout: Duration? = nil,
-        namespace: String = defaultNamespace
+        for condition: WaitCondition, at path: String = "", timeout: Duration? = nil
     ) async throws(LarderClientError) -> LarderSnapshot {
         let parameters = ConfigWait.Parameters(
-            condition, path: try JSONPath(argument: path), namespace: namespace,
+            condition.wire, path: try JSONPath(argument: path), namespace: namespace,
             timeoutMilliseconds: timeout?.milliseconds)
         // The agent enforces the timeout. The client waits longer, and its own timeout is only for an agent that does
         // not respond at all.
@@ -244,8 +256,8 @@ extension ConfigClient {
         let replyTimeout = min(timeout ?? maxTimeout, maxTimeout) + (client.configuration.timeout ?? maxTimeout)
         let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)
         return LarderSnapshot(
-            value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
-            namespace: namespace)
+            value: result.value, revision: result.revision, epoch: result.epoch,
+            state: LarderSnapshot.State(result.state), namespace: namespace)
     }
 
     /// Reports to the agent that this program uses a snapshot, or why it rejects the snapshot. The status of the
@@ -289,7 +301,6 @@ extension ConfigClient {
     /// All conditions are compared before the first change is made. An empty list changes nothing and sends nothing to
     /// the agent.
     /// - Parameters:
-    ///   - namespace: the name of the namespace.
     ///   - ifRevision: the revision that must be current; by default any.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - dryRun: whether only to report the differences that the change would make.
@@ -297,10 +308,10 @@ extension ConfigClient {
     /// - Returns: the revision that contains the changes; with `dryRun`, the current revision and the differences; nil
     ///   if the list is empty.
     /// - Throws: `remote` with `conflict` if a condition does not hold; also the errors of
-    ///   ``set(_:at:ttl:namespace:)``. Nothing has changed then.
+    ///   ``set(_:at:ttl:)``. Nothing has changed then.
     @discardableResult
     public func apply(
-        namespace: String = defaultNamespace, ifRevision: RevisionCondition = RevisionCondition(),
+        ifRevision: RevisionCondition = .any,
         reason: String? = nil, dryRun: Bool = false, _ build: (inout ConfigChangeList) -> Void
     ) async throws(LarderClientError) -> ConfigChange? {
         var list = ConfigChangeList()
@@ -308,8 +319,8 @@ extension ConfigClient {
         let changes = try list.wire()
         if changes.isEmpty { return nil }
         let parameters = ConfigApply.Parameters(
-            changes, namespace: namespace, ifRevision: ifRevision, reason: reason, isDryRun: dryRun)
-        return try await client.call(ConfigApply.self, parameters)
+            changes, namespace: namespace, ifRevision: ifRevision.wire, reason: reason, isDryRun: dryRun)
+        return ConfigChange(try await client.call(ConfigApply.self, parameters))
     }
 
     /// Adds to a number, in one step, and sets an override to the sum. An absent value counts as 0.
@@ -323,24 +334,27 @@ extension ConfigClient {
     ///   - step: the number to add.
     ///   - minimum: the least permitted sum; nil for none.
     ///   - maximum: the greatest permitted sum; nil for none.
-    ///   - namespace: the name of the namespace.
     ///   - reason: why the change is made, in at most 1,024 characters; nil for no reason.
-    /// - Returns: the sum, and the revision that contains it.
+    /// - Returns: the sum, and the change that contains it.
     /// - Throws: `remote` with `conflict` if the sum is less than `minimum` or greater than `maximum`, or with
     ///   `invalidParams` if the value is not an integer. Nothing has changed then.
     @discardableResult
     public func increment(
-        at path: String, by step: Int = 1, minimum: Int? = nil, maximum: Int? = nil,
-        namespace: String = defaultNamespace, reason: String? = nil
-    ) async throws(LarderClientError) -> ConfigIncrement.Result {
+        at path: String, by step: Int = 1, minimum: Int? = nil, maximum: Int? = nil, reason: String? = nil
+    ) async throws(LarderClientError) -> (value: Int, change: ConfigChange) {
         let parameters = ConfigIncrement.Parameters(
             path: try JSONPath(argument: path), by: step, namespace: namespace, minimum: minimum, maximum: maximum,
             reason: reason)
-        return try await client.call(ConfigIncrement.self, parameters)
+        let result = try await client.call(ConfigIncrement.self, parameters)
+        return (
+            result.value,
+            ConfigChange(revision: result.revision, epoch: result.epoch, hasEffect: result.changed)
+        )
     }
 }
 
 extension LarderClient {
-    /// The configuration: values, snapshots, changes.
-    public var config: ConfigClient { ConfigClient(client: self) }
+    /// The configuration in the namespace `default`: values, snapshots, changes. `config["shop"]` is that in the
+    /// namespace `shop`.
+    public var config: ConfigClient { ConfigClient(client: self, namespace: Self.defaultNamespace) }
 }

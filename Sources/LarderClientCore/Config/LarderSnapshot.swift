@@ -1,5 +1,5 @@
 public import LarderJSON
-public import LarderProtocol
+package import LarderProtocol
 
 /// An immutable snapshot of the configuration at one path.
 ///
@@ -9,6 +9,32 @@ public import LarderProtocol
 /// let limit = snapshot.value?["limit"]?.int ?? 10
 /// ```
 public struct LarderSnapshot: Sendable, Equatable {
+    /// How up to date the configuration of a namespace is. Values that this version does not know are kept as received.
+    public struct State: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// The name of the state.
+        public let rawValue: String
+        /// Creates a state from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        package init(_ wire: ConfigState) { rawValue = wire.rawValue }
+
+        /// The remote source has not responded yet, and no document from it is on disk.
+        public static let initializing = Self(.initializing)
+        /// The last refresh succeeded, or there is no remote source.
+        public static let fresh = Self(.fresh)
+        /// A refresh is in progress.
+        public static let refreshing = Self(.refreshing)
+        /// The last refresh failed, none has succeeded since the agent started, or files of a layer cannot be read. The
+        /// agent serves the last good snapshot.
+        public static let stale = Self(.stale)
+        /// The last refresh failed, and either there is no remote document, or it is older than the setting
+        /// `staleIfErrorSeconds` allows. The agent still serves the last good snapshot.
+        public static let failed = Self(.failed)
+
+        /// The same as ``rawValue``.
+        public var description: String { rawValue }
+    }
+
     /// The value at the path; nil if it does not exist.
     public let value: JSONValue?
     /// The revision. Within an epoch, revisions only increase.
@@ -17,7 +43,7 @@ public struct LarderSnapshot: Sendable, Equatable {
     /// copied or moved to another machine. Revisions are comparable only within one epoch.
     public let epoch: String
     /// How up to date the configuration is, for example `fresh` or `stale`.
-    public let state: ConfigState
+    public let state: State
     /// The number of snapshots that were published after the previously delivered one, but were not delivered because
     /// newer ones replaced them.
     public let skipped: Int
@@ -26,8 +52,8 @@ public struct LarderSnapshot: Sendable, Equatable {
 
     /// Creates a snapshot from its properties, for example for tests.
     public init(
-        value: JSONValue?, revision: Int, epoch: String, state: ConfigState, skipped: Int = 0,
-        namespace: String = defaultNamespace
+        value: JSONValue?, revision: Int, epoch: String, state: State, skipped: Int = 0,
+        namespace: String = "default"
     ) {
         self.value = value
         self.revision = revision
@@ -127,7 +153,8 @@ package struct SnapshotReceiver {
         guard position.isNewer(than: newest) else { return }
         newest = position
         undelivered = LarderSnapshot(
-            value: value, revision: event.revision, epoch: event.epoch, state: event.state,
+            value: value, revision: event.revision, epoch: event.epoch,
+            state: LarderSnapshot.State(event.state),
             skipped: event.skipped + (undelivered.map { $0.skipped + 1 } ?? 0), namespace: event.namespace)
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+package import LarderProtocol
 
 /// A stream of the configuration at one path: the current snapshot at once, then each new one as it is published.
 ///
@@ -45,6 +46,24 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     public typealias Element = LarderSnapshot
     /// The error that ends the stream.
     public typealias Failure = LarderClientError
+
+    /// What the agent sends for each snapshot.
+    public enum Mode: Sendable, Hashable {
+        /// The whole value.
+        case snapshot
+        /// The changes (RFC 7396), which the client applies to the value that it has.
+        case patch
+        /// Only the revision. The snapshots have no value.
+        case revision
+
+        package var wire: ConfigSubscribe.Mode {
+            switch self {
+            case .snapshot: .snapshot
+            case .patch: .patch
+            case .revision: .revision
+            }
+        }
+    }
 
     /// A step of a stream that a test scripts; see ``init(_:)``.
     public enum Step: Sendable {
@@ -223,7 +242,7 @@ public struct ConfigInterruption: Sendable {
     /// The error that interrupted the stream.
     public let error: LarderClientError
     /// The number of failed attempts since the last snapshot, including the one that caused this interruption. The
-    /// count also starts again after a subscription that lasted longer than ``Backoff/cap``.
+    /// count also starts again after a subscription that lasted longer than ``LarderBackoff/cap``.
     public let attempt: Int
     /// The delay before the next attempt.
     public let delay: Duration

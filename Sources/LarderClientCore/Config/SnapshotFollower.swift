@@ -124,7 +124,7 @@ final class SnapshotFollower: SnapshotSteps {
 
 /// Counts the failed attempts of a stream, and decides what the stream reports. It performs no I/O.
 struct StreamAttempts {
-    private let backoff: Backoff
+    private let backoff: LarderBackoff
     private let failsOnRefusal: Bool
     private var failures = 0
     /// Whether an attempt has failed and none has succeeded since.
@@ -132,7 +132,9 @@ struct StreamAttempts {
     /// The refusal that was reported last; nil after another error or a success.
     private var refusal: LarderClientError?
 
-    init(backoff: Backoff, failsOnRefusal: Bool) { (self.backoff, self.failsOnRefusal) = (backoff, failsOnRefusal) }
+    init(backoff: LarderBackoff, failsOnRefusal: Bool) {
+        (self.backoff, self.failsOnRefusal) = (backoff, failsOnRefusal)
+    }
 
     /// Counts a failed attempt.
     /// - Returns: the delay before the next attempt, and what to report; nil if the same refusal was reported before

@@ -131,10 +131,10 @@ extension EventLoopFuture<Connection> {
 ///
 /// ```swift
 /// var configuration = LarderClient.Configuration()
-/// configuration.backoff = Backoff(base: .milliseconds(100), cap: .seconds(30))
+/// configuration.backoff = LarderBackoff(base: .milliseconds(100), cap: .seconds(30))
 /// let client = LarderClient(configuration: configuration)
 /// ```
-public struct Backoff: Sendable {
+public struct LarderBackoff: Sendable {
     /// The upper bound of the first delay.
     public var base: Duration
     /// The upper bound of every delay.
@@ -160,7 +160,7 @@ public struct Backoff: Sendable {
     ///
     /// ```swift
     /// for attempt in 0..<5 {
-    ///     try await Task.sleep(for: Backoff().delay(beforeAttempt: attempt))
+    ///     try await Task.sleep(for: LarderBackoff().delay(beforeAttempt: attempt))
     ///     if (try? await client.agent.ping()) != nil { break }
     /// }
     /// ```

@@ -25,7 +25,8 @@ extension LarderClient {
     ///   - configuration: timeouts and limits of the client.
     /// - Throws: `invalidArgument` if the file cannot be read, or if its content is not an object.
     public convenience init(
-        contentsOf path: String, namespace: String = defaultNamespace, configuration: Configuration = Configuration()
+        contentsOf path: String, namespace: String = LarderClient.defaultNamespace,
+        configuration: Configuration = Configuration()
     ) throws(LarderClientError) {
         let agent = try FileAgent(path, namespace)
         self.init(

@@ -1,4 +1,4 @@
-public import LarderProtocol
+package import LarderProtocol
 public import SystemPackage
 
 /// The `image.*` methods: the image cache that all processes of the machine share. Available as
@@ -6,13 +6,13 @@ public import SystemPackage
 ///
 /// ```swift
 /// let size = try await client.images.withImage("https://img.example.org/logo.png") { image in
-///     (image.image.width, image.image.height)
+///     (image.info.width, image.info.height)
 /// }
 /// ```
 ///
 /// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
 /// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRejected` or `forbiddenAddress`, with details in
-/// its ``WireError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
+/// its ``RemoteError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
 /// use it.
 ///
 /// Getting, listing and prefetching images needs the right `images`. Storing images also needs `push`. Pinning and
@@ -36,7 +36,7 @@ public struct ImageClient: Sendable {
     /// - Throws: the errors of ``get(_:onProgress:)`` and of `body`, and `disconnected` if `body` returned after the
     ///   connection had broken. The lease then ended with the connection, and the file may have been removed.
     public func withImage<Result>(
-        _ request: ImageRequest, _ body: (LeasedImage) async throws -> Result
+        _ request: LarderImageRequest, _ body: (LeasedImage) async throws -> Result
     ) async throws -> Result {
         let image = try await get(request)
         defer { image.release() }
@@ -49,9 +49,9 @@ public struct ImageClient: Sendable {
     /// released, or the connection to the agent ends.
     ///
     /// ```swift
-    /// let image = try await client.images.get(ImageRequest("https://img.example.org/logo.png", policy: .cacheFirst))
+    /// let image = try await client.images.get(LarderImageRequest("https://img.example.org/logo.png", policy: .cacheFirst))
     /// defer { image.release() }
-    /// print(image.path, image.image.mediaType, image.freshness)
+    /// print(image.path, image.info.mediaType, image.freshness)
     /// ```
     ///
     /// ``withImage(_:_:)`` keeps the image until its closure returns. An image that was obtained twice has two leases.
@@ -63,7 +63,7 @@ public struct ImageClient: Sendable {
     /// - Throws: `remote` with `notFound` if the origin does not have the image or, under the policy `cacheOnly`, if the
     ///   image is not cached; with `timeout` if the deadline passes.
     public func get(
-        _ request: ImageRequest, onProgress: (@Sendable (ImageGet.Progress) -> Void)? = nil
+        _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)? = nil
     ) async throws(LarderClientError) -> LeasedImage {
         var parameters = request.parameters
         parameters.reportsProgress = onProgress != nil
@@ -72,8 +72,11 @@ public struct ImageClient: Sendable {
         let replyTimeout = request.deadline.flatMap { deadline in
             client.configuration.timeout.map { deadline + $0 }
         }
+        let report = onProgress.map { report -> @Sendable (ImageGet.Progress) -> Void in
+            { report(DownloadProgress($0)) }
+        }
         let (result, connection) = try await client.send(
-            ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease(onProgress))
+            ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease(report))
         return LeasedImage(result, url: request.url, connection: connection)
     }
 
@@ -81,20 +84,20 @@ public struct ImageClient: Sendable {
     /// This method never uses the network and takes no lease.
     ///
     /// ```swift
-    /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
-    /// for rule in peek.rules ?? [] { print(rule.name, rule.text) }
+    /// let decision = try await client.images.peek("https://img.example.org/logo.png", explain: true)
+    /// for rule in decision.rules { print(rule) }
     /// ```
     /// - Parameters:
     ///   - request: the image, and the policy and maximum age that the decision is made for. The other properties have
     ///     no effect.
     ///   - explain: whether the result lists the rules that led to the decision.
     public func peek(
-        _ request: ImageRequest, explain: Bool = false
-    ) async throws(LarderClientError) -> ImagePeek.Result {
+        _ request: LarderImageRequest, explain: Bool = false
+    ) async throws(LarderClientError) -> ImageDecision {
         let parameters = ImagePeek.Parameters(
-            request.reference, policy: request.policy, maximumAgeSeconds: request.maximumAge?.wholeSeconds,
+            request.reference, policy: request.policy.wire, maximumAgeSeconds: request.maximumAge?.wholeSeconds,
             explains: explain)
-        return try await client.call(ImagePeek.self, parameters)
+        return ImageDecision(try await client.call(ImagePeek.self, parameters), request)
     }
 
     /// Pins an image: it is not evicted until it is unpinned, not even after a restart. The agent downloads the image
@@ -102,7 +105,7 @@ public struct ImageClient: Sendable {
     ///
     /// ```swift
     /// let image = try await client.images.pin(at: "https://img.example.org/logo.png")
-    /// print(image.width, image.height, image.bytes)
+    /// print(image.width, image.height, image.byteCount)
     /// ```
     ///
     /// Needs the right `administer`.
@@ -113,8 +116,8 @@ public struct ImageClient: Sendable {
     /// - Throws: `remote` with `cacheFull` if the pinned images would take more than three quarters of the cache; also the
     ///   errors of ``get(_:onProgress:)``.
     @discardableResult
-    public func pin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
-        try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
+    public func pin(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> LarderImage {
+        LarderImage(try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image)
     }
 
     /// Stores the bytes of an image under a URL or a cache key. An image that is already cached there is replaced.
@@ -135,11 +138,11 @@ public struct ImageClient: Sendable {
     @discardableResult
     public func put(
         _ bytes: [UInt8], at url: String, cacheKey: String? = nil, lifetime: Duration? = nil
-    ) async throws(LarderClientError) -> WireImage {
+    ) async throws(LarderClientError) -> LarderImage {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .inline(bytes),
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
-        return try await client.call(ImagePut.self, parameters).image
+        return LarderImage(try await client.call(ImagePut.self, parameters).image)
     }
 
     /// Stores an image from a file under a URL or a cache key. An image that is already cached there is replaced.
@@ -167,9 +170,9 @@ public struct ImageClient: Sendable {
     ///   `remote` with `invalidParams` if a file in memory is not open for reading.
     @discardableResult
     public func put(
-        file: FileDescriptor, at url: String, cacheKey: String? = nil, expectedDigest: WireDigest? = nil,
+        file: FileDescriptor, at url: String, cacheKey: String? = nil, expectedDigest: LarderImage.Digest? = nil,
         lifetime: Duration? = nil
-    ) async throws(LarderClientError) -> WireImage {
+    ) async throws(LarderClientError) -> LarderImage {
         try await put(
             file: file.rawValue, at: url, cacheKey: cacheKey, expectedDigest: expectedDigest, lifetime: lifetime)
     }
@@ -177,12 +180,19 @@ public struct ImageClient: Sendable {
     /// Stores an image from a file, as the public method does.
     @discardableResult
     package func put(
-        file: CInt, at url: String, cacheKey: String? = nil, expectedDigest: WireDigest? = nil,
+        file: CInt, at url: String, cacheKey: String? = nil, expectedDigest: LarderImage.Digest? = nil,
         lifetime: Duration? = nil
-    ) async throws(LarderClientError) -> WireImage {
+    ) async throws(LarderClientError) -> LarderImage {
         let parameters = ImagePut.Parameters(
-            ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
+            ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest?.wire,
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+        return LarderImage(try await put(file: file, parameters))
+    }
+
+    /// Stores an image from a file.
+    package func put(
+        file: CInt, _ parameters: ImagePut.Parameters
+    ) async throws(LarderClientError) -> WireImage {
         let call = DescriptorCall(client)
         let content = try await MemoryFile.containing(file)
         return try await call.send(ImagePut.self, parameters, passing: content.descriptor).result.image
@@ -208,7 +218,7 @@ public struct ImageClient: Sendable {
     ///
     /// ```swift
     /// let removed = try await client.images.remove(at: "https://img.example.org/logo.png")
-    /// print(removed.images == 1 ? "removed \(removed.bytes) bytes" : "not cached")
+    /// print(removed.count == 1 ? "removed \(removed.byteCount) bytes" : "not cached")
     /// ```
     ///
     /// Needs the right `administer`.
@@ -217,16 +227,15 @@ public struct ImageClient: Sendable {
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     /// - Returns: whether the image was cached, and its size in bytes.
     @discardableResult
-    public func remove(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
-        try await client.call(
-            ImageRemove.self, ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
+    public func remove(at url: String, cacheKey: String? = nil) async throws(LarderClientError) -> RemovedImages {
+        try await remove(ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
     }
 
     /// Removes from the cache all images, pinned or not, whose URL begins with a prefix. A file stays while a client
     /// has a lease on it.
     ///
     /// ```swift
-    /// try await client.images.remove(prefix: "https://img.example.org/thumbnails/", dryRun: true).images
+    /// try await client.images.remove(prefix: "https://img.example.org/thumbnails/", dryRun: true).count
     /// ```
     ///
     /// Needs the right `administer`.
@@ -235,8 +244,13 @@ public struct ImageClient: Sendable {
     ///   - dryRun: true to count the images without removing them.
     /// - Returns: the number of images and the bytes of their files.
     @discardableResult
-    public func remove(prefix: String, dryRun: Bool = false) async throws(LarderClientError) -> ImageRemove.Result {
-        try await client.call(ImageRemove.self, ImageRemove.Parameters(.prefix(prefix), isDryRun: dryRun))
+    public func remove(prefix: String, dryRun: Bool = false) async throws(LarderClientError) -> RemovedImages {
+        try await remove(ImageRemove.Parameters(.prefix(prefix), isDryRun: dryRun))
+    }
+
+    private func remove(_ parameters: ImageRemove.Parameters) async throws(LarderClientError) -> RemovedImages {
+        let result = try await client.call(ImageRemove.self, parameters)
+        return RemovedImages(count: result.images, byteCount: result.bytes)
     }
 
     /// Removes all images from the cache. A file stays while a client has a lease on it.
@@ -249,8 +263,9 @@ public struct ImageClient: Sendable {
     /// - Parameter includingPinned: true to remove pinned images as well.
     /// - Returns: the number of removed images and the bytes of their files.
     @discardableResult
-    public func clear(includingPinned: Bool = false) async throws(LarderClientError) -> ImageClear.Result {
-        try await client.call(ImageClear.self, ImageClear.Parameters(includesPinned: includingPinned))
+    public func clear(includingPinned: Bool = false) async throws(LarderClientError) -> RemovedImages {
+        let result = try await client.call(ImageClear.self, ImageClear.Parameters(includesPinned: includingPinned))
+        return RemovedImages(count: result.removed, byteCount: result.bytes)
     }
 
     /// Returns one page of the cached images. The last page is the one without a `next`.
@@ -265,9 +280,10 @@ public struct ImageClient: Sendable {
     ///   - prefix: lists only images whose URL begins with this text: an origin, or an origin and the beginning of a
     ///     path. Nil for all images.
     public func list(
-        after: String? = nil, limit: Int = ImageList.Parameters.defaultPage, prefix: String? = nil
-    ) async throws(LarderClientError) -> ImageList.Result {
-        try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit, prefix: prefix))
+        after: String? = nil, limit: Int = 100, prefix: String? = nil
+    ) async throws(LarderClientError) -> CachedImages {
+        let parameters = ImageList.Parameters(after: after, limit: limit, prefix: prefix)
+        return CachedImages(try await client.call(ImageList.self, parameters))
     }
 
     /// The downloads of images that are in progress, those of other users included: the current list, and then each new
@@ -298,7 +314,7 @@ public struct ImageClient: Sendable {
     /// Downloads images into the cache. Returns a stream of the progress, whose last element is a summary.
     ///
     /// ```swift
-    /// for try await step in client.images.prefetch(urls.map { .init(ImageReference(url: $0)) }) {
+    /// for try await step in client.images.prefetch(urls.map { LarderImageRequest($0) }) {
     ///     switch step {
     ///     case .progress(let progress): print("\(progress.done + progress.failed) of \(progress.total)")
     ///     case .finished(let summary): for failure in summary.failures { print(failure.error) }
@@ -309,12 +325,12 @@ public struct ImageClient: Sendable {
     /// The request starts when the stream is iterated. An image that fails is counted in the summary and does not end
     /// the stream.
     /// - Parameters:
-    ///   - images: the images, at least 1 and at most 10,000.
+    ///   - images: the images, at least 1 and at most 10,000. Only their URLs, cache keys and digests have an effect.
     ///   - concurrency: the number of simultaneous downloads, from 1 to 64; nil for 16. The agent's settings limit
     ///     downloads as well.
-    public func prefetch(_ images: [ImagePrefetch.Item], concurrency: Int? = nil) -> ImagePrefetchSteps {
-        ImagePrefetchSteps(
-            client: client, parameters: ImagePrefetch.Parameters(images, concurrency: concurrency))
+    public func prefetch(_ images: [LarderImageRequest], concurrency: Int? = nil) -> ImagePrefetchSteps {
+        let items = images.map { ImagePrefetch.Item($0.reference, expectedDigest: $0.expectedDigest?.wire) }
+        return ImagePrefetchSteps(client: client, parameters: ImagePrefetch.Parameters(items, concurrency: concurrency))
     }
 }
 
@@ -323,59 +339,6 @@ extension LarderClientError {
     fileprivate static let leaseLost = LarderClientError(
         .disconnected, "the connection broke while an image was in use, so its file may have been removed",
         advice: "request the image again")
-}
-
-/// A request for an image: the URL of the image, and how the agent may obtain it.
-///
-/// A request can be written as a string, which is the URL:
-///
-/// ```swift
-/// let logo = try await client.images.get("https://img.example.org/logo.png")
-/// let photo = ImageRequest("https://img.example.org/photo.jpg", policy: .cacheFirst, deadline: .seconds(2))
-/// ```
-public struct ImageRequest: Sendable, Hashable {
-    /// An absolute `http` or `https` URL.
-    public var url: String
-    /// Identifies the image in place of the query of the URL. URLs that differ only in a signature in their query can
-    /// thus share one cached image. Nil to use the whole URL.
-    public var cacheKey: String?
-    /// Whether a cached image or the network is preferred.
-    public var policy: ImagePolicy
-    /// The maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the policy.
-    public var maximumAge: Duration?
-    /// The SHA-256 that the image must have; an image with another digest is rejected. Nil to accept any image.
-    public var expectedDigest: WireDigest?
-    /// The priority of the download among the queued downloads of the same user.
-    public var priority: ImageGet.Priority
-    /// How long the agent may take, in whole milliseconds, rounded up; nil for ``LarderClient/Configuration/timeout``.
-    public var deadline: Duration?
-
-    /// Creates a request from its properties.
-    public init(
-        _ url: String, cacheKey: String? = nil, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
-        expectedDigest: WireDigest? = nil, priority: ImageGet.Priority = .normal, deadline: Duration? = nil
-    ) {
-        self.url = url
-        self.cacheKey = cacheKey
-        self.policy = policy
-        self.maximumAge = maximumAge
-        self.expectedDigest = expectedDigest
-        self.priority = priority
-        self.deadline = deadline
-    }
-
-    var reference: ImageReference { ImageReference(url: url, cacheKey: cacheKey) }
-
-    var parameters: ImageGet.Parameters {
-        ImageGet.Parameters(
-            reference, policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds, expectedDigest: expectedDigest,
-            leaseSeconds: 0, priority: priority, deadlineMilliseconds: deadline?.milliseconds)
-    }
-}
-
-extension ImageRequest: ExpressibleByStringLiteral {
-    /// Creates a request with the default policy from the URL of the image.
-    public init(stringLiteral url: String) { self.init(url) }
 }
 
 extension LarderClient {

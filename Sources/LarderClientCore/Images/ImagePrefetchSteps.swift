@@ -1,10 +1,10 @@
-public import LarderProtocol
+package import LarderProtocol
 
 /// The progress of an `image.prefetch` request as a stream. The last element is the summary.
 ///
 /// ```swift
-/// let items = urls.map { ImagePrefetch.Item(ImageReference(url: $0)) }
-/// for try await case .progress(let progress) in client.images.prefetch(items) {
+/// let images = urls.map { LarderImageRequest($0) }
+/// for try await case .progress(let progress) in client.images.prefetch(images) {
 ///     print("\(progress.done) of \(progress.total)")
 /// }
 /// ```
@@ -15,15 +15,20 @@ public struct ImagePrefetchSteps: AsyncSequence, Sendable {
     /// An element of the stream.
     public enum Element: Sendable, Hashable {
         /// The progress so far.
-        case progress(ImageProgress)
+        case progress(PrefetchProgress)
         /// The summary: how many images were downloaded, cached or failed.
-        case finished(ImagePrefetch.Result)
+        case finished(PrefetchSummary)
     }
     /// The error that ends the stream: `cancelled` if the task was cancelled, or the error of the request.
     public typealias Failure = LarderClientError
 
     let client: LarderClient
     let parameters: ImagePrefetch.Parameters
+
+    package init(client: LarderClient, parameters: ImagePrefetch.Parameters) {
+        self.client = client
+        self.parameters = parameters
+    }
 
     /// Starts an iteration. The request is sent when the first element is requested.
     public func makeAsyncIterator() -> AsyncIterator {
@@ -48,7 +53,7 @@ public struct ImagePrefetchSteps: AsyncSequence, Sendable {
 /// last reference to this object is released, for example when the consumer leaves its loop.
 final class PrefetchRun {
     private enum Step: Sendable {
-        case progress(ImageProgress)
+        case progress(PrefetchProgress)
         case outcome(Result<ImagePrefetch.Result, LarderClientError>)
     }
 
@@ -81,14 +86,15 @@ final class PrefetchRun {
             request?.cancel()
             throw .cancelled
         }
-        return .finished(try outcome.get())
+        return .finished(PrefetchSummary(try outcome.get()))
     }
 
     private func begin() -> Task<Void, Never> {
         Task { [client, parameters, continuation] in
             do throws(LarderClientError) {
                 let (result, _) = try await client.send(
-                    ImagePrefetch.self, parameters, purpose: .prefetch { continuation.yield(.progress($0)) })
+                    ImagePrefetch.self, parameters,
+                    purpose: .prefetch { continuation.yield(.progress(PrefetchProgress($0))) })
                 continuation.yield(.outcome(.success(result)))
             } catch {
                 continuation.yield(.outcome(.failure(error)))
@@ -112,7 +118,7 @@ final class PrefetchRun {
 /// ``LarderClient/Configuration/backoff``. It ends when the task is cancelled.
 public struct ImageDownloadLists: AsyncSequence, Sendable {
     /// The downloads in progress, in ascending order of ID.
-    public typealias Element = [ImageDownloads.Download]
+    public typealias Element = [ImageDownload]
     /// The error that ends the stream.
     public typealias Failure = LarderClientError
 
@@ -145,6 +151,7 @@ public struct ImageDownloadLists: AsyncSequence, Sendable {
                 }
                 do throws(LarderClientError) {
                     let list = try await client.call(ImageDownloads.self, NoParameters()).downloads
+                        .map(ImageDownload.init)
                     failures = 0
                     pause = Self.interval
                     if list == newest { continue }

@@ -1,4 +1,4 @@
-public import LarderProtocol
+import LarderProtocol
 import Synchronization
 public import SystemPackage
 
@@ -18,11 +18,11 @@ public struct LeasedImage: Sendable {
     /// The absolute path of the file. Read it; do not write to it. It is valid only while the lease lasts.
     public let path: String
     /// Properties of the image, such as its media type and size in pixels, read from its bytes.
-    public let image: WireImage
+    public let info: LarderImage
     /// Whether the image is fresh, stale, or was revalidated for this request.
-    public let freshness: ImageFreshness
+    public let freshness: LarderImage.Freshness
     /// Whether the image was cached, was downloaded for this request, or was already being downloaded.
-    public let source: ImageGet.Source
+    public let source: LarderImage.Source
     /// The age of the image: the time since the origin sent or validated it, as defined by RFC 9111, section 4.2.3.
     public let age: Duration
 
@@ -30,12 +30,12 @@ public struct LeasedImage: Sendable {
 
     /// Creates an image without a lease from its properties, for example for tests and previews of views.
     public init(
-        path: String, image: WireImage, freshness: ImageFreshness = .fresh, source: ImageGet.Source = .hit,
+        path: String, info: LarderImage, freshness: LarderImage.Freshness = .fresh, source: LarderImage.Source = .cache,
         age: Duration = .zero, url: String = ""
     ) {
         self.url = url
         self.path = path
-        self.image = image
+        self.info = info
         self.freshness = freshness
         self.source = source
         self.age = age
@@ -45,9 +45,9 @@ public struct LeasedImage: Sendable {
     init(_ result: ImageGet.Result, url: String, connection: Connection) {
         self.url = url
         path = result.path
-        image = result.image
-        freshness = result.freshness
-        source = result.source
+        info = LarderImage(result.image)
+        freshness = LarderImage.Freshness(result.freshness)
+        source = LarderImage.Source(rawValue: result.source.rawValue)
         age = .seconds(result.ageSeconds)
         lease = ImageLease(result.lease, of: connection)
     }

@@ -1,13 +1,13 @@
-public import LarderProtocol
-public import LarderSnapshotFile
+import LarderProtocol
+import LarderSnapshotFile
 
 extension ConfigClient {
     /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
     /// needs no system call.
     ///
     /// ```swift
-    /// let snapshot = try await client.config.snapshot(mapped: true)
-    /// let limit = snapshot.int(at: "search.limit") ?? 10
+    /// let snapshot = try await client.config.mappedSnapshot()
+    /// let limit = try snapshot.int(at: "search.limit") ?? 10
     /// ```
     ///
     /// The client caches the newest snapshot of each namespace. While the cached snapshot is current, this method
@@ -15,28 +15,27 @@ extension ConfigClient {
     /// returned snapshot, and call this method again only when ``MappedSnapshot/isCurrent`` is false. A snapshot stays
     /// valid as long as it is referenced.
     /// - Parameters:
-    ///   - namespace: the name of the namespace.
-    ///   - mapped: true to map the agent's file of the snapshot, which all clients share. Pass false if the socket
+    ///   - sharesMemory: true to map the agent's file of the snapshot, which all clients share. Pass false if the socket
     ///     cannot pass descriptors, for example because it is relayed. The agent then sends the document as JSON, and
     ///     the client writes it to a file in the memory of this process.
     /// - Throws: `remote` with `notFound` or `unavailable` before the first publication; `protocolViolation` if the
     ///   reply comes without a file or the file cannot be read.
-    public func snapshot(
-        namespace: String = defaultNamespace, mapped: Bool
+    public func mappedSnapshot(
+        sharesMemory: Bool = true
     ) async throws(LarderClientError) -> MappedSnapshot {
-        try await snapshot(namespace: namespace, mapped: mapped, since: nil)
+        try await mappedSnapshot(sharesMemory: sharesMemory, since: nil)
     }
 
     /// Returns the whole current snapshot, mapped into memory. A cached snapshot is not used if it is older than
     /// `known`, the position of a snapshot that the agent has announced. If `known` is nil, any cached snapshot that is
     /// current is used.
-    package func snapshot(
-        namespace: String, mapped: Bool, since known: SnapshotReceiver.Position?
+    package func mappedSnapshot(
+        sharesMemory: Bool, since known: SnapshotReceiver.Position?
     ) async throws(LarderClientError) -> MappedSnapshot {
         if let cached = cached(namespace, since: known) { return cached }
         let token = InvalidationToken()
         let snapshot =
-            mapped ? try await opened(namespace, token) : try await copied(namespace, token)
+            sharesMemory ? try await opened(namespace, token) : try await copied(namespace, token)
         // A concurrent call may already have cached a snapshot. If it is not older than the one opened here, no
         // subscription is needed.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
@@ -63,12 +62,13 @@ extension ConfigClient {
         guard let file else {
             throw LarderClientError(
                 .protocolViolation, "the agent's reply came without a file",
-                advice: "if the socket is relayed, use snapshot(mapped: false)")
+                advice: "if the socket is relayed, use mappedSnapshot(sharesMemory: false)")
         }
         let snapshot: MappedSnapshot
         do throws(SnapshotFileError) {
-            snapshot = try MappedSnapshot(
-                descriptor: file.descriptor, token: token, secretPaths: result.secretPaths)
+            snapshot = MappedSnapshot(
+                try SnapshotFileReader(
+                    descriptor: file.descriptor, token: token, secretPaths: result.secretPaths))
         } catch {
             throw LarderClientError(.protocolViolation, error.reason)
         }
@@ -88,7 +88,7 @@ extension ConfigClient {
             let file = try SnapshotFileWriter.file(
                 of: result.value, revision: result.revision, epoch: result.epoch,
                 name: "larder \(namespace) \(result.revision)")
-            return try MappedSnapshot(descriptor: file.descriptor, token: token)
+            return MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor, token: token))
         } catch {
             throw LarderClientError(.unreachable, error.reason)
         }
@@ -99,13 +99,13 @@ extension ConfigClient {
     ///
     /// ```swift
     /// for try await snapshot in client.config.mappedSnapshots() {
-    ///     await server.setLimit(snapshot.int(at: "search.limit") ?? 10)
+    ///     await server.setLimit(try snapshot.int(at: "search.limit") ?? 10)
     /// }
     /// ```
     /// - Parameter namespace: the name of the namespace.
-    public func mappedSnapshots(namespace: String = defaultNamespace) -> MappedSnapshots {
+    public func mappedSnapshots() -> MappedSnapshots {
         MappedSnapshots(
-            client: client, namespace: namespace, announcements: snapshots(namespace: namespace, mode: .revision))
+            client: client, namespace: namespace, announcements: snapshots(mode: .revision))
     }
 }
 
@@ -128,7 +128,7 @@ struct InvalidatingReceiver: EventReceiver {
 ///
 /// ```swift
 /// for try await snapshot in client.config.mappedSnapshots() {
-///     print(snapshot.revision, snapshot.int(at: "search.limit") ?? 10)
+///     print(snapshot.revision, try snapshot.int(at: "search.limit") ?? 10)
 /// }
 /// ```
 ///
@@ -215,8 +215,8 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
             var attempts = StreamAttempts(backoff: configuration.backoff, failsOnRefusal: handlers.failsOnRefusal)
             while !Task.isCancelled {
                 do throws(LarderClientError) {
-                    let snapshot = try await config.snapshot(
-                        namespace: snapshots.namespace, mapped: true, since: announced)
+                    let snapshot = try await config[snapshots.namespace].mappedSnapshot(
+                        sharesMemory: true, since: announced)
                     if attempts.resume() { handlers.resumed() }
                     return snapshot
                 } catch {

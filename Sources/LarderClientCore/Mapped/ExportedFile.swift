@@ -29,7 +29,7 @@ package enum ExportedFile {
 
     private static func mapped(_ value: JSONValue, name: String) throws(SnapshotFileError) -> MappedSnapshot {
         let file = try SnapshotFileWriter.file(of: value, revision: 0, epoch: "0", name: name)
-        return try MappedSnapshot(descriptor: file.descriptor)
+        return MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor))
     }
 
     private static func contents(_ path: String) -> [UInt8]? {

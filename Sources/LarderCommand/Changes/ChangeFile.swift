@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderJSON5
+import LarderProtocol
 
 /// The file of changes that `larder apply` reads.
 enum ChangeFile {
@@ -130,9 +131,9 @@ actor ChunkedApply {
     /// Applies the changes.
     /// - Returns: the result of the last chunk; `changed` is true if any chunk changed the configuration.
     /// - Throws: `cancelled` between two chunks once the task is cancelled.
-    func apply(over client: LarderClient) async throws(LarderClientError) -> ConfigChange {
+    func apply(over client: LarderClient) async throws(LarderClientError) -> WireConfigChange {
         defer { if screen.columns() != nil, applied > 0 { screen.write("\n") } }
-        var result: ConfigChange?
+        var result: WireConfigChange?
         for chunk in ChangeChunk.chunks(of: changes.lazy.map { [$0] }) {
             if Task.isCancelled { throw LarderClientError(.cancelled, "the changes were stopped") }
             var change = try await apply(chunk, over: client)
@@ -148,9 +149,9 @@ actor ChunkedApply {
     /// Applies a chunk in a separate task, so that a cancellation does not leave its result unknown.
     private func apply(
         _ chunk: ChangeChunk, over client: LarderClient
-    ) async throws(LarderClientError) -> ConfigChange {
+    ) async throws(LarderClientError) -> WireConfigChange {
         let parameters = ConfigApply.Parameters(chunk.changes, namespace: namespace, reason: reason)
-        let applying = Task { () async -> Result<ConfigChange, LarderClientError> in
+        let applying = Task { () async -> Result<WireConfigChange, LarderClientError> in
             do throws(LarderClientError) {
                 return .success(try await client.call(ConfigApply.self, parameters))
             } catch {

@@ -2,6 +2,7 @@ import Glibc
 import LarderClientCore
 import LarderJSON
 import LarderPlatform
+import LarderProtocol
 import LarderSchema
 import SystemPackage
 

@@ -2,6 +2,7 @@ import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
+import LarderProtocol
 
 /// Runs the user's editor on a temporary file, which other users cannot read. `deinit` removes the file.
 final class Editor {

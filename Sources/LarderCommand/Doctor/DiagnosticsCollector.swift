@@ -1,5 +1,6 @@
 import CLinuxShims
 import LarderClientCore
+import LarderProtocol
 
 /// Collects the facts of an ``Examination`` from this host and its agent.
 enum DiagnosticsCollector {

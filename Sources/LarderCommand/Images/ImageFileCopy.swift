@@ -3,6 +3,7 @@ import LarderClientCore
 import LarderDigest
 import LarderEncoding
 import LarderPlatform
+import LarderProtocol
 import SystemPackage
 
 /// Copies an image out of the cache. Fails unless the copy has the size and the digest that the agent reported.

@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderClientCore
+import LarderProtocol
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
 ///

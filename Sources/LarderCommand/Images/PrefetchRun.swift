@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderJSON
+import LarderProtocol
 
 /// Prefetches the chunks of a list in order, one at a time, and displays the progress.
 actor PrefetchRun {
@@ -59,7 +60,7 @@ actor PrefetchRun {
                 // long URL or key. Chunks of several images are made to fit. The client itself rejects a request of
                 // more than 1 MiB.
                 let remote =
-                    error.code == .invalidArgument ? WireError(.lineTooLong, error.reason) : error.remoteError
+                    error.code == .invalidArgument ? WireError(.lineTooLong, error.reason) : error.remoteError?.wire
                 guard chunk.count == 1, let item = chunk.first, let remote, remote.code == .lineTooLong else {
                     throw error
                 }
@@ -75,7 +76,9 @@ actor PrefetchRun {
     }
 
     /// The number of images that the agent has evicted since its start; nil if this user may not see it.
-    private func evictions(_ client: LarderClient) async -> Int? { try? await client.agent.stats().images?.evictions }
+    private func evictions(_ client: LarderClient) async -> Int? {
+        try? await client.call(AgentStats.self, NoParameters()).images?.evictions
+    }
 
     /// Counts the images of the list that are not cached, because they failed or were evicted for later ones.
     private func uncached(over client: LarderClient) async throws -> Int {
@@ -92,7 +95,8 @@ actor PrefetchRun {
 
     private static func isCached(_ item: ImagePrefetch.Item, over client: LarderClient) async throws -> Bool {
         do throws(LarderClientError) {
-            return try await client.images.peek(ImageRequest(item.image.url, cacheKey: item.image.cacheKey)).cached
+            return try await client.images.peek(LarderImageRequest(item.image.url, cacheKey: item.image.cacheKey))
+                .cached
                 != nil
         } catch {
             // The agent has rejected this image before, for example because its URL is too long.
@@ -103,13 +107,14 @@ actor PrefetchRun {
 
     private func fetch(_ chunk: ArraySlice<ImagePrefetch.Item>, over client: LarderClient) async throws {
         let before = report.result
-        for try await step in client.images.prefetch(Array(chunk), concurrency: concurrency) {
+        let parameters = ImagePrefetch.Parameters(Array(chunk), concurrency: concurrency)
+        for try await step in ImagePrefetchSteps(client: client, parameters: parameters) {
             switch step {
             case .progress(let now):
                 await show(
                     done: before.fetched + before.cached + now.done, failed: before.failed + now.failed,
-                    bytes: before.bytes + now.bytes)
-            case .finished(let result): await add(result)
+                    bytes: before.bytes + now.byteCount)
+            case .finished(let result): await add(result.wire)
             }
         }
     }

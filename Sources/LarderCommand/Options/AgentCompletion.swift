@@ -4,6 +4,7 @@ import LarderClientCore
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import LarderProtocol
 import LarderSchema
 
 extension CompletionKind {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// The options of the verbs that change the configuration.
 struct ChangeOptions: ParsableArguments {
@@ -27,7 +28,7 @@ struct ChangeOptions: ParsableArguments {
         }
     }
 
-    var condition: RevisionCondition { RevisionCondition(ifRevision, epoch: epoch) }
+    var condition: WireRevisionCondition { WireRevisionCondition(ifRevision, epoch: epoch) }
 }
 
 /// The options that compare the value at the path with an expected one.
@@ -48,7 +49,7 @@ struct ValueConditionOptions: ParsableArguments {
     }
 
     /// - Parameter isString: whether the value of `--if-value` is a string even if its text is valid JSON
-    func condition(isString: Bool) throws(Failure) -> ValueCondition {
+    func condition(isString: Bool) throws(Failure) -> WireValueCondition {
         if ifAbsent { return .absent }
         guard let ifValue else { return .any }
         return .equals(try ValueArgument.parse(ifValue, isString: isString))

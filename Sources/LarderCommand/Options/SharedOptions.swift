@@ -1,5 +1,6 @@
-public import ArgumentParser
+import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 extension ImagePolicy: ExpressibleByArgument {}
 extension ConfigRollback.Hold: ExpressibleByArgument {}
@@ -94,7 +95,8 @@ extension AgentOptions {
     /// - Throws: ``Failure`` if the parameters alone exceed the limit.
     private func checkSize(of params: JSONValue, over client: LarderClient) async throws {
         let bytes = params.textSize
-        guard bytes > Self.uncheckedBytes, let limits = try? await client.agent.info().limits else { return }
+        guard bytes > Self.uncheckedBytes, let limits = try? await client.call(AgentInfo.self, NoParameters()).limits
+        else { return }
         if bytes > limits.lineBytes { throw Failure.tooLong(bytes: bytes, limit: limits.lineBytes) }
     }
 }
@@ -158,7 +160,7 @@ extension PathArgument {
     }
 }
 
-extension ConfigChange {
+extension WireConfigChange {
     /// A description of the change for people.
     var summary: String {
         let outcome = changed ? "revision \(revision)" : "unchanged at revision \(revision)"

@@ -1,9 +1,10 @@
 import LarderClientCore
 import LarderJSON
+import LarderProtocol
 
 /// Formats the result of a change as text for the user of a command.
 enum ChangeReport {
-    static func text(_ change: ConfigChange) -> String {
+    static func text(_ change: WireConfigChange) -> String {
         guard change.isDryRun else { return change.summary }
         return dryRun(change.changes ?? [], change.schemaErrors ?? [], at: change.revision)
     }

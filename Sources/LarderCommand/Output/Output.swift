@@ -3,6 +3,7 @@ import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
+import LarderProtocol
 import Synchronization
 
 /// Standard output and standard error, unbuffered.

@@ -2,6 +2,7 @@ import LarderClientCore
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
+import LarderProtocol
 
 extension String {
     /// The text in one line that is safe for a terminal. Control characters are escaped, because they could move the

@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderProtocol
 import Synchronization
 
 /// Displays the progress of one download in a line of a terminal. The line appears once the download has taken a

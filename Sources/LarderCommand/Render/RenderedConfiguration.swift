@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderProtocol
 import LarderTemplate
 
 /// A value of the configuration that is rendered as text, as JSON, as environment variables, or with a template, and
@@ -76,7 +77,7 @@ struct RenderedConfiguration: Sendable {
     ///   newer snapshot.
     func retry(_ snapshot: LarderSnapshot, _ value: JSONValue, after last: OutputFailure) -> Task<Bool, Never> {
         Task {
-            let backoff = Backoff(base: Self.pause, cap: .seconds(60))
+            let backoff = LarderBackoff(base: Self.pause, cap: .seconds(60))
             var (last, attempt) = (last, 0)
             while true {
                 // The sleep throws only if the task is cancelled, which the next line checks.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// `larder backup FILE`
 struct BackupCommand: AsyncParsableCommand {
@@ -59,17 +60,19 @@ struct BackupCommand: AsyncParsableCommand {
     }
 
     private static func backup(of client: LarderClient) async throws -> BackupFile {
-        let agent = try await client.agent.info()
+        let agent = try await client.call(AgentInfo.self, NoParameters())
         var backup = BackupFile(
             version: agent.version, createdAt: Timestamp.now.description, stateDirectory: agent.stateDirectory)
         backup.omitted = agent.namespaceRights.keys.filter { !agent.namespaces.contains($0) }.sorted()
         backup.isComplete = Self.isTrusted(agent.peer, agent)
         for namespace in agent.namespaces {
-            let current = try await client.config.backup(namespace: namespace)
+            let current = try await client.call(
+                ConfigBackup.self, ConfigBackup.Parameters(namespace: namespace))
             var saved = [current]
             for revision in current.revisions where revision != current.revision {
                 do throws(LarderClientError) {
-                    saved.append(try await client.config.backup(revision: revision, namespace: namespace))
+                    let parameters = ConfigBackup.Parameters(revision: revision, namespace: namespace)
+                    saved.append(try await client.call(ConfigBackup.self, parameters))
                 } catch {
                     // The agent may remove an old snapshot from the history while the backup is being made. The backup
                     // is then made without that snapshot.

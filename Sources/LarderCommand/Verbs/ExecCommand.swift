@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder exec -- COMMAND`
 struct ExecCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder render TEMPLATE OUTPUT`
 struct RenderCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder status`
 struct StatusCommand: AsyncParsableCommand {
@@ -38,7 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let parameters = JSONValue.building { ConfigStatus.Parameters(namespace: namespace).write(to: &$0) }
             let result = try await client.call(ConfigStatus.name, params: parameters)
-            let info = agent.json && !check ? nil : try? await client.agent.info()
+            let info = agent.json && !check ? nil : try? await client.call(AgentInfo.self, NoParameters())
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
@@ -60,7 +61,7 @@ struct StatusCommand: AsyncParsableCommand {
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
             }
-            if let images = try? await client.agent.stats().images {
+            if let images = try? await client.call(AgentStats.self, NoParameters()).images {
                 try Output.line("\nimages  \(ImageStatsReport.diskUse(images))")
             }
         }

@@ -2,9 +2,9 @@
 ///
 /// It accepts strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. If several
 /// members of an object have the same name, only the last one counts.
-public struct JSONParser: Sendable {
+package struct JSONParser: Sendable {
     /// The default nesting limit.
-    public static let defaultMaximumDepth = 128
+    package static let defaultMaximumDepth = 128
 
     /// The memory of the previous document is not reused if it exceeds this number of bytes and the next document needs
     /// much less.
@@ -14,7 +14,7 @@ public struct JSONParser: Sendable {
     private var document = Document(textCapacity: 0, nodeCapacity: 0)
 
     /// Creates a parser that rejects arrays and objects nested deeper than `maximumDepth`.
-    public init(maximumDepth: Int = JSONParser.defaultMaximumDepth) {
+    package init(maximumDepth: Int = JSONParser.defaultMaximumDepth) {
         self.maximumDepth = max(0, maximumDepth)
     }
 
@@ -25,7 +25,7 @@ public struct JSONParser: Sendable {
     /// keep a copy made with ``JSONValue/detached()``.
     ///
     /// - Throws: ``JSONError`` with the offset of the first invalid byte
-    public mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {
+    package mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {
         guard bytes.count <= Document.maxTextCount else {
             throw ParseFailure(kind: .tooLarge, offset: Document.maxTextCount)
                 .error(in: bytes, maximumDepth: maximumDepth)
@@ -50,12 +50,24 @@ public struct JSONParser: Sendable {
 }
 
 extension JSONValue {
+    /// Parses bytes into a new document. Arrays and objects may be nested 128 levels deep.
+    ///
+    /// - Throws: ``JSONError`` with the offset of the first invalid byte
+    public init(parsing bytes: [UInt8]) throws(JSONError) {
+        try self.init(parsing: bytes, maximumDepth: JSONParser.defaultMaximumDepth)
+    }
+
+    /// Parses a text into a new document. Arrays and objects may be nested 128 levels deep.
+    ///
+    /// - Throws: ``JSONError`` with the offset of the first invalid character, in UTF-8 bytes
+    public init(parsing text: String) throws(JSONError) {
+        try self.init(parsing: text, maximumDepth: JSONParser.defaultMaximumDepth)
+    }
+
     /// Parses bytes into a new document.
     ///
     /// - Throws: ``JSONError`` with the offset of the first invalid byte
-    public init(
-        parsing bytes: [UInt8], maximumDepth: Int = JSONParser.defaultMaximumDepth
-    ) throws(JSONError) {
+    package init(parsing bytes: [UInt8], maximumDepth: Int) throws(JSONError) {
         let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { JSONValue.parse($0, maximumDepth) }
         self = try result.get()
     }
@@ -63,9 +75,7 @@ extension JSONValue {
     /// Parses a text into a new document.
     ///
     /// - Throws: ``JSONError`` with the offset of the first invalid character, in UTF-8 bytes
-    public init(
-        parsing text: String, maximumDepth: Int = JSONParser.defaultMaximumDepth
-    ) throws(JSONError) {
+    package init(parsing text: String, maximumDepth: Int) throws(JSONError) {
         var text = text
         let result: Result<JSONValue, JSONError> = text.withUTF8 {
             JSONValue.parse(UnsafeRawBufferPointer($0), maximumDepth)

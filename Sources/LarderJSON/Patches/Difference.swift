@@ -144,33 +144,33 @@ struct Difference {
 /// target. A patch that has an object where an earlier patch has a value of another kind makes such a replacement
 /// necessary. The replacement is expressed as a null in ``removals``, which removes the value, and the object in
 /// ``patch``.
-public struct ComposedPatch: Sendable, Equatable {
+package struct ComposedPatch: Sendable, Equatable {
     /// Applied before ``patch``. Contains only nulls and the objects on the paths to them. Nil if no object of
     /// ``patch`` replaces a value.
-    public private(set) var removals: JSONValue?
+    package private(set) var removals: JSONValue?
     /// Applied last. Its null members remove members of the target.
-    public private(set) var patch: JSONValue
+    package private(set) var patch: JSONValue
 
     /// A composition of a single patch.
-    public init(_ patch: JSONValue) { self.init(removals: nil, patch: patch) }
+    package init(_ patch: JSONValue) { self.init(removals: nil, patch: patch) }
 
     /// Creates a composition from the ``removals`` and ``patch`` of an earlier one.
-    public init(removals: JSONValue?, patch: JSONValue) {
+    package init(removals: JSONValue?, patch: JSONValue) {
         self.removals = removals
         self.patch = patch
     }
 
     /// Composes patches in the order in which they are applied. An empty array makes a composition without effect.
-    public init(_ patches: [JSONValue]) {
+    package init(_ patches: [JSONValue]) {
         self.init(patches.first ?? .emptyObject)
         for next in patches.dropFirst() { append(next) }
     }
 
     /// One or two patches with the combined effect, in the order in which to apply them.
-    public var patches: [JSONValue] { removals.map { [$0, patch] } ?? [patch] }
+    package var patches: [JSONValue] { removals.map { [$0, patch] } ?? [patch] }
 
     /// Adds a patch that is applied after all patches that were added before it.
-    public mutating func append(_ next: JSONValue) { self = Self.compose(removals, patch, next) }
+    package mutating func append(_ next: JSONValue) { self = Self.compose(removals, patch, next) }
 
     /// - Parameters:
     ///   - removals: the value of the earlier ``removals`` at one path, if any; null if `first` replaces the target's

@@ -250,22 +250,22 @@ struct Merger {
 /// Member order is stable: members of the target keep their positions, and new members follow in the order of the
 /// patch. Parts that no patch changes are copied in one piece. If nothing changes, the result shares the document of
 /// the target.
-public enum MergePatch {
+package enum MergePatch {
     /// Applies a patch to a target (`MergePatch` in RFC 7396, section 2).
-    public static func apply(_ patch: JSONValue, to target: JSONValue?) -> JSONValue {
+    package static func apply(_ patch: JSONValue, to target: JSONValue?) -> JSONValue {
         guard let target else { return Merger.merge([patch], firstIsPatch: true) }
         return Merger.merge([target, patch], firstIsPatch: false)
     }
 
     /// Applies the layers, which are merge patches, in array order to an empty object. The first layer has the lowest
     /// precedence. Takes one pass over all layers.
-    public static func merge(_ layers: [JSONValue]) -> JSONValue {
+    package static func merge(_ layers: [JSONValue]) -> JSONValue {
         layers.isEmpty ? .emptyObject : Merger.merge(layers, firstIsPatch: true)
     }
 
     /// The patch that turns `old` into `new`; the empty object if both are equal objects. Nil if the patch would have
     /// to create a null member, which a merge patch cannot do.
-    public static func difference(from old: JSONValue, to new: JSONValue) -> JSONValue? {
+    package static func difference(from old: JSONValue, to new: JSONValue) -> JSONValue? {
         Difference.patch(from: old, to: new)
     }
 
@@ -274,7 +274,7 @@ public enum MergePatch {
     ///
     /// The result is inexact if `second` has an object where `first` has a scalar, an array or null. A single patch
     /// cannot replace a value by an object, so members of the target remain. ``ComposedPatch`` is exact.
-    public static func compose(_ first: JSONValue, _ second: JSONValue) -> JSONValue {
+    package static func compose(_ first: JSONValue, _ second: JSONValue) -> JSONValue {
         guard first.kind == .object, second.kind == .object else { return second }
         var members = first.members.map { member in
             (member.name, second[member.name].map { compose(member.value, $0) } ?? member.value)

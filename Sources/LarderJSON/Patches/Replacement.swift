@@ -1,12 +1,12 @@
 extension JSONValue {
     /// A new scalar, and the path of the old scalar that it replaces.
-    public struct Replacement: Sendable {
+    package struct Replacement: Sendable {
         /// The member names that lead to the scalar, outermost first.
-        public var path: [String]
+        package var path: [String]
         /// The new value: a number, string or boolean.
-        public var value: JSONValue
+        package var value: JSONValue
 
-        public init(at path: [String], by value: JSONValue) {
+        package init(at path: [String], by value: JSONValue) {
             self.path = path
             self.value = value
         }
@@ -19,7 +19,7 @@ extension JSONValue {
     /// - Returns: nil if a path does not lead through objects to a scalar, if an old or new value is `null` or not a
     ///   scalar, or if this value is not a whole, compact document whose root is an object. ``MergePatch`` and
     ///   ``building(_:)`` make compact documents.
-    public func replacing(_ replacements: [Replacement]) -> JSONValue? {
+    package func replacing(_ replacements: [Replacement]) -> JSONValue? {
         guard node == 0, entry.has(Node.Flag.clean), entry.kind == Node.Kind.object else { return nil }
         var edits: [ScalarEdit] = []
         edits.reserveCapacity(replacements.count)

@@ -49,7 +49,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     ///   - maximumBytes: the maximum length of the value's JSON text
     /// - Throws: ``JSONError`` with `invalidPath` if the path is invalid or exceeds a limit, or `typeMismatch` if the
     ///   value is neither a string nor an array of strings
-    public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
+    package init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
         self = try Self.read(
             value.document, value.node, maximumSegments: maximumSegments, maximumBytes: maximumBytes)
     }

@@ -2,7 +2,7 @@ extension JSONValue {
     /// Builds a value from the calls of a writer.
     ///
     /// - Precondition: the calls write exactly one JSON value (each `begin` has its `end`, each name a value)
-    public static func building(_ body: (inout JSONWriter) -> Void) -> JSONValue {
+    package static func building(_ body: (inout JSONWriter) -> Void) -> JSONValue {
         var writer = JSONWriter()
         body(&writer)
         return writer.bytes.withUnsafeBytes { bytes in
@@ -13,6 +13,7 @@ extension JSONValue {
         }
     }
 
+    /// The value `null`.
     public static let null: JSONValue = building { $0.null() }
     /// The empty object.
     public static let emptyObject: JSONValue = building { writer in
@@ -22,12 +23,16 @@ extension JSONValue {
     private static let yes: JSONValue = building { $0.bool(true) }
     private static let no: JSONValue = building { $0.bool(false) }
 
+    /// A string.
     public static func string(_ text: String) -> JSONValue { building { $0.string(text) } }
+    /// A number that is an integer.
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
     /// A number in its shortest form; `null` for infinities and NaN, which JSON cannot represent.
     public static func double(_ number: Double) -> JSONValue { building { $0.double(number) } }
+    /// `true` or `false`.
     public static func bool(_ truth: Bool) -> JSONValue { truth ? yes : no }
 
+    /// An array.
     public static func array(_ elements: [JSONValue]) -> JSONValue {
         building { writer in
             writer.beginArray()
@@ -75,21 +80,22 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
 }
 
 extension JSONValue: CustomStringConvertible {
-    /// The value as compact JSON: without whitespace between tokens and without duplicate members, of which the last
-    /// one counts. Strings and numbers keep their original spelling.
-    public var compactBytes: [UInt8] {
+    /// ``compactText`` in UTF-8.
+    package var compactBytes: [UInt8] {
         if isCompact { return withTextBytes { [UInt8]($0) } }
         var writer = JSONWriter(reservingCapacity: Int(entry.length))
         writer.value(self)
         return writer.bytes
     }
 
-    /// ``compactBytes`` as text.
+    /// The value as compact JSON: without whitespace between tokens and without duplicate members, of which the last
+    /// one counts. Strings and numbers keep their original spelling.
     public var compactText: String {
         if isCompact { return withTextBytes { String(checked: $0) } }
         return String(decoding: compactBytes, as: UTF8.self)
     }
 
+    /// The same as ``compactText``.
     public var description: String { compactText }
 }
 

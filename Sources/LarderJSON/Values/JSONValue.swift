@@ -20,8 +20,10 @@ public struct JSONValue: Sendable {
     @inline(__always) var entry: Node { document.nodes[node] }
     @inline(__always) var textStart: UnsafePointer<UInt8> { document.text + Int(entry.offset) }
 
+    /// The kind of the value.
     public var kind: Kind { Kind(rawValue: UInt8(truncatingIfNeeded: entry.kind)) ?? .null }
 
+    /// Whether the value is `null`.
     public var isNull: Bool { entry.kind == Node.Kind.null }
 
     /// The boolean; nil for other kinds.
@@ -82,7 +84,7 @@ public struct JSONValue: Sendable {
     }
 
     /// Calls `body` with the value's text as it was parsed. The bytes are valid only during the call.
-    public func withTextBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    package func withTextBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try withExtendedLifetime(document) {
             try body(UnsafeRawBufferPointer(start: textStart, count: Int(entry.length)))
         }
@@ -104,7 +106,7 @@ public struct JSONValue: Sendable {
     }
 
     /// The member called `name`, as the subscript returns it. Takes names that are constants of the program.
-    public func member(_ name: StaticString) -> JSONValue? {
+    package func member(_ name: StaticString) -> JSONValue? {
         let found = Names.find(document.storage, object: node, name.utf8Start, name.utf8CodeUnitCount)
         return found.map { JSONValue(document: document, node: $0) }
     }
@@ -133,7 +135,7 @@ public struct JSONValue: Sendable {
     package static func lengthBit(_ count: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(count, 63)) }
 
     /// Whether the value is the string `text`.
-    public func isString(_ text: StaticString) -> Bool {
+    package func isString(_ text: StaticString) -> Bool {
         let entry = entry
         guard entry.kind == Node.Kind.string else { return false }
         return Names.equals(entry, document.text, text.utf8Start, text.utf8CodeUnitCount)
@@ -203,7 +205,7 @@ public struct JSONValue: Sendable {
     package var textRange: Range<Int> { Int(entry.offset)..<Int(entry.offset) + Int(entry.length) }
 
     /// Whether ``withTextBytes(_:)`` passes the same bytes to its closure as ``compactBytes`` returns.
-    public var isCompact: Bool { entry.has(Node.Flag.clean) }
+    package var isCompact: Bool { entry.has(Node.Flag.clean) }
 
     /// The memory of the document that contains this value, in bytes, including its tape and tables. A value keeps all
     /// of this memory allocated.
@@ -226,12 +228,12 @@ public struct JSONValue: Sendable {
 
     /// The position to which a path, or its longest existing prefix, leads in the text that a value was parsed from.
     /// Used in error messages.
-    public struct Place: Sendable, Hashable {
+    package struct Place: Sendable, Hashable {
         /// The line, from 1, of the last name or element that was found.
-        public let line: Int
+        package let line: Int
         /// The number of path segments that were found. If it is less than the length of the path, there is no value at
         /// the path.
-        public let depth: Int
+        package let depth: Int
     }
 
     /// The position, in the original text, of the member name or array element that a path ends at. If there is no
@@ -239,7 +241,7 @@ public struct JSONValue: Sendable {
     /// the position of its last occurrence.
     ///
     /// Lines end with LF. A value that was built by a program or copied by ``detached()`` is a single line.
-    public func place(of path: JSONPath) -> Place {
+    package func place(of path: JSONPath) -> Place {
         var (found, depth, start) = (self, 0, entry.offset)
         _ = path.forEachSegment { segment in
             if let member = Names.find(document.storage, object: found.node, segment) {

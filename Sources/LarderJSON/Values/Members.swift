@@ -83,6 +83,7 @@ extension JSONValue {
         return names
     }
 
+    /// The elements of an array.
     public struct Elements: Sequence, Sendable {
         fileprivate let value: JSONValue
 
@@ -123,6 +124,7 @@ extension JSONValue {
         }
     }
 
+    /// The members of an object.
     public struct Members: Sequence, Sendable {
         fileprivate let value: JSONValue
 

@@ -1,70 +1,70 @@
 /// Writes compact JSON in the order of the calls. The writer adds commas and colons. The caller must balance `begin`
 /// and `end`, and write a name before each member's value.
-public struct JSONWriter: Sendable {
+package struct JSONWriter: Sendable {
     /// The bytes written so far.
-    public internal(set) var bytes: [UInt8] = []
+    package internal(set) var bytes: [UInt8] = []
     /// Whether a comma must precede the next value or name.
     var follows = false
 
     /// Creates an empty writer with room for `reservingCapacity` bytes.
-    public init(reservingCapacity: Int = 256) {
+    package init(reservingCapacity: Int = 256) {
         bytes.reserveCapacity(reservingCapacity)
     }
 
     /// Removes all bytes but keeps the memory for reuse.
-    public mutating func removeAll() {
+    package mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         follows = false
     }
 
-    public mutating func beginObject() { begin(UInt8(ascii: "{")) }
-    public mutating func endObject() { end(UInt8(ascii: "}")) }
-    public mutating func beginArray() { begin(UInt8(ascii: "[")) }
-    public mutating func endArray() { end(UInt8(ascii: "]")) }
+    package mutating func beginObject() { begin(UInt8(ascii: "{")) }
+    package mutating func endObject() { end(UInt8(ascii: "}")) }
+    package mutating func beginArray() { begin(UInt8(ascii: "[")) }
+    package mutating func endArray() { end(UInt8(ascii: "]")) }
 
     /// Writes the name of the next member.
-    public mutating func name(_ name: String) { quote(name, isName: true) }
+    package mutating func name(_ name: String) { quote(name, isName: true) }
 
     /// Writes the name of the next member. The name must not contain characters that JSON escapes.
-    public mutating func name(_ name: StaticString) {
+    package mutating func name(_ name: StaticString) {
         let comma = follows
         follows = false
         append(upTo: Self.room(forName: name)) { Self.write(name, comma: comma, into: $0) - $0 }
     }
 
-    public mutating func string(_ text: String) { quote(text, isName: false) }
+    package mutating func string(_ text: String) { quote(text, isName: false) }
 
-    public mutating func string(_ text: StaticString) { quote(text, isName: false) }
+    package mutating func string(_ text: StaticString) { quote(text, isName: false) }
 
-    public mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
+    package mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
 
     /// Writes a number in the shortest form that reads back as the same number; `null` for infinities and NaN, which
     /// JSON cannot represent.
-    public mutating func double(_ number: Double) {
+    package mutating func double(_ number: Double) {
         guard number.isFinite else { return null() }
         separate()
         bytes.append(contentsOf: number.description.utf8)
     }
 
-    public mutating func bool(_ truth: Bool) { word(truth ? "true" : "false") }
+    package mutating func bool(_ truth: Bool) { word(truth ? "true" : "false") }
 
-    public mutating func null() { word("null") }
+    package mutating func null() { word("null") }
 
     /// Writes a value in compact form.
-    public mutating func value(_ value: JSONValue) {
+    package mutating func value(_ value: JSONValue) {
         separate()
         makeRoom(forLarge: Int(value.entry.length))
         CompactCopy.append(value, to: &bytes)
     }
 
     /// Writes a complete JSON value that the caller has validated.
-    public mutating func raw(_ value: some Sequence<UInt8>) {
+    package mutating func raw(_ value: some Sequence<UInt8>) {
         separate()
         bytes.append(contentsOf: value)
     }
 
     /// Writes a complete JSON value that the caller has validated.
-    public mutating func raw(_ value: UnsafeRawBufferPointer) {
+    package mutating func raw(_ value: UnsafeRawBufferPointer) {
         separate()
         makeRoom(forLarge: value.count)
         bytes.append(contentsOf: value)
@@ -80,7 +80,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// Appends bytes unchanged, without a comma or colon before or after them.
-    public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) {
+    package mutating func rawUnframed(_ part: UnsafeRawBufferPointer) {
         guard let start = part.baseAddress, part.count > 0 else { return }
         append(upTo: part.count) { output in
             UnsafeMutableRawPointer(output).copyMemory(from: start, byteCount: part.count)
@@ -89,7 +89,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// Appends a text and two parts unchanged. One call is faster than three.
-    public mutating func rawUnframed(
+    package mutating func rawUnframed(
         _ text: StaticString, _ part: UnsafeRawBufferPointer, _ rest: UnsafeRawBufferPointer
     ) {
         let count = text.utf8CodeUnitCount
@@ -105,7 +105,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// Appends the digits of a number, without a comma.
-    public mutating func rawUnframed(_ number: UInt64) {
+    package mutating func rawUnframed(_ number: UInt64) {
         let count = Decimal.digitCount(number)
         append(upTo: count) { output in
             Decimal.write(number, endingAt: output + count)
@@ -115,7 +115,7 @@ public struct JSONWriter: Sendable {
 
     /// Appends a text, the digits of a number, another text and number, and bytes, all unchanged. One call is faster
     /// than five, which matters for thousands of messages.
-    public mutating func rawUnframed(
+    package mutating func rawUnframed(
         _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
     ) {
         let (length, otherLength) = (Decimal.digitCount(number), Decimal.digitCount(other))
@@ -138,31 +138,31 @@ public struct JSONWriter: Sendable {
     }
 
     /// A position in the output, for ``rewind(to:)``.
-    public struct Mark: Sendable {
+    package struct Mark: Sendable {
         fileprivate let count: Int
         fileprivate let follows: Bool
     }
 
     /// The current end of the output.
-    public var mark: Mark { Mark(count: bytes.count, follows: follows) }
+    package var mark: Mark { Mark(count: bytes.count, follows: follows) }
 
     /// Removes the output after a mark of this writer.
-    public mutating func rewind(to mark: Mark) {
+    package mutating func rewind(to mark: Mark) {
         bytes.removeLast(bytes.count - mark.count)
         follows = mark.follows
     }
 
     /// The number of bytes written after a mark of this writer.
-    public func size(since mark: Mark) -> Int { bytes.count - mark.count }
+    package func size(since mark: Mark) -> Int { bytes.count - mark.count }
 
     /// Ends a line with LF. The next value begins a new document, without a comma.
-    public mutating func endLine() {
+    package mutating func endLine() {
         bytes.append(UInt8(ascii: "\n"))
         follows = false
     }
 
     /// Appends a text unchanged, and ends the line.
-    public mutating func endLine(after text: StaticString) {
+    package mutating func endLine(after text: StaticString) {
         let count = text.utf8CodeUnitCount
         append(upTo: count &+ 1) { output in
             UnsafeMutableRawPointer(output).copyMemory(from: text.utf8Start, byteCount: count)
@@ -172,7 +172,7 @@ public struct JSONWriter: Sendable {
         follows = false
     }
 
-    public mutating func member(_ name: StaticString, _ text: String) {
+    package mutating func member(_ name: StaticString, _ text: String) {
         let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { member(name, UnsafeRawBufferPointer($0)) }
         if isWritten == nil {
             self.name(name)
@@ -194,7 +194,7 @@ public struct JSONWriter: Sendable {
         follows = true
     }
 
-    public mutating func member(_ name: StaticString, _ number: Int) {
+    package mutating func member(_ name: StaticString, _ number: Int) {
         let (comma, isNegative, magnitude) = (follows, number < 0, UInt64(number.magnitude))
         follows = true
         let digits = Decimal.digitCount(magnitude)
@@ -209,13 +209,13 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    public mutating func member(_ name: StaticString, _ truth: Bool) {
+    package mutating func member(_ name: StaticString, _ truth: Bool) {
         self.name(name)
         bool(truth)
     }
 
     /// Writes a member with its value in compact form.
-    public mutating func member(_ name: StaticString, _ value: JSONValue) {
+    package mutating func member(_ name: StaticString, _ value: JSONValue) {
         let entry = value.entry
         guard entry.has(Node.Flag.clean), entry.length < Self.largeBytes else {
             self.name(name)
@@ -231,17 +231,17 @@ public struct JSONWriter: Sendable {
     }
 
     /// Writes a string member. Writes no member for nil.
-    public mutating func member(_ name: StaticString, _ text: String?) {
+    package mutating func member(_ name: StaticString, _ text: String?) {
         if let text { member(name, text) }
     }
 
     /// Writes an integer member. Writes no member for nil.
-    public mutating func member(_ name: StaticString, _ number: Int?) {
+    package mutating func member(_ name: StaticString, _ number: Int?) {
         if let number { member(name, number) }
     }
 
     /// Writes a member with its value in compact form. Writes no member for nil.
-    public mutating func member(_ name: StaticString, _ value: JSONValue?) {
+    package mutating func member(_ name: StaticString, _ value: JSONValue?) {
         if let value { member(name, value) }
     }
 

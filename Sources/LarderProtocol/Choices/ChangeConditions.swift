@@ -1,8 +1,8 @@
-public import LarderJSON
+package import LarderJSON
 
 /// The resolved value that must be at the path when a change is made. Otherwise the change fails with
 /// ``WireErrorCode/conflict``.
-public enum ValueCondition: Sendable, Equatable {
+package enum WireValueCondition: Sendable, Equatable {
     /// Any value, or none.
     case any
     /// No value.
@@ -41,13 +41,13 @@ public enum ValueCondition: Sendable, Equatable {
 
 /// The revision that must be current when a change is made. Otherwise the change fails with
 /// ``WireErrorCode/conflict``.
-public struct RevisionCondition: Sendable, Equatable {
+package struct WireRevisionCondition: Sendable, Equatable {
     /// Nil for any revision.
-    public var revision: Int?
+    package var revision: Int?
     /// The epoch of ``revision``; nil for any.
-    public var epoch: String?
+    package var epoch: String?
 
-    public init(_ revision: Int? = nil, epoch: String? = nil) {
+    package init(_ revision: Int? = nil, epoch: String? = nil) {
         self.revision = revision
         self.epoch = epoch
     }

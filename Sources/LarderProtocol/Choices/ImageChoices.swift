@@ -1,21 +1,21 @@
-public import LarderJSON
+package import LarderJSON
 
 extension ImagePrefetch {
     /// An image to prefetch. On the wire it is a URL, or an object with `url`.
-    public struct Item: Sendable, Hashable {
-        public var image: ImageReference
+    package struct Item: Sendable, Hashable {
+        package var image: ImageReference
         /// The digest that the image must have. If the cached or downloaded image has another digest, it is not used.
         /// Nil to accept any image.
-        public var expectedDigest: WireDigest?
+        package var expectedDigest: WireDigest?
 
-        public init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {
+        package init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {
             self.image = image
             self.expectedDigest = expectedDigest
         }
 
         /// Reads a URL, or an object with `url`, `cacheKey` and `expectedDigest`.
         /// - Throws: `invalidParams`. The error does not contain the URL, which may be secret.
-        public init(_ value: JSONValue) throws(WireError) {
+        package init(_ value: JSONValue) throws(WireError) {
             if value.kind == .string {
                 image = try ImageReference(params: .array([value]))
                 return
@@ -63,7 +63,7 @@ extension ImagePrefetch {
 
 extension ImagePut.Parameters {
     /// How a client sends the bytes of the image to store.
-    public enum Content: Sendable, Hashable {
+    package enum Content: Sendable, Hashable {
         /// As base64 in the request itself.
         case inline([UInt8])
         /// As an open file, whose descriptor is sent with the first byte of the request's line.
@@ -100,7 +100,7 @@ extension ImagePut.Parameters {
 
 extension ImageRemove {
     /// The images to remove.
-    public enum Selection: Sendable, Hashable {
+    package enum Selection: Sendable, Hashable {
         case image(ImageReference)
         /// All images whose URL begins with this text, which is an origin, or an origin and the beginning of a path and
         /// query.

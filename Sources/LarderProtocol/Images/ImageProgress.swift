@@ -1,22 +1,22 @@
-public import LarderJSON
+package import LarderJSON
 
 /// The progress of an `image.prefetch`: the notification `image.progress`.
-public struct ImageProgress: Sendable, Hashable {
+package struct ImageProgress: Sendable, Hashable {
     /// The method of the notification.
-    public static let method = "image.progress"
+    package static let method = "image.progress"
 
     /// The id of the `image.prefetch` request.
-    public var request: RequestID
+    package var request: RequestID
     /// The number of images that are cached now, whether downloaded or already present.
-    public var done: Int
+    package var done: Int
     /// The number of images that could not be cached.
-    public var failed: Int
+    package var failed: Int
     /// The number of bytes downloaded so far.
-    public var bytes: Int
+    package var bytes: Int
     /// The number of images requested.
-    public var total: Int
+    package var total: Int
 
-    public init(request: RequestID, done: Int, failed: Int, bytes: Int, total: Int) {
+    package init(request: RequestID, done: Int, failed: Int, bytes: Int, total: Int) {
         self.request = request
         self.done = done
         self.failed = failed
@@ -26,7 +26,7 @@ public struct ImageProgress: Sendable, Hashable {
 
     /// Reads the `params` of the notification.
     /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
-    public init(params: JSONValue) throws(WireError) {
+    package init(params: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: params)
         request = try reader.requiredRequestID("request")
         done = try reader.requiredInt("done")
@@ -36,7 +36,7 @@ public struct ImageProgress: Sendable, Hashable {
     }
 
     /// Writes the complete notification, without a line end.
-    public func write(to writer: inout JSONWriter) {
+    package func write(to writer: inout JSONWriter) {
         Envelope.writeRequest(id: nil, method: Self.method, to: &writer) { writer in
             writer.beginObject()
             writer.member("request", request)
@@ -51,17 +51,17 @@ public struct ImageProgress: Sendable, Hashable {
 
 extension ImageGet {
     /// The progress of an `image.get` that waits for a download: the notification `image.progress`.
-    public struct Progress: Sendable, Hashable {
+    package struct Progress: Sendable, Hashable {
         /// The id of the `image.get` request.
-        public var request: RequestID
+        package var request: RequestID
         /// The number of bytes of the image received so far. Decreases if the download starts again.
-        public var receivedBytes: Int
+        package var receivedBytes: Int
         /// The size of the image in bytes; nil until the origin declares it.
-        public var totalBytes: Int?
+        package var totalBytes: Int?
         /// Whether the request waits for a download that was already in progress.
-        public var isShared: Bool
+        package var isShared: Bool
 
-        public init(request: RequestID, receivedBytes: Int, totalBytes: Int? = nil, isShared: Bool) {
+        package init(request: RequestID, receivedBytes: Int, totalBytes: Int? = nil, isShared: Bool) {
             self.request = request
             self.receivedBytes = receivedBytes
             self.totalBytes = totalBytes
@@ -70,7 +70,7 @@ extension ImageGet {
 
         /// Reads the `params` of the notification.
         /// - Throws: `invalidParams` with the name of the member that is missing or has the wrong type
-        public init(params: JSONValue) throws(WireError) {
+        package init(params: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: params)
             request = try reader.requiredRequestID("request")
             receivedBytes = try reader.requiredInt("receivedBytes")
@@ -79,7 +79,7 @@ extension ImageGet {
         }
 
         /// Writes the complete notification, without a line end.
-        public func write(to writer: inout JSONWriter) {
+        package func write(to writer: inout JSONWriter) {
             Envelope.writeRequest(id: nil, method: ImageProgress.method, to: &writer) { writer in
                 writer.beginObject()
                 writer.member("request", request)
@@ -96,7 +96,7 @@ extension ImageGet {
 // into later results for the same image.
 
 extension ImageGet.Result {
-    public func write(to writer: inout JSONWriter) {
+    package func write(to writer: inout JSONWriter) {
         Self.writeConstant(path: path, image: image, to: &writer)
         Self.writeRest(
             freshness: freshness.rawValue, source: source.rawValue, ageSeconds: ageSeconds, lease: lease,
@@ -105,14 +105,14 @@ extension ImageGet.Result {
 
     /// Begins a result with the members that are the same in every reply for the image.
     /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the remaining members.
-    public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
+    package static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("path", path)
         image.writeMembers(to: &writer)
     }
 
     /// Writes the remaining members and ends the result.
-    public static func writeRest(
+    package static func writeRest(
         freshness: String, source: String, ageSeconds: Int, lease: Int, hasDescriptor: Bool,
         to writer: inout JSONWriter
     ) {

@@ -9,7 +9,7 @@ extension LayerChange {
     /// The change with the conditions and the reason of a request; usually the request has none of them.
     /// - Parameter path: the path at which the value is compared with `ifValue`
     func on(
-        _ ifRevision: RevisionCondition, _ path: [String] = [], _ ifValue: ValueCondition = .any,
+        _ ifRevision: WireRevisionCondition, _ path: [String] = [], _ ifValue: WireValueCondition = .any,
         because reason: String?
     ) -> LayerChange {
         if ifRevision.revision == nil, case .any = ifValue, reason == nil { return self }
@@ -20,7 +20,7 @@ extension LayerChange {
 extension ChangeTerms {
     /// - Parameter path: the path at which the value is compared with `ifValue`
     init(
-        _ ifRevision: RevisionCondition, _ path: [String] = [], _ ifValue: ValueCondition = .any,
+        _ ifRevision: WireRevisionCondition, _ path: [String] = [], _ ifValue: WireValueCondition = .any,
         because reason: String?
     ) {
         let comparisons = ChangeCondition.Comparison(ifValue, at: path).map { [$0] } ?? []
@@ -30,7 +30,7 @@ extension ChangeTerms {
 
 extension ChangeCondition {
     /// Converts the conditions of a request; nil if the request has none.
-    init?(_ ifRevision: RevisionCondition, comparisons: [Comparison] = []) {
+    init?(_ ifRevision: WireRevisionCondition, comparisons: [Comparison] = []) {
         if ifRevision.revision == nil, comparisons.isEmpty { return nil }
         self.init(revision: ifRevision.revision, epoch: ifRevision.epoch, comparisons: comparisons)
     }
@@ -38,7 +38,7 @@ extension ChangeCondition {
 
 extension ChangeCondition.Comparison {
     /// Converts the value condition of a request; nil if the request has none.
-    init?(_ condition: ValueCondition, at path: [String]) {
+    init?(_ condition: WireValueCondition, at path: [String]) {
         switch condition {
         case .any: return nil
         case .absent: self.init(path: path, expected: nil)
@@ -87,9 +87,9 @@ struct DryRun {
 
     var changed: Bool { !shown.changes.isEmpty }
 
-    /// The result in the form of the methods that return a `ConfigChange`, such as `config.set`.
-    var change: ConfigChange {
-        ConfigChange(
+    /// The result in the form of the methods that return a `WireConfigChange`, such as `config.set`.
+    var change: WireConfigChange {
+        WireConfigChange(
             revision: preview.current.revision, epoch: epoch, changed: changed,
             expiresAt: preview.result.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
             lifetimeChanged: preview.result.lifetime?.changed ?? false, isDryRun: true, changes: shown.changes,
@@ -105,7 +105,7 @@ struct DryRun {
 
 extension ConfigNamespace {
     /// Returns what a commit of the change would do, and changes nothing.
-    func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> ConfigChange {
+    func preview(_ change: LayerChange, _ visibility: ValueVisibility) async throws(WireError) -> WireConfigChange {
         do throws(ConfigError) {
             return try await dryRun(change, visibility).change
         } catch {

@@ -111,7 +111,7 @@ extension ConfigPush: Method {
             do throws(ConfigError) {
                 let commit = try await namespace.refresher.applyPushedConfig(document, force: force, terms: terms)
                     .commit
-                return ConfigChange(
+                return WireConfigChange(
                     revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
             } catch {
                 throw WireError(error, of: namespace.publication, visibility)
@@ -130,11 +130,11 @@ extension ConfigRefresh: Method {
     }
 }
 
-extension MethodCall where Method.Result == ConfigChange {
+extension MethodCall where Method.Result == WireConfigChange {
     /// Submits a change of overrides, or previews it.
     fileprivate func outcome(
         of change: LayerChange, in namespace: ConfigNamespace, isDryRun: Bool, retainedBytes: Int = 0
-    ) -> Outcome<ConfigChange> {
+    ) -> Outcome<WireConfigChange> {
         let visibility = visibility(in: namespace)
         if isDryRun {
             var reply = TaskReply(size: .atMost(namespace.bytesOfReply)) { () async throws(WireError) in
@@ -192,8 +192,8 @@ extension ConfigNamespace {
         }
     }
 
-    fileprivate func change(_ commit: CommitOutcome) -> ConfigChange {
-        ConfigChange(
+    fileprivate func change(_ commit: CommitOutcome) -> WireConfigChange {
+        WireConfigChange(
             revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
             expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
             lifetimeChanged: commit.lifetime?.changed ?? false)

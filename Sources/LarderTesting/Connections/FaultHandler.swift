@@ -1,5 +1,6 @@
+public import LarderClientCore
 import LarderJSON
-public import LarderProtocol
+import LarderProtocol
 import NIOCore
 
 /// Stands between the channel of a client and the client, and changes the messages of the agent as the faults demand.
@@ -135,7 +136,7 @@ extension TestAgent {
         public var delay = Duration.zero
         /// The rights that clients lack. Calls that need them fail with `denied`. Streams that need them report `denied`
         /// at once, without an advance of the clock, and keep trying; with `failOnRefusal()` they end with the error.
-        public var deniedRights: Set<Right> = []
+        public var deniedRights: Set<LarderRight> = []
         /// Whether each reply and each event arrives as a line that is not JSON. A client that receives one fails its
         /// calls with `protocolViolation` and closes the connection.
         public var sendsGarbage = false

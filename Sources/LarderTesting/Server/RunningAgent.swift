@@ -73,10 +73,10 @@ final class RunningAgent: Sendable {
 
     /// Clients run as the user of the agent, so their rights depend on the rules only if the rules do not exempt the
     /// owner.
-    static func accessRules(denying denied: Set<Right>) -> AccessRules {
+    static func accessRules(denying denied: Set<LarderRight>) -> AccessRules {
         var rules = AccessRules()
         rules.trustsOwner = false
-        rules.general.others = Rights(Right.allCases.filter { !denied.contains($0) })
+        rules.general.others = Rights(Right.allCases.filter { !denied.contains(LarderRight($0)) })
         return rules
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import LarderJSON
 import LarderClient
+import LarderProtocol
 import TestSupport
 import Testing
 

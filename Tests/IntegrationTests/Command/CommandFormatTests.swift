@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderClient
+import LarderProtocol
 import Testing
 
 @testable import LarderCommand

@@ -1,5 +1,6 @@
 import LarderClient
 import LarderJSON
+import LarderProtocol
 import TestSupport
 import Testing
 

@@ -18,7 +18,7 @@ extension Integration {
                 #expect(snapshot.isCurrent)
                 #expect(try first.stop() == .exit(0))
                 while snapshot.isCurrent { await Task.yield() }
-                #expect(snapshot.int(at: "n") == 1)
+                #expect(try snapshot.int(at: "n") == 1)
                 let second = try home.start()
                 let again = LarderClient(socket: home.socket)
                 try await again.config.set(2, at: "n")
@@ -40,14 +40,14 @@ extension Integration {
                 let client = LarderClient(socket: relayed)
                 try await client.config.set(1, at: "n")
                 let error = await #expect(throws: LarderClientError.self) {
-                    try await client.config.snapshot(mapped: true)
+                    try await client.config.mappedSnapshot()
                 }
                 #expect(error?.code == .protocolViolation && error?.advice?.contains("mapped: false") == true)
-                let snapshot = try await client.config.snapshot(mapped: false)
-                #expect(snapshot.int(at: "n") == 1 && snapshot.isCurrent)
+                let snapshot = try await client.config.mappedSnapshot(sharesMemory: false)
+                #expect(try snapshot.int(at: "n") == 1 && snapshot.isCurrent)
                 try await client.config.set(2, at: "n")
                 while snapshot.isCurrent { await Task.yield() }
-                #expect(try await client.config.snapshot(mapped: false).int(at: "n") == 2)
+                #expect(try await client.config.mappedSnapshot(sharesMemory: false).int(at: "n") == 2)
             }
         }
     }

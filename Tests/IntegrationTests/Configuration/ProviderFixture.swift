@@ -7,13 +7,13 @@ enum ProviderFixture {
     /// A client that reconnects soon after the agent has started again.
     static func client(_ home: AgentHome) -> LarderClient {
         var configuration = LarderClient.Configuration()
-        configuration.backoff = Backoff(base: .milliseconds(10), cap: .milliseconds(100))
+        configuration.backoff = LarderBackoff(base: .milliseconds(10), cap: .milliseconds(100))
         return LarderClient(socket: home.socket, configuration: configuration)
     }
 
     /// A provider of the agent of `home`, which must be running.
     static func provider(
-        _ home: AgentHome, namespace: String = defaultNamespace, startup: LarderProvider.Startup? = nil
+        _ home: AgentHome, namespace: String = LarderClient.defaultNamespace, startup: LarderProvider.Startup? = nil
     ) async throws -> LarderProvider {
         try await LarderProvider(
             client: client(home), namespace: namespace, startup: startup ?? .required(timeout: .seconds(60)))

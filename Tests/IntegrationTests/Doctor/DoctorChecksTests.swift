@@ -1,4 +1,5 @@
 import LarderClient
+import LarderProtocol
 import Testing
 
 @testable import LarderCommand

@@ -1,6 +1,7 @@
 import LarderClient
 
 @testable import LarderCommand
+import LarderProtocol
 
 extension Examination {
     /// A healthy host. Each test changes the facts that it checks.

@@ -27,7 +27,7 @@ extension Integration {
         func chunks() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                let repository = Repository(client, at: "items", of: Item.self)
+                let repository = LarderRepository(client.config, at: "items", of: Item.self)
                 let before = try await client.config.snapshot().revision
                 var progress: [[Int?]] = []
                 try await repository.importAll(Self.items) { progress.append([$0, $1]) }
@@ -36,7 +36,7 @@ extension Integration {
                 #expect(after == before + 3)
                 #expect(try await repository.all() == Self.items)
 
-                let again = Repository(LarderClient(socket: home.socket), at: "items", of: Item.self)
+                let again = LarderRepository(LarderClient(socket: home.socket).config, at: "items", of: Item.self)
                 try await again.importAll(Self.items)
                 #expect(try await client.config.snapshot().revision == after)
 
@@ -53,7 +53,7 @@ extension Integration {
         func cancellation() async throws {
             try await AgentHome.with(starting: true) { (home) async throws in
                 let client = LarderClient(socket: home.socket)
-                let repository = Repository(client, at: "items", of: Item.self)
+                let repository = LarderRepository(client.config, at: "items", of: Item.self)
                 let importing = Task { () -> (error: LarderClientError?, progress: [[Int?]], count: Int) in
                     var progress: [[Int?]] = []
                     var count = 0
@@ -88,7 +88,7 @@ extension Integration {
             try await AgentHome.with { (home) async throws in
                 let agent = try home.start()
                 let client = LarderClient(socket: home.socket)
-                let repository = Repository(client, at: "items", of: Item.self)
+                let repository = LarderRepository(client.config, at: "items", of: Item.self)
                 let error = await failure { () async throws(LarderClientError) in
                     try await repository.importAll(Self.items) { saved, _ in if saved == 1000 { agent.kill() } }
                 }
@@ -110,7 +110,7 @@ extension Integration {
                 try await client.config.push([
                     "items": ["1": ["id": 1, "name": "low", "price": 5], "2": ["id": 2, "name": "low", "price": 5]]
                 ])
-                let repository = Repository(client, at: "items", of: Item.self)
+                let repository = LarderRepository(client.config, at: "items", of: Item.self)
                 try await repository.delete(1)
                 try await client.config.set("theirs", at: "items.2.name")
                 let items = [Item(id: 1, name: "one"), Item(id: 2, name: "two"), Item(id: 2, name: "last")]

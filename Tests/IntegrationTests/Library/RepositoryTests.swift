@@ -12,11 +12,11 @@ struct Ticket: Codable, Identifiable, Equatable, Sendable {
 extension Integration {
     @Suite("Repositories", .timeLimit(.minutes(30)))
     struct RepositoryTests {
-        private func repository(_ client: LarderClient) -> Repository<Ticket> {
-            Repository(client, at: "tickets", of: Ticket.self)
+        private func repository(_ client: LarderClient) -> LarderRepository<Ticket> {
+            LarderRepository(client.config, at: "tickets", of: Ticket.self)
         }
 
-        private func code(_ body: () async throws -> Void) async -> WireError.Code? {
+        private func code(_ body: () async throws -> Void) async -> RemoteError.Code? {
             do {
                 try await body()
                 return nil
@@ -243,8 +243,9 @@ extension Integration {
                 #expect(try await tickets.all().map(\.id) == ["1", "2"])
                 #expect(try await tickets.load("2")?.title == "two")
                 #expect(try await tickets.load("3") == nil)
-                let fresh = Repository(
-                    LarderClient(socket: home.socket), at: "tickets", of: Ticket.self, currentDirectory: "/nonexistent")
+                let fresh = LarderRepository(
+                    LarderClient(socket: home.socket).config, at: "tickets", of: Ticket.self,
+                    currentDirectory: "/nonexistent")
                 let error = await #expect(throws: LarderClientError.self) { try await fresh.all() }
                 #expect(error?.code == .unreachable)
             }

@@ -51,7 +51,7 @@ struct FileClientTests {
                 #expect(missing?.remoteError?.code == .notFound)
             }
             #expect(await error { try await config.value(at: "/~", as: Int.self) }?.code == .invalidArgument)
-            let unknown = await error { try await config.snapshot(namespace: "shop") }
+            let unknown = await error { try await config["shop"].snapshot() }
             #expect(unknown?.remoteError?.code == .unknownNamespace)
             try await publish(["search": ["limit": 20]])
             #expect(try await config.value(at: "search.limit", as: Int.self) == 20)
@@ -71,8 +71,8 @@ struct FileClientTests {
 
     @Test(
         "a stream delivers the value at its path, and then each change of this value",
-        arguments: Backend.allCases, [ConfigSubscribe.Mode.snapshot, .patch])
-    func snapshots(of backend: Backend, mode: ConfigSubscribe.Mode) async throws {
+        arguments: Backend.allCases, [LarderSnapshots.Mode.snapshot, .patch])
+    func snapshots(of backend: Backend, mode: LarderSnapshots.Mode) async throws {
         try await backend.with(["search": ["limit": 10]]) { client, publish in
             var snapshots = client.config.snapshots(at: "search.limit", mode: mode).makeAsyncIterator()
             #expect(try await snapshots.next()?.value == 10)
@@ -111,7 +111,7 @@ struct FileClientTests {
             let late = await error { try await config.wait(for: .equals(20), at: "limit", timeout: .zero) }
             #expect(late?.remoteError?.code == .timeout)
 
-            let conditions: [ConfigWait.Condition] = [
+            let conditions: [WaitCondition] = [
                 .equals(20), .notEquals(10), .revisionAtLeast(now.revision + 1, epoch: nil),
             ]
             let waits = conditions.map { condition in
@@ -128,7 +128,7 @@ struct FileClientTests {
     @Test("a view model follows the values, and keeps the last good one", arguments: Backend.allCases)
     func viewModel(of backend: Backend) async throws {
         try await backend.with(["limit": 10]) { client, publish in
-            let model = ConfigViewModel(client, at: "limit", as: Int.self, default: 5)
+            let model = ConfigViewModel(client.config, at: "limit", as: Int.self, default: 5)
             let following = Task { await model.follow() }
             await LarderClientTests.wait { model.value == 10 }
             try await publish(["limit": "x"])
@@ -147,7 +147,7 @@ struct FileClientTests {
             let errors = [
                 await error { try await client.config.set(20, at: "limit") },
                 await error { try await client.config.update(at: "limit", as: Int.self) { $0 += 1 } },
-                await error { try await client.config.snapshot(mapped: true) },
+                await error { try await client.config.mappedSnapshot() },
                 await error { try await client.config.status() },
                 await error { try await client.images.get("https://img.example.org/logo.png") },
                 await error { try await client.agent.ping() },
@@ -158,7 +158,7 @@ struct FileClientTests {
                 #expect(error?.reason.contains("/config.json") == true)
             }
             #expect(errors[0]?.reason.contains("config.set") == true)
-            let model = ConfigViewModel(client, at: "limit", as: Int.self)
+            let model = ConfigViewModel(client.config, at: "limit", as: Int.self)
             #expect(await model.set(20) == false)
             #expect(model.lastError?.code == .unsupported)
             let limit = try await client.config.value(at: "limit", as: Int.self)
@@ -179,11 +179,11 @@ struct FileClientTests {
                 } else {
                     try FileManager.default.removeItem(at: file)
                 }
-                let snapshot = try await config.snapshot(namespace: "shop")
+                let snapshot = try await config["shop"].snapshot()
                 #expect(snapshot.value == ["limit": 10] && snapshot.state == .stale && snapshot.revision == 1)
             }
             try Data(#"{"limit":10}"#.utf8).write(to: file)
-            let restored = try await config.snapshot(namespace: "shop")
+            let restored = try await config["shop"].snapshot()
             #expect(restored.state == .fresh && restored.revision == 1)
         }
     }

@@ -9,23 +9,23 @@ struct MappedSnapshotTests {
         let agent = try await TestAgent()
         let client = agent.client()
         try await client.config.set(["limit": 25, "hosts": ["a", "b"], "on": true, "name": "ä"], at: "search")
-        let first = try await client.config.snapshot(mapped: true)
-        #expect(first.int(at: "search.limit") == 25 && first.bool(at: "search.on") == true)
-        #expect(first.string(at: "search.name") == "ä")
+        let first = try await client.config.mappedSnapshot()
+        #expect(try first.int(at: "search.limit") == 25 && first.bool(at: "search.on") == true)
+        #expect(try first.string(at: "search.name") == "ä")
         #expect(try first.value(at: "search.hosts.1")?.string == "b")
-        #expect(first.int(at: "search.nothing") == nil)
+        #expect(try first.int(at: "search.nothing") == nil)
         let plain = try await client.config.snapshot()
         #expect(try first.value() == plain.value)
         #expect(first.revision == plain.revision && first.epoch == plain.epoch)
         #expect(first.isCurrent)
-        #expect(try await client.config.snapshot(mapped: true) === first)
+        #expect(try await client.config.mappedSnapshot() == first)
 
         try await client.config.set(50, at: "search.limit")
         while first.isCurrent { await Task.yield() }
-        let second = try await client.config.snapshot(mapped: true)
-        #expect(second.int(at: "search.limit") == 50 && second.revision > first.revision)
-        #expect(first.int(at: "search.limit") == 25)
-        #expect(try await agent.client().config.snapshot(mapped: true).byteCount == second.byteCount)
+        let second = try await client.config.mappedSnapshot()
+        #expect(try second.int(at: "search.limit") == 50 && second.revision > first.revision)
+        #expect(try first.int(at: "search.limit") == 25)
+        #expect(try await agent.client().config.mappedSnapshot().byteCount == second.byteCount)
     }
 
     @Test("clients that request a large snapshot at the same time all get it")
@@ -38,12 +38,12 @@ struct MappedSnapshotTests {
         try await client.config.set(.string(text), at: "text")
         let snapshots = try await withThrowingTaskGroup(of: MappedSnapshot.self) { group in
             for _ in 0..<8 {
-                group.addTask { try await agent.client().config.snapshot(mapped: true) }
+                group.addTask { try await agent.client().config.mappedSnapshot() }
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         for snapshot in snapshots {
-            #expect(snapshot.int(at: "large.key19999") == 19_999 && snapshot.isString(text, at: "text"))
+            #expect(try snapshot.int(at: "large.key19999") == 19_999 && snapshot.isString(text, at: "text"))
         }
     }
 
@@ -57,7 +57,7 @@ struct MappedSnapshotTests {
         while let snapshot = try await snapshots.next() {
             #expect(snapshot.revision > revision)
             revision = snapshot.revision
-            if snapshot.int(at: "n") == 20 { break }
+            if try snapshot.int(at: "n") == 20 { break }
         }
         // No snapshot is pending, so the stream next yields the snapshot that is published here.
         try await client.config.set(21, at: "n")
@@ -68,7 +68,7 @@ struct MappedSnapshotTests {
     func refused() async throws {
         let client = try await TestAgent().client()
         let error = await #expect(throws: LarderClientError.self) {
-            try await client.config.snapshot(namespace: "nowhere", mapped: true)
+            try await client.config["nowhere"].mappedSnapshot()
         }
         #expect(error?.remoteError?.code == .unknownNamespace)
     }

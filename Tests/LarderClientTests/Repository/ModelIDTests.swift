@@ -14,8 +14,8 @@ struct ModelIDTests {
     func uuid() async throws {
         let client = try await TestAgent().client()
         let part = Part(id: UUID(), name: "disk")
-        try await Repository(client, at: "parts", of: Part.self).save(part)
-        #expect(try await Repository(client, at: "parts", of: Part.self).load(part.id) == part)
+        try await LarderRepository(client.config, at: "parts", of: Part.self).save(part)
+        #expect(try await LarderRepository(client.config, at: "parts", of: Part.self).load(part.id) == part)
         let parts = try await client.config.snapshot(at: "parts").value
         #expect(parts?[part.id.uuidString]?["name"] == "disk")
     }

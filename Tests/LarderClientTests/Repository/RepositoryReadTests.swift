@@ -13,8 +13,8 @@ struct RepositoryReadTests {
         var text: String
     }
 
-    private func notes(_ client: LarderClient, currentDirectory: String? = nil) -> Repository<Note> {
-        Repository(client, at: "notes", of: Note.self, currentDirectory: currentDirectory)
+    private func notes(_ client: LarderClient, currentDirectory: String? = nil) -> LarderRepository<Note> {
+        LarderRepository(client.config, at: "notes", of: Note.self, currentDirectory: currentDirectory)
     }
 
     private func failure(_ body: () async throws(LarderClientError) -> Void) async -> LarderClientError? {
@@ -123,7 +123,7 @@ struct RepositoryReadTests {
     func handlers() async throws {
         let agent = try await TestAgent()
         let client = agent.client()
-        let unknown = Repository(client, at: "notes", of: Note.self, namespace: "unknown")
+        let unknown = LarderRepository(client.config["unknown"], at: "notes", of: Note.self)
         let refusal = await failure { () async throws(LarderClientError) in
             var refused = unknown.changes.failOnRefusal().makeAsyncIterator()
             _ = try await refused.next()
@@ -155,7 +155,7 @@ struct RepositoryReadTests {
     @Test("a collection is not decoded on the main thread")
     @MainActor func mainThread() async throws {
         let agent = try await TestAgent()
-        let repository = Repository(agent.client(), at: "observed", of: Observed.self)
+        let repository = LarderRepository(agent.client().config, at: "observed", of: Observed.self)
         try await repository.importAll((0..<100).map { Observed(id: "\($0)") })
         #expect(try await repository.all().count == 100)
         var changes = repository.changes.makeAsyncIterator()

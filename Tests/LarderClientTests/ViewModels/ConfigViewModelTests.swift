@@ -1,6 +1,7 @@
 import Dispatch
 import FoundationEssentials
 import LarderClient
+import LarderProtocol
 import LarderTesting
 import Observation
 import Synchronization
@@ -20,7 +21,7 @@ struct ConfigViewModelTests {
     }
 
     private func model(default defaultValue: Search? = nil) -> ConfigViewModel<Search> {
-        ConfigViewModel(LarderClient(socket: "/nonexistent"), at: "search", default: defaultValue)
+        ConfigViewModel(LarderClient(socket: "/nonexistent").config, at: "search", default: defaultValue)
     }
 
     /// Follows steps until they end.
@@ -78,7 +79,7 @@ struct ConfigViewModelTests {
             var results = 10
             var hosts: [String] = []
         }
-        let model = ConfigViewModel(LarderClient(socket: "/nonexistent"), at: "limits", default: Limits())
+        let model = ConfigViewModel(LarderClient(socket: "/nonexistent").config, at: "limits", default: Limits())
         await model.follow(
             LarderSnapshots(
                 AsyncStream { continuation in
@@ -161,7 +162,7 @@ struct ConfigViewModelTests {
     @Test("after a successful call, the model has the current value, although it does not follow the agent")
     func calls() async throws {
         let agent = try await TestAgent(["search": ["limit": 10]])
-        let model = ConfigViewModel<Search>(agent.client(), at: "search")
+        let model = ConfigViewModel<Search>(agent.client().config, at: "search")
         #expect(await model.set(Search(limit: 20)))
         #expect(model.value == Search(limit: 20) && model.lastError == nil && !model.isLoading)
         try await agent.client().config.set(30, at: "search.limit")
@@ -183,7 +184,7 @@ struct ConfigViewModelTests {
     @Test("`set` overrides only the members that differ, so that the others still follow the source")
     func setDifferences() async throws {
         let agent = try await TestAgent(["shop": ["limit": 10, "hosts": ["a"], "owner": "ada", "extra": true]])
-        let model = ConfigViewModel<Shop>(agent.client(), at: "shop")
+        let model = ConfigViewModel<Shop>(agent.client().config, at: "shop")
         #expect(await model.set(Shop(limit: 20, hosts: ["a"], owner: "ada")))
         #expect(model.value == Shop(limit: 20, hosts: ["a"], owner: "ada"))
         try await agent.publish(["shop": ["limit": 11, "hosts": ["b"], "owner": "bob", "extra": false]])
@@ -196,7 +197,7 @@ struct ConfigViewModelTests {
     @Test("`set` without a difference writes nothing")
     func setSame() async throws {
         let agent = try await TestAgent(["shop": ["limit": 25]])
-        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        let model = ConfigViewModel(agent.client().config, at: "shop", default: Shop())
         #expect(await model.set(Shop(limit: 25)))
         let revision = try #require(model.snapshot?.revision)
         #expect(try await agent.client().config.snapshot().revision == revision)
@@ -207,12 +208,12 @@ struct ConfigViewModelTests {
     @Test("`update` changes the value of the agent, not the one that the model has")
     func updates() async throws {
         let agent = try await TestAgent(["shop": ["limit": 10]])
-        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        let model = ConfigViewModel(agent.client().config, at: "shop", default: Shop())
         #expect(await model.set(Shop(limit: 10)))
         try await agent.client().config.set(["a"], at: "shop.hosts")
         #expect(await model.update { $0.hosts.append("b") })
         #expect(model.value == Shop(limit: 10, hosts: ["a", "b"]))
-        let missing = ConfigViewModel<Shop>(agent.client(), at: "nowhere")
+        let missing = ConfigViewModel<Shop>(agent.client().config, at: "nowhere")
         #expect(await missing.update { $0.limit = 1 } == false)
         #expect(missing.lastError?.remoteError?.code == .notFound)
     }
@@ -221,19 +222,19 @@ struct ConfigViewModelTests {
     func unsets() async throws {
         let agent = try await TestAgent(["shop": ["limit": 10], "other": 1])
         try await agent.client().config.set(2, at: "other")
-        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        let model = ConfigViewModel(agent.client().config, at: "shop", default: Shop())
         #expect(await model.set(Shop(limit: 20, hosts: ["a"])))
         #expect(await model.unset())
         #expect(model.value == Shop(limit: 10))
         #expect(try await agent.client().config.value(at: "other", as: Int.self) == 2)
-        #expect(await ConfigViewModel<JSONValue>(agent.client()).unset())
+        #expect(await ConfigViewModel<JSONValue>(agent.client().config).unset())
         #expect(try await agent.client().config.value(at: "other", as: Int.self) == 1)
     }
 
     @Test("the overrides of `set` with a time to live expire")
     func expires() async throws {
         let agent = try await TestAgent(["shop": ["limit": 10, "hosts": ["a"]]])
-        let model = ConfigViewModel(agent.client(), at: "shop", default: Shop())
+        let model = ConfigViewModel(agent.client().config, at: "shop", default: Shop())
         #expect(await model.set(Shop(limit: 20, hosts: ["a"]), ttl: .seconds(60)))
         #expect(model.value?.limit == 20)
         agent.clock.advance(by: .seconds(60))
@@ -248,7 +249,7 @@ struct ConfigViewModelTests {
         encoder.keyEncodingStrategy = .convertToSnakeCase
         let agent = try await TestAgent(["window": ["start_hour": 8]])
         let model = ConfigViewModel(
-            agent.client(), at: "window", as: Window.self, decoder: decoder, encoder: encoder)
+            agent.client().config, at: "window", as: Window.self, decoder: decoder, encoder: encoder)
         #expect(await model.set(Window(startHour: 9)))
         #expect(model.snapshot?.value == ["start_hour": 9])
         #expect(await model.update { $0.startHour += 1 })
@@ -270,7 +271,7 @@ struct ConfigViewModelTests {
             #expect(
                 try await config.update(at: "large", as: TracedText.self) { $0 = TracedText(text + "2") }.text.last
                     == "2")
-            let model = ConfigViewModel<TracedText>(agent.client(), at: "large")
+            let model = ConfigViewModel<TracedText>(agent.client().config, at: "large")
             #expect(await model.set(TracedText(text + "3")))
             #expect(await model.update { $0 = TracedText(text + "4") })
             #expect(model.value?.text.last == "4")
@@ -291,7 +292,7 @@ struct ConfigViewModelTests {
         MainQueue.mark()
         let text = String(repeating: "x", count: 10_000)
         let uses = TracedText.Uses()
-        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent"))
+        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent").config)
         await TracedText.$uses.withValue(uses) {
             await model.follow(
                 LarderSnapshots(
@@ -309,7 +310,7 @@ struct ConfigViewModelTests {
     @Test("snapshots that arrive while a large value is decoded are shown in their order")
     func orderWhileDecoding() async throws {
         let text = String(repeating: "x", count: 10_000)
-        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent"))
+        let model = ConfigViewModel<TracedText>(LarderClient(socket: "/nonexistent").config)
         let followers = (1...8).map { revision in
             Task {
                 await model.follow(
@@ -329,7 +330,7 @@ struct ConfigViewModelTests {
     @Test("a call whose value cannot be read afterwards fails, instead of waiting for the agent")
     func disconnectedCall() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            let model = ConfigViewModel<JSONValue>(agent.client(), at: "limit")
+            let model = ConfigViewModel<JSONValue>(agent.client().config, at: "limit")
             let call = Task { await model.set(20) }
             let connection = try await agent.accept()
             try await connection.reply(
@@ -348,7 +349,7 @@ struct ConfigViewModelTests {
     func realStream() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let model = ConfigViewModel<JSONValue>(client)
+            let model = ConfigViewModel<JSONValue>(client.config)
             let follower = Task { await model.follow() }
             let first = try await agent.accept()
             try await first.subscription(revision: 1)

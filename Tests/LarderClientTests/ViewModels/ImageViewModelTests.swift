@@ -1,4 +1,5 @@
 import LarderClient
+import LarderProtocol
 import LarderTesting
 import Testing
 
@@ -21,7 +22,7 @@ struct ImageViewModelTests {
         guard case .empty = model.phase else { return #expect(Bool(false), "\(model.phase)") }
         await model.load(logo)
         guard case .loaded(let image) = model.phase else { return #expect(Bool(false), "\(model.phase)") }
-        #expect(image.image.mediaType == "image/png")
+        #expect(image.info.mediaType == "image/png")
         #expect(model.image?.path == image.path)
     }
 
@@ -40,7 +41,7 @@ struct ImageViewModelTests {
         }
         // The agent sends further progress after 100 ms.
         agent.clock.advance(by: .milliseconds(100))
-        var progress: ImageGet.Progress?
+        var progress: DownloadProgress?
         await wait {
             if case .loading(let newest?) = model.phase, newest.receivedBytes > 0 { progress = newest }
             return progress != nil
@@ -227,12 +228,12 @@ struct ImageViewModelTests {
         origin.hold(at: logo, after: 20)
         let agent = try await TestAgent(images: origin)
         let client = agent.client()
-        let (received, continuation) = AsyncStream.makeStream(of: [ImageDownloads.Download].self)
+        let (received, continuation) = AsyncStream.makeStream(of: [ImageDownload].self)
         let following = Task { for try await list in client.images.downloads { continuation.yield(list) } }
         defer { following.cancel() }
         var lists = received.makeAsyncIterator()
         #expect(await lists.next() == [])
-        let image = Task { [logo] in try await client.images.get(ImageRequest(logo)) }
+        let image = Task { [logo] in try await client.images.get(LarderImageRequest(logo)) }
         try await origin.waitUntilHeld(at: logo)
         try await agent.clock.waitForSleepers()
         agent.clock.advance(by: .seconds(1))

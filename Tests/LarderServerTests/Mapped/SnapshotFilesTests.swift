@@ -27,8 +27,8 @@ struct SnapshotFilesTests {
         return ["padding": .string(padding), "last": .int(last)]
     }
 
-    private static func mapped(_ opened: OpenedSnapshot) throws -> MappedSnapshot {
-        try MappedSnapshot(descriptor: opened.file.descriptor)
+    private static func mapped(_ opened: OpenedSnapshot) throws -> SnapshotFileReader {
+        try SnapshotFileReader(descriptor: opened.file.descriptor)
     }
 
     @Test("a small snapshot file is created immediately and shared until the next publication")

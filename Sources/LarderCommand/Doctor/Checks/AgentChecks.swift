@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderProtocol
 
 /// Checks that the agent and this program have the same version.
 enum VersionCheck {

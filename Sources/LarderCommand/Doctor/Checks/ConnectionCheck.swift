@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderEncoding
+import LarderProtocol
 
 /// Checks that the agent replies.
 enum ConnectionCheck {

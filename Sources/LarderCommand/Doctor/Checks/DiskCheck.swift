@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderEncoding
+import LarderProtocol
 
 /// Checks that there is enough disk space for the agent, and that its writes succeed.
 enum DiskCheck {

@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderProtocol
 
 /// Checks whether systemd manages the agent, and whether the service and its socket work.
 enum ServiceCheck {

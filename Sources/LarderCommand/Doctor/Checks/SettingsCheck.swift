@@ -1,5 +1,6 @@
 import LarderClientCore
 import LarderEncoding
+import LarderProtocol
 
 /// Checks that the settings are valid and that the agent uses them.
 enum SettingsCheck {

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// Requests the data that the checks need from the agent.
 enum AgentProbe {

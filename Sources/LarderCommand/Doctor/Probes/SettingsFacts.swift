@@ -1,5 +1,6 @@
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// The settings file, and the result of checking it with the agent's program (`larderd --check-settings`).
 struct SettingsFacts: Sendable, Equatable {

@@ -1,5 +1,6 @@
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// The file system of an agent directory.
 struct VolumeFacts: Sendable, Equatable {

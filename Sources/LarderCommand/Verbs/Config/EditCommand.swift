@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// `larder edit [PATH]`
 struct EditCommand: AsyncParsableCommand {
@@ -58,7 +59,7 @@ struct EditCommand: AsyncParsableCommand {
                 do {
                     return try await apply(edit.changes, to: base, client)
                 } catch let error as LarderClientError {
-                    guard let remote = error.remoteError, Self.asksAgain(remote.code) else { throw error }
+                    guard let remote = error.remoteError, Self.asksAgain(remote.wire.code) else { throw error }
                     let failure = Failure(error, agent.connection.hints)
                     if !canReopen { throw failure }
                     if remote.code == .conflict {
@@ -102,7 +103,7 @@ struct EditCommand: AsyncParsableCommand {
     {
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace.namespace,
-            ifRevision: RevisionCondition(base.revision, epoch: base.epoch), reason: reason)
+            ifRevision: WireRevisionCondition(base.revision, epoch: base.epoch), reason: reason)
         try await agent.printResult(of: ConfigApply.self, parameters, over: client, ChangeReport.text)
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder explain [PATH]`
 struct ExplainCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder get [PATH]`
 struct GetCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder push FILE`
 struct PushCommand: AsyncParsableCommand {

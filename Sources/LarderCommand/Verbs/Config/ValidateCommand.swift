@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderJSON
+import LarderProtocol
 import LarderSchema
 
 /// `larder validate FILE`

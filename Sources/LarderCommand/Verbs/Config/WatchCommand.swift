@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder watch [PATH]`
 struct WatchCommand: AsyncParsableCommand {
@@ -39,8 +40,8 @@ struct WatchCommand: AsyncParsableCommand {
         Output.endWhenReaderCloses()
         try await agent.connection.withClient { client in
             let notes = InterruptionNotes()
-            let snapshots = client.config.snapshots(
-                at: path.text, namespace: namespace.namespace, mode: patch ? .patch : .snapshot
+            let snapshots = client.config[namespace.namespace].snapshots(
+                at: path.text, mode: patch ? .patch : .snapshot
             ).failOnRefusal().onInterruption { notes.interrupted($0) }
             var left = count ?? .max
             for try await snapshot in snapshots {

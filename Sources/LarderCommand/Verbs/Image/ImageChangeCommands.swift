@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import LarderClientCore
+import LarderProtocol
 
 /// `larder image put FILE --url URL`
 struct ImagePutCommand: AsyncParsableCommand {
@@ -42,8 +43,10 @@ struct ImagePutCommand: AsyncParsableCommand {
     func run() async throws {
         let input = try InputFile(file)
         try await agent.connection.withClient { client in
-            let image = try await client.images.put(
-                file: input.descriptor, at: url, cacheKey: cacheKey, lifetime: lifetime?.duration)
+            let parameters = ImagePut.Parameters(
+                ImageReference(url: url, cacheKey: cacheKey), .descriptor,
+                lifetimeSeconds: lifetime?.duration.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+            let image = try await client.images.put(file: input.descriptor, parameters)
             if agent.json {
                 let result = ImagePut.Result(image: image)
                 return try Output.line(JSONValue.building { result.write(to: &$0) }.compactText)
@@ -192,7 +195,7 @@ struct ImageClearCommand: AsyncParsableCommand {
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
             throw Failure(.usage, "cannot ask for confirmation without a terminal; add --yes to remove the images")
         }
-        let stats = try await client.agent.stats().images
+        let stats = try await client.call(AgentStats.self, NoParameters()).images
         let cached = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), cached. " }
         let which = pinned ? "all images, pinned or not" : "all images that are not pinned"
         Output.progress("\(cached ?? "")Remove \(which)? [y/N] ")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder image downloads`
 struct ImageDownloadsCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderJSON
 import LarderClientCore
+import LarderProtocol
 
 /// `larder image get URL`
 struct ImageGetCommand: AsyncParsableCommand {

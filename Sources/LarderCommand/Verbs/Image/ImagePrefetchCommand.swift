@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderProtocol
 
 /// `larder image prefetch FILE`
 struct ImagePrefetchCommand: AsyncParsableCommand {
@@ -55,7 +56,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         report(list.rejections, of: list.unit)
         var end: CInt?
         try await agent.connection.withClient { client in
-            let lineBytes = try await client.agent.info().limits.lineBytes
+            let lineBytes = try await client.call(AgentInfo.self, NoParameters()).limits.lineBytes
             // In a request line, 1,024 bytes are reserved for everything except the list, such as the method name.
             let chunks = PrefetchList.chunks(
                 list.items, maxItems: ImagePrefetch.Parameters.maxItems, maxBytes: lineBytes - 1024)

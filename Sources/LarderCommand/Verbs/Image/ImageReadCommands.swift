@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderEncoding
+import LarderProtocol
 
 /// `larder image ls`
 struct ImageListCommand: AsyncParsableCommand {
@@ -127,7 +128,7 @@ struct ImageStatsCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let stats = try await client.call(AgentStats.name)
             guard let images = stats["images"], !images.isNull else {
-                guard let problem = try await client.agent.info().imageProblem else {
+                guard let problem = try await client.call(AgentInfo.self, NoParameters()).imageProblem else {
                     throw Failure(
                         .unavailable,
                         "the image cache is disabled in the settings; set images.enabled to true and restart the agent")

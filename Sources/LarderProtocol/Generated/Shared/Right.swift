@@ -2,7 +2,7 @@
 
 /// A permission that the settings grant to a peer. Section 12 of `Protocol/README.md` lists the methods that need each
 /// right.
-public enum Right: String, Sendable, Hashable, CaseIterable {
+package enum Right: String, Sendable, Hashable, CaseIterable {
     /// Read the configuration and its provenance.
     case read
     /// Set and remove overrides.

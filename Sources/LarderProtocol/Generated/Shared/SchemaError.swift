@@ -3,24 +3,24 @@
 import LarderJSON
 
 /// A violation of the schema of a namespace.
-public struct SchemaError: Sendable, Equatable {
+package struct SchemaError: Sendable, Equatable {
     /// Path of the value that violates the schema.
-    public var path: [String]
+    package var path: [String]
     /// Location of the violated keyword: a JSON Pointer after `#`, and before it the URI of the document if that is not
     /// the schema itself.
-    public var schemaPath: String
+    package var schemaPath: String
     /// The violated keyword of JSON Schema.
-    public var keyword: String
+    package var keyword: String
     /// What was expected and what was found, for people.
-    public var message: String
+    package var message: String
     /// The highest layer with a value at the path; nil if no layer has one.
-    public var layer: String?
+    package var layer: String?
     /// File, directory or URL that the value comes from; nil if the value was set or pushed, or if unknown.
-    public var location: String?
+    package var location: String?
     /// Line of the value in the file `location`, from 1; nil if unknown.
-    public var line: Int?
+    package var line: Int?
 
-    public init(
+    package init(
         path: [String], schemaPath: String, keyword: String, message: String, layer: String? = nil,
         location: String? = nil, line: Int? = nil
     ) {

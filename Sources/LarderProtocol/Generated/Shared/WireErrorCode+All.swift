@@ -2,59 +2,59 @@
 
 extension WireErrorCode {
     /// The line is not JSON in UTF-8, or is nested too deeply.
-    public static let parseError = Self(-32700, "parseError", "Parse error")
+    package static let parseError = Self(-32700, "parseError", "Parse error")
     /// The line is longer than the limit and was discarded.
-    public static let lineTooLong = Self(-32700, "lineTooLong", "Parse error")
+    package static let lineTooLong = Self(-32700, "lineTooLong", "Parse error")
     /// The JSON is not a request, or the batch is empty or too large.
-    public static let invalidRequest = Self(-32600, "invalidRequest", "Invalid Request")
+    package static let invalidRequest = Self(-32600, "invalidRequest", "Invalid Request")
     /// The agent has no such method.
-    public static let methodNotFound = Self(-32601, "methodNotFound", "Method not found")
+    package static let methodNotFound = Self(-32601, "methodNotFound", "Method not found")
     /// A parameter is missing, has the wrong type or a value outside its range.
-    public static let invalidParams = Self(-32602, "invalidParams", "Invalid params")
+    package static let invalidParams = Self(-32602, "invalidParams", "Invalid params")
     /// A bug in the agent. Its log has details.
-    public static let internalError = Self(-32603, "internalError", "Internal error")
+    package static let internalError = Self(-32603, "internalError", "Internal error")
     /// There is no value at the path; the revision is not known; the connection has no such subscription; the origin
     /// does not have the image; or no usable image is cached, and the request forbids the network.
-    public static let notFound = Self(1, "notFound", "Not found")
+    package static let notFound = Self(1, "notFound", "Not found")
     /// The settings declare no such namespace. The detail lists the namespaces that the peer may see.
-    public static let unknownNamespace = Self(2, "unknownNamespace", "Unknown namespace")
+    package static let unknownNamespace = Self(2, "unknownNamespace", "Unknown namespace")
     /// The peer is not permitted to do this.
-    public static let denied = Self(3, "denied", "Denied")
+    package static let denied = Self(3, "denied", "Denied")
     /// The time limit of the request has passed.
-    public static let timeout = Self(4, "timeout", "Timed out", retryable: true)
+    package static let timeout = Self(4, "timeout", "Timed out", retryable: true)
     /// The request was cancelled. A cancelled write changed nothing. Images that a prefetch has completed stay cached,
     /// and a response of the source that other requests wait for is still applied.
-    public static let cancelled = Self(5, "cancelled", "Cancelled", retryable: true)
+    package static let cancelled = Self(5, "cancelled", "Cancelled", retryable: true)
     /// The source could not be reached, or its response was not usable. The last good data stays.
-    public static let upstreamFailed = Self(6, "upstreamFailed", "Upstream failed", retryable: true)
+    package static let upstreamFailed = Self(6, "upstreamFailed", "Upstream failed", retryable: true)
     /// The document, or the configuration that would result from it, failed a check. The last good snapshot stays.
-    public static let rejected = Self(7, "rejected", "Document rejected")
+    package static let rejected = Self(7, "rejected", "Document rejected")
     /// A limit on connections, subscriptions, requests, open files, leases or buffered bytes is reached, or the replies
     /// to the batch are too long.
-    public static let limitExceeded = Self(8, "limitExceeded", "Limit exceeded", retryable: true)
+    package static let limitExceeded = Self(8, "limitExceeded", "Limit exceeded", retryable: true)
     /// The change could not be written to disk. Nothing was changed.
-    public static let storageFailed = Self(9, "storageFailed", "Storage failed", retryable: true)
+    package static let storageFailed = Self(9, "storageFailed", "Storage failed", retryable: true)
     /// The agent is stopping.
-    public static let shuttingDown = Self(10, "shuttingDown", "Shutting down", retryable: true)
+    package static let shuttingDown = Self(10, "shuttingDown", "Shutting down", retryable: true)
     /// The remote source has not responded yet, and no copy is on disk; the image cache is disabled or cannot be used;
     /// or the agent waits for valid settings.
-    public static let unavailable = Self(11, "unavailable", "Not available yet", retryable: true)
+    package static let unavailable = Self(11, "unavailable", "Not available yet", retryable: true)
     /// The origin cannot be reached, and no usable image is cached.
-    public static let offline = Self(12, "offline", "Offline", retryable: true)
+    package static let offline = Self(12, "offline", "Offline", retryable: true)
     /// The host of the URL, or of a redirect, has an address that the settings do not allow.
-    public static let forbiddenAddress = Self(13, "forbiddenAddress", "Address not allowed")
+    package static let forbiddenAddress = Self(13, "forbiddenAddress", "Address not allowed")
     /// The bytes are not an image that the agent accepts; `reason` says why.
-    public static let imageRejected = Self(14, "imageRejected", "Image rejected")
+    package static let imageRejected = Self(14, "imageRejected", "Image rejected")
     /// The limits of the cache, or the disk, leave no room. The cached images stay.
-    public static let cacheFull = Self(15, "cacheFull", "Cache full", retryable: true)
+    package static let cacheFull = Self(15, "cacheFull", "Cache full", retryable: true)
     /// A comparison that the request asked for failed, or the result of an increment would be outside its bounds.
     /// Nothing was changed.
-    public static let conflict = Self(16, "conflict", "Conflict")
+    package static let conflict = Self(16, "conflict", "Conflict")
     /// The resulting configuration would violate the schema of the namespace. Nothing was changed.
-    public static let schemaViolation = Self(17, "schemaViolation", "Schema violation")
+    package static let schemaViolation = Self(17, "schemaViolation", "Schema violation")
 
     /// All errors of the protocol.
-    public static let all: [Self] = [
+    package static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
         shuttingDown, unavailable, offline, forbiddenAddress, imageRejected, cacheFull, conflict, schemaViolation,

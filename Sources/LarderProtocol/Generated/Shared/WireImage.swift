@@ -3,22 +3,22 @@
 import LarderJSON
 
 /// The properties of an image, determined from its bytes.
-public struct WireImage: Sendable, Hashable {
+package struct WireImage: Sendable, Hashable {
     /// The SHA-256 of the bytes of the image.
-    public var digest: WireDigest
+    package var digest: WireDigest
     /// The media type of the image format, such as `image/png`. It is determined from the bytes, not from the origin's
     /// response.
-    public var mediaType: String
+    package var mediaType: String
     /// The width in pixels, after the orientation is applied.
-    public var width: Int
+    package var width: Int
     /// The height in pixels, after the orientation is applied.
-    public var height: Int
+    package var height: Int
     /// The size of the file in bytes.
-    public var bytes: Int
+    package var bytes: Int
     /// Further properties, from the header of the image and from its origin.
-    public var details: WireImageDetails
+    package var details: WireImageDetails
 
-    public init(
+    package init(
         digest: WireDigest, mediaType: String, width: Int, height: Int, bytes: Int,
         details: WireImageDetails = WireImageDetails()
     ) {

@@ -3,19 +3,19 @@
 import LarderJSON
 
 /// Properties of an image besides its type and size, from its header and its origin. Unknown properties are nil.
-public struct WireImageDetails: Sendable, Hashable {
-    public var frames: Int?
+package struct WireImageDetails: Sendable, Hashable {
+    package var frames: Int?
     /// Whether the image is an animation. Nil if the agent would have to read the whole file to determine it.
-    public var isAnimation: Bool?
+    package var isAnimation: Bool?
     /// Whether pixels may be transparent. Nil if the header does not show it.
-    public var hasAlpha: Bool?
-    public var orientation: Int?
+    package var hasAlpha: Bool?
+    package var orientation: Int?
     /// When the image was last modified, according to its origin. Nil if the origin does not report it.
-    public var lastModified: Timestamp?
+    package var lastModified: Timestamp?
     /// Entity tag from the origin, with its quotes. Nil if the origin sent none.
-    public var etag: String?
+    package var etag: String?
 
-    public init(
+    package init(
         frames: Int? = nil, isAnimation: Bool? = nil, hasAlpha: Bool? = nil, orientation: Int? = nil,
         lastModified: Timestamp? = nil, etag: String? = nil
     ) {

@@ -3,18 +3,18 @@
 import LarderJSON
 
 /// The local process that made a change, as it was when it connected.
-public struct WirePeer: Sendable, Hashable {
+package struct WirePeer: Sendable, Hashable {
     /// Process ID; 0 if the kernel does not report it.
-    public var pid: Int
+    package var pid: Int
     /// Effective user ID.
-    public var uid: Int
+    package var uid: Int
     /// Short name of the process; "" if unknown.
-    public var command: String
+    package var command: String
     /// User ID of the login session that the process belongs to, which sudo does not change (loginuid in proc(5)); nil
     /// if unknown.
-    public var loginUid: Int?
+    package var loginUid: Int?
 
-    public init(pid: Int, uid: Int, command: String, loginUid: Int? = nil) {
+    package init(pid: Int, uid: Int, command: String, loginUid: Int? = nil) {
         self.pid = pid
         self.uid = uid
         self.command = command

@@ -1,7 +1,6 @@
 import ArgumentParser
 import LarderClientCore
 import LarderJSON
-import LarderSnapshotFile
 
 /// `larder-bench mapped`: the time to look up a value in a mapped snapshot, compared with a dictionary in memory.
 struct MappedBenchmark: AsyncParsableCommand {
@@ -32,7 +31,7 @@ struct MappedBenchmark: AsyncParsableCommand {
             }
         }
         try await client.config.set(document, at: Self.root)
-        let snapshot = try await client.config.snapshot(mapped: true)
+        let snapshot = try await client.config.mappedSnapshot()
         _ = try await client.config.unset(at: Self.root)
         let values = (0..<Self.services * 100).map { number in
             let names = ["service\(number / 100)", "pool\(number / 10 % 10)", "setting\(number % 10)"]
@@ -42,7 +41,7 @@ struct MappedBenchmark: AsyncParsableCommand {
             )
         }
         for value in values {
-            let text = snapshot.withText(at: value.path) { $0.map { String(decoding: $0, as: UTF8.self) } }
+            let text = try snapshot.withText(at: value.path) { $0.map { String(decoding: $0, as: UTF8.self) } }
             guard text == value.text else { throw BenchError("\(value.path) is \(text ?? "missing")") }
         }
         let dictionary = Dictionary(uniqueKeysWithValues: values.map { ($0.path, $0.text) })
@@ -51,7 +50,7 @@ struct MappedBenchmark: AsyncParsableCommand {
         var samples: [[Double]] = [[], []]
         for _ in 0..<timing.rounds {
             samples[0].append(
-                try nanoseconds(paths.count) { snapshot.withText(at: paths[$0]) { $0?.count } == sizes[$0] })
+                try nanoseconds(paths.count) { (try? snapshot.withText(at: paths[$0]) { $0?.count }) == sizes[$0] })
             samples[1].append(try nanoseconds(paths.count) { dictionary[paths[$0]]?.utf8.count == sizes[$0] })
         }
         let rows = zip(["mapped", "dictionary"], samples).map { name, samples in

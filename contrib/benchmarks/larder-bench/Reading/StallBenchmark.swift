@@ -42,7 +42,7 @@ struct StallBenchmark: AsyncParsableCommand {
 
     @MainActor
     private static func measure(records: Int, snapshots: Int) async throws {
-        let model = ConfigViewModel<[String: Record]>(LarderClient(socket: "/nonexistent"))
+        let model = ConfigViewModel<[String: Record]>(LarderClient(socket: "/nonexistent").config)
         for revision in 1...snapshots {
             let snapshot = LarderSnapshot(
                 value: document(records, revision), revision: revision, epoch: "stall", state: .fresh)

@@ -12,7 +12,7 @@ struct Banner: Codable {
 struct ObservationLoop {
     static func main() async {
         let client = LarderClient()
-        let model = ConfigViewModel(client, at: "banner", as: Banner.self, default: Banner())
+        let model = ConfigViewModel(client.config, at: "banner", as: Banner.self, default: Banner())
         // A view does the same while it is on screen.
         let following = Task { await model.follow() }
 

@@ -1,10 +1,10 @@
 import LarderEncoding
-public import LarderJSON
+package import LarderJSON
 
 extension ConfigApply {
     /// One change in the list of `config.apply`, which makes all changes of the list or none.
-    public struct Change: Sendable, Equatable {
-        public enum Operation: Sendable, Equatable {
+    package struct Change: Sendable, Equatable {
+        package enum Operation: Sendable, Equatable {
             /// Set an override, as with `config.set`.
             /// - ttlMilliseconds: milliseconds until the override expires; nil for never
             case set(JSONValue, ttlMilliseconds: Int? = nil)
@@ -14,12 +14,12 @@ extension ConfigApply {
             case test
         }
 
-        public var operation: Operation
-        public var path: JSONPath
+        package var operation: Operation
+        package var path: JSONPath
         /// The resolved value that must be at the path before the first change of the list is made.
-        public var ifValue: ValueCondition
+        package var ifValue: WireValueCondition
 
-        public init(_ operation: Operation, at path: JSONPath, ifValue: ValueCondition = .any) {
+        package init(_ operation: Operation, at path: JSONPath, ifValue: WireValueCondition = .any) {
             self.operation = operation
             self.path = path
             self.ifValue = ifValue
@@ -30,7 +30,7 @@ extension ConfigApply {
         init(from reader: MemberReader) throws(WireError) {
             try reader.rejectUnknown(Self.names)
             path = try reader.requiredPath()
-            ifValue = try ValueCondition(from: reader)
+            ifValue = try WireValueCondition(from: reader)
             let value = reader.value("value")
             let lifetime = try reader.int("ttlMilliseconds", in: 1...ConfigSet.Parameters.longestTTLMilliseconds)
             switch (try reader.requiredString("op"), value) {
@@ -107,4 +107,96 @@ extension ConfigApply {
 
 extension ConfigApply.Parameters {
     var comparesValues: Bool { changes.contains { $0.ifValue != .any } }
+}
+
+extension ConfigWait {
+    /// The condition to wait for. On the wire, each case is a parameter of `config.wait` with the name of the case.
+    package enum Condition: Sendable, Equatable {
+        /// The value at the path equals this value.
+        case equals(JSONValue)
+        /// The value at the path differs from this value, or there is no value.
+        case notEquals(JSONValue)
+        /// There is a value at the path (true), or there is no value (false).
+        case exists(Bool)
+        /// The snapshot has this revision or a newer one. `epoch` is the epoch of the revision; nil if the client does
+        /// not specify it.
+        case revisionAtLeast(Int, epoch: String?)
+
+        init(from reader: MemberReader) throws(WireError) {
+            var conditions: [Condition] = []
+            if let value = reader.value("equals"), !value.isNull { conditions.append(.equals(value)) }
+            if let value = reader.value("notEquals"), !value.isNull { conditions.append(.notEquals(value)) }
+            if let exists = try reader.bool("exists") { conditions.append(.exists(exists)) }
+            let epoch = try reader.string("epoch")
+            if let revision = try reader.int("revisionAtLeast", in: 0...largestRevision) {
+                conditions.append(.revisionAtLeast(revision, epoch: epoch))
+            }
+            guard conditions.count == 1 else {
+                throw WireError(
+                    .invalidParams,
+                    "give exactly one of \"equals\", \"notEquals\", \"exists\" and \"revisionAtLeast\", not \(conditions.count)"
+                )
+            }
+            self = conditions[0]
+        }
+
+        /// Writes the parameters of the condition into the object that was begun with `writer`.
+        func writeMembers(to writer: inout JSONWriter) {
+            switch self {
+            case .equals(let value): writer.member("equals", value)
+            case .notEquals(let value): writer.member("notEquals", value)
+            case .exists(let exists): writer.member("exists", exists)
+            case .revisionAtLeast(let revision, let epoch):
+                writer.member("revisionAtLeast", revision)
+                writer.member("epoch", epoch)
+            }
+        }
+    }
+}
+
+extension ConfigRollback {
+    /// The action of a `config.rollback` request: roll back, or end a rollback.
+    package enum Action: Sendable, Equatable {
+        /// Roll back to a revision. `hold` decides when documents from the namespace's source take effect again; nil
+        /// for the agent's default.
+        case goBack(to: Int, hold: Hold? = nil)
+        /// End the rollback and resolve the current layers again.
+        case release
+
+        init(from reader: MemberReader) throws(WireError) {
+            let revision = try reader.int("revision", in: 0...largestRevision)
+            let hold = try reader.string("hold").map { (word) throws(WireError) in try Hold(word) }
+            switch (revision, try reader.bool("release") ?? false) {
+            case (let revision?, false): self = .goBack(to: revision, hold: hold)
+            case (nil, true):
+                if hold != nil {
+                    throw WireError(.invalidParams, "\"hold\" requires \"revision\"; add it, or leave out \"hold\"")
+                }
+                self = .release
+            default:
+                throw WireError(.invalidParams, "give either \"revision\" or \"release\": true")
+            }
+        }
+
+        // The generated code that writes the members of the request reads these properties.
+
+        var revision: Int? {
+            if case .goBack(let revision, _) = self { revision } else { nil }
+        }
+
+        var hold: Hold? {
+            if case .goBack(_, let hold) = self { hold } else { nil }
+        }
+
+        var isRelease: Bool { self == .release }
+    }
+}
+
+extension ConfigRollback.Hold {
+    fileprivate init(_ word: String) throws(WireError) {
+        guard let hold = Self(rawValue: word) else {
+            throw WireError(.invalidParams, "\"hold\" must be \"untilNewer\" or \"untilReleased\"")
+        }
+        self = hold
+    }
 }

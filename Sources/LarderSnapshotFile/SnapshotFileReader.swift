@@ -1,35 +1,26 @@
 import CLinuxShims
 import Glibc
-public import LarderJSON
+package import LarderJSON
 import Synchronization
 
-/// A snapshot that is mapped into this process's memory from a file that the agent passed. A lookup makes no system
-/// call and copies nothing. Any number of threads can read at the same time.
+/// A snapshot file that is mapped into memory. Any number of threads can read at the same time. The memory is unmapped
+/// when the last reference to this object is released.
 ///
-/// ```swift
-/// let snapshot = try await client.config.snapshot(mapped: true)
-/// let limit = snapshot.int(at: "search.limit") ?? 10
-/// let search = try snapshot.value(at: "search")
-/// ```
-///
-/// A snapshot never changes: a newer snapshot is another object. All processes that map the same snapshot share its
-/// memory. The memory is unmapped when the last reference to the object is released.
-///
-/// Paths have the syntax of ``JSONPath/init(parsing:)``: empty for the whole document, names separated by dots, or, if
-/// the path begins with `/`, a JSON Pointer (RFC 6901). A lookup with a malformed path finds nothing.
+/// Paths have the syntax of ``JSONPath/init(parsing:)``. A lookup with a malformed path finds nothing; see
+/// ``isPath(_:)``.
 ///
 /// `@unchecked Sendable`, because the mapping is accessed through a pointer. Concurrent access is safe: the mapping is
 /// read-only and lives as long as this object, and the file is sealed against changes.
-public final class MappedSnapshot: @unchecked Sendable {
+package final class SnapshotFileReader: @unchecked Sendable {
     private let bytes: UnsafeRawBufferPointer
     private let index: SnapshotFileIndex
     private let token: InvalidationToken
 
     /// The revision of the snapshot.
-    public var revision: Int { Int(clamping: index.revision) }
+    package var revision: Int { Int(clamping: index.revision) }
 
     /// The epoch of the revision: 16 hexadecimal digits.
-    public var epoch: String {
+    package var epoch: String {
         let digits = String(index.epoch, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
@@ -37,15 +28,15 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// Whether this is the newest snapshot that the agent has announced to this process. False once a newer snapshot is
     /// announced, or once the connection to the agent ends, because announcements can then no longer arrive. Reading
     /// this property takes one atomic load.
-    public var isCurrent: Bool { token.isValid }
+    package var isCurrent: Bool { token.isValid }
 
     /// The paths of secrets, as patterns: `*` matches any one segment, and `**` any number of segments, including none.
     /// Everything inside a secret is secret, too. Nil if the patterns are unknown, because the file did not come from
     /// the agent.
-    public let secretPaths: [String]?
+    package let secretPaths: [String]?
 
     /// The size of the snapshot file in bytes, including its index.
-    public var byteCount: Int { bytes.count }
+    package var byteCount: Int { bytes.count }
 
     /// Maps a snapshot file. The caller keeps the descriptor and may close it afterwards.
     ///
@@ -56,7 +47,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// - Throws: `notSealed` if another process could still change or shorten the file, which could crash this process
     ///   while it reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or
     ///   `damaged` if its content is invalid
-    public init(
+    package init(
         descriptor: CInt, token: InvalidationToken = InvalidationToken(), secretPaths: [String]? = nil
     ) throws(SnapshotFileError) {
         (self.token, self.secretPaths) = (token, secretPaths)
@@ -85,13 +76,34 @@ public final class MappedSnapshot: @unchecked Sendable {
 
     deinit { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
 
+    /// Calls `body` with the compact JSON text of the value at a path; with nil if there is no value. Returns nil, without
+    /// a call, if the path is malformed.
+    package func withText<R>(atPath path: String, _ body: (UnsafeRawBufferPointer?) -> R) -> R? {
+        var path = path
+        return withExtendedLifetime(self) {
+            path.withUTF8 { path in
+                PathKey.with(UnsafeRawBufferPointer(path), seed: index.seed) { key in
+                    guard let key else { return nil }
+                    guard let found = index.find(key, in: bytes) else { return body(nil) }
+                    return body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
+                }
+            }
+        }
+    }
+
+    /// Whether a text is a path. Allocates nothing, unless the text is longer than 1 KiB.
+    package static func isPath(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { PathKey.with(UnsafeRawBufferPointer($0), seed: 0) { $0 != nil } }
+    }
+
     /// Calls `body` with the compact JSON text of the value at a path, without a copy; with nil if there is no value.
     /// The bytes are valid only during the call.
     ///
     /// - Parameters:
     ///   - path: the path. It must not lead into an array, because only members of objects are found.
     ///   - body: receives the text of the value
-    public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
+    package func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }
             return try body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
@@ -103,12 +115,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     ///
     /// The names are not parsed: `["a.b"]` is the member `a.b` of the document, and `["a", "b"]` is the member `b` of
     /// `a`. Without names, the value is the whole document. Allocates nothing, unless the names are longer than 1 KiB.
-    ///
-    /// ```swift
-    /// let snapshot = try await client.config.snapshot(mapped: true)
-    /// let length = snapshot.withText(at: ["hosts", "example.org"]) { $0?.count }
-    /// ```
-    public func withText<R>(at names: [String], _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
+    package func withText<R>(at names: [String], _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             let found = PathKey.with(names, seed: index.seed) { index.find($0, in: bytes) }
             guard let found else { return try body(nil) }
@@ -117,42 +124,42 @@ public final class MappedSnapshot: @unchecked Sendable {
     }
 
     /// Returns a copy of the compact JSON text of the value at a path; nil if there is no value.
-    public func bytes(at path: String) -> [UInt8]? {
+    package func bytes(at path: String) -> [UInt8]? {
         withText(at: path) { text in text.map { [UInt8]($0) } }
     }
 
     /// Returns the integer at a path; nil if there is no integer, or if it does not fit into `Int`. Allocates nothing.
-    public func int(at path: String) -> Int? {
+    package func int(at path: String) -> Int? {
         withText(at: path) { text in text.flatMap(JSONValue.int(ofText:)) }
     }
 
     /// Returns the number at a path, rounded to the nearest `Double`; nil if there is no number, or if the number is
     /// out of range. Allocates nothing for numbers of up to 15 characters.
-    public func double(at path: String) -> Double? {
+    package func double(at path: String) -> Double? {
         withText(at: path) { text in text.flatMap(ScalarText.double) }
     }
 
     /// Returns the Boolean at a path; nil if there is no Boolean. Allocates nothing.
-    public func bool(at path: String) -> Bool? {
+    package func bool(at path: String) -> Bool? {
         withText(at: path) { text in text.flatMap(ScalarText.bool) }
     }
 
     /// Returns the string at a path, with escapes resolved; nil if there is no string. Allocates nothing for strings of
     /// up to 15 bytes without escapes.
-    public func string(at path: String) -> String? {
+    package func string(at path: String) -> String? {
         withText(at: path) { text in text.flatMap(ScalarText.string) }
     }
 
     /// Returns whether the value at a path is a string equal to `text`. Allocates memory only if the string in the
     /// snapshot has escapes.
-    public func isString(_ text: String, at path: String) -> Bool {
+    package func isString(_ text: String, at path: String) -> Bool {
         withText(at: path) { found in found.map { ScalarText.equals($0, text) } ?? false }
     }
 
     /// Returns a copy of the value at a path; nil if there is no value. Unlike in other lookups, the path may lead into
     /// arrays.
     /// - Throws: `invalidPath` if the path is malformed; `damaged` if the text of the file is not JSON
-    public func value(at path: String = "") throws(SnapshotFileError) -> JSONValue? {
+    package func value(at path: String = "") throws(SnapshotFileError) -> JSONValue? {
         let parsed: JSONPath
         do throws(JSONError) {
             parsed = try JSONPath(parsing: path)
@@ -165,7 +172,7 @@ public final class MappedSnapshot: @unchecked Sendable {
     /// Returns a copy of the value at a path; nil if there is no value. Unlike in other lookups, the path may lead into
     /// arrays.
     /// - Throws: `damaged` if the text of the file is not JSON
-    public func value(at path: JSONPath) throws(SnapshotFileError) -> JSONValue? {
+    package func value(at path: JSONPath) throws(SnapshotFileError) -> JSONValue? {
         // The index has no entries for values inside arrays. Such a value is found by parsing its nearest ancestor that
         // has an entry.
         let segments = path.segments
@@ -195,25 +202,25 @@ public final class MappedSnapshot: @unchecked Sendable {
 }
 
 /// Records whether a snapshot is the newest one that was announced to this process.
-public final class InvalidationToken: Sendable {
+package final class InvalidationToken: Sendable {
     private let isCurrent = Atomic(true)
 
     /// Creates the token of a snapshot that is the newest one.
-    public init() {}
+    package init() {}
 
     /// False once a newer snapshot is announced, or once announcements can no longer arrive.
-    public var isValid: Bool { isCurrent.load(ordering: .acquiring) }
+    package var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
     /// Records that the snapshot may no longer be the newest. This cannot be undone.
-    public func invalidate() { isCurrent.store(false, ordering: .releasing) }
+    package func invalidate() { isCurrent.store(false, ordering: .releasing) }
 }
 
 /// A file in memory that cannot be changed (memfd_create(2), fcntl(2) "File Sealing").
-public final class SealedFile: Sendable {
+package final class SealedFile: Sendable {
     /// The descriptor of the file, close-on-exec. It is closed when the last reference to this object is released.
-    public let descriptor: CInt
+    package let descriptor: CInt
     /// The length of the file in bytes.
-    public let byteCount: Int
+    package let byteCount: Int
 
     /// Creates a file, fills it with `write`, and seals it.
     ///
@@ -222,7 +229,7 @@ public final class SealedFile: Sendable {
     ///   - name: the name shown in /proc/PID/fd and /proc/PID/maps
     ///   - write: fills the memory of the file, which initially is zero
     /// - Throws: `systemFailed`
-    public init(
+    package init(
         byteCount: Int, name: String, _ write: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(SnapshotFileError) {
         let descriptor = larder_memfd_create(name)
