@@ -3,6 +3,14 @@ import LarderJSON
 import LarderProtocol
 
 extension ConfigClient {
+    /// How a program reads and writes its types as JSON.
+    struct Coding: Sendable {
+        var decoder = JSONDecoder()
+        var encoder = JSONEncoder()
+    }
+}
+
+extension ConfigCalls {
     /// Reads the value at a path and decodes it.
     ///
     /// ```swift
@@ -42,12 +50,8 @@ extension ConfigClient {
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
         decoder: JSONDecoder = JSONDecoder()
     ) async throws(LarderClientError) -> T {
-        let parameters = ConfigGet.Parameters(path: try JSONPath(argument: path), namespace: namespace)
-        let value: JSONValue
-        do throws(LarderClientError) {
-            value = try await client.call(ConfigGet.self, parameters).value
-        } catch {
-            guard let defaultValue, error.remoteError?.code == .notFound else { throw error }
+        guard let value = try await value(at: JSONPath(argument: path), isOptional: defaultValue != nil) else {
+            guard let defaultValue else { preconditionFailure("an absent value without a default is an error") }
             return defaultValue
         }
         return try await value.decoded(type, decoder: decoder, over: defaultValue)
@@ -107,34 +111,28 @@ extension ConfigClient {
         _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         try await update(
-            at: path, default: initial, reason: reason, attempts: attempts, coding: Coding(),
+            at: path, default: initial, reason: reason, attempts: attempts, coding: ConfigClient.Coding(),
             change)
-    }
-
-    /// How a program reads and writes its types as JSON.
-    struct Coding: Sendable {
-        var decoder = JSONDecoder()
-        var encoder = JSONEncoder()
     }
 
     /// Performs ``update(at:as:default:reason:attempts:_:)`` with a decoder and an encoder.
     func update<Value: Codable & Sendable>(
         at path: String, default initial: Value?, reason: String?, attempts: Int = 10,
-        coding: Coding, _ change: (inout Value) -> Void
+        coding: ConfigClient.Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         let path = try JSONPath(argument: path)
         return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
-            guard let old = try await value(at: path, namespace, isOptional: initial != nil) else {
+            guard let old = try await value(at: path, isOptional: initial != nil) else {
                 guard var value = initial else { preconditionFailure("an absent value without a default is an error") }
                 change(&value)
                 let created = try await JSONValue.encoded(value, encoder: coding.encoder)
-                try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], namespace, reason)
+                try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], reason)
                 return value
             }
             var (value, before) = try await Self.decode(old, over: initial, coding)
             change(&value)
             let changes = try await Self.differences(from: before, to: value, coding, at: path, ifValue: old)
-            try await apply(changes, namespace, reason)
+            try await apply(changes, reason)
             return value
         }
     }
@@ -144,19 +142,19 @@ extension ConfigClient {
     /// members of that value which `value` does not have.
     /// - Parameter ttl: the time after which the overrides that this method writes expire; nil for no expiry.
     func setDifferences<Value: Codable & Sendable>(
-        to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: Coding
+        to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: ConfigClient.Coding
     ) async throws(LarderClientError) {
         let path = try JSONPath(argument: path)
         try await retryingConflicts { () async throws(LarderClientError) in
-            guard let old = try await self.value(at: path, namespace, isOptional: true) else {
+            guard let old = try await self.value(at: path, isOptional: true) else {
                 let after = try await JSONValue.encoded(value, encoder: coding.encoder)
                 let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
-                return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], namespace, nil)
+                return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], nil)
             }
             let before = (try? await Self.decode(old, over: initial, coding))?.encoded
             let changes = try await Self.differences(
                 from: before, to: value, coding, at: path, ifValue: old, ttl: ttl)
-            try await apply(changes, namespace, nil)
+            try await apply(changes, nil)
         }
     }
 
@@ -164,7 +162,7 @@ extension ConfigClient {
     /// count as differences.
     @concurrent
     private static func decode<Value: Codable & Sendable>(
-        _ old: JSONValue, over initial: Value?, _ coding: Coding
+        _ old: JSONValue, over initial: Value?, _ coding: ConfigClient.Coding
     ) async throws(LarderClientError) -> (value: Value, encoded: JSONValue) {
         let value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
         return (value, try JSONValue(encoding: value, encoder: coding.encoder))
@@ -176,7 +174,8 @@ extension ConfigClient {
     ///   the new value does not have then stay as they are.
     @concurrent
     private static func differences<Value: Encodable & Sendable>(
-        from before: JSONValue?, to value: Value, _ coding: Coding, at path: JSONPath, ifValue old: JSONValue,
+        from before: JSONValue?, to value: Value, _ coding: ConfigClient.Coding, at path: JSONPath,
+        ifValue old: JSONValue,
         ttl: Duration? = nil
     ) async throws(LarderClientError) -> [ConfigApply.Change] {
         let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
@@ -196,23 +195,22 @@ extension ConfigClient {
     }
 
     /// Reads the value at a path. If it is optional, returns nil for no value.
-    private func value(
-        at path: JSONPath, _ namespace: String, isOptional: Bool
-    ) async throws(LarderClientError) -> JSONValue? {
+    private func value(at path: JSONPath, isOptional: Bool) async throws(LarderClientError) -> JSONValue? {
         do throws(LarderClientError) {
-            return try await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
+            if let value = try await snapshot(at: path.pointer, maximumAge: nil, staleIfError: nil).value {
+                return value
+            }
+            throw LarderClientError(remote: RemoteError(.notFound, "there is no value at \"\(path)\""))
         } catch {
             guard isOptional, error.remoteError?.code == .notFound else { throw error }
             return nil
         }
     }
 
-    private func apply(
-        _ changes: [ConfigApply.Change], _ namespace: String, _ reason: String?
-    ) async throws(LarderClientError) {
-        if changes.isEmpty { return }
-        _ = try await client.call(
-            ConfigApply.self, ConfigApply.Parameters(changes, namespace: namespace, reason: reason))
+    private func apply(_ changes: [ConfigApply.Change], _ reason: String?) async throws(LarderClientError) {
+        var list = ConfigChangeList()
+        for change in changes { list.append(change) }
+        try await apply(list, ifRevision: .any, reason: reason, dryRun: false)
     }
 
     /// Calls `attempt` up to `attempts` times while it fails with a conflict, each time after a random delay of at most
@@ -231,7 +229,7 @@ extension ConfigClient {
                 failures += 1
                 if failures >= attempts { throw error.asRetryable() }
                 do {
-                    try await client.configuration.clock.sleep(for: delay)
+                    try await clock.sleep(for: delay)
                 } catch {
                     throw LarderClientError(.cancelled, "the update was cancelled; nothing was changed")
                 }
@@ -355,7 +353,7 @@ extension DecodingError {
 
 extension LarderSnapshot {
     /// Decodes the value on the thread of the caller. On the main actor, ``ConfigViewModel`` and
-    /// ``ConfigClient/value(at:as:default:decoder:)`` are better for large values, because they decode on another
+    /// ``ConfigCalls/value(at:as:default:decoder:)`` are better for large values, because they decode on another
     /// thread.
     ///
     /// ```swift
@@ -365,7 +363,7 @@ extension LarderSnapshot {
     /// - Parameters:
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value, and the source of the members that the value lacks, as for
-    ///     ``ConfigClient/value(at:as:default:decoder:)``. Nil makes an absent value an error.
+    ///     ``ConfigCalls/value(at:as:default:decoder:)``. Nil makes an absent value an error.
     ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
     /// - Throws: `decodingFailed` if the value does not match the type, or if there is neither a value nor a default;
     ///   `invalidArgument` if the default cannot be encoded.

@@ -60,27 +60,27 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     private var isInterrupted = false
     /// Why the value of ``snapshot`` could not be decoded; nil if it was.
     @ObservationIgnored private var decodingError: LarderClientError?
-    private let client: LarderClient
+    private let config: any ConfigCalls
     private let defaultValue: Value?
     private let coding: ConfigClient.Coding
 
     /// Creates a model. It does not connect to the agent before one of its methods is called.
     /// - Parameters:
-    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`.
+    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`; in tests any ``ConfigCalls``.
     ///   - path: the path of the value; empty for the whole document.
     ///   - type: the type of the value.
     ///   - defaultValue: the value of the model before the first snapshot, and while there is no value at the path. It
     ///     also provides the members that a value lacks, as for
-    ///     ``ConfigClient/value(at:as:default:decoder:)``.
+    ///     ``ConfigCalls/value(at:as:default:decoder:)``.
     ///   - decoder: decodes the values.
     ///   - encoder: encodes the values that ``set(_:ttl:)`` and ``update(_:)`` write. Its strategies must match those of
     ///     the decoder.
     public init(
-        _ config: ConfigClient, at path: String = "", as type: Value.Type = Value.self,
+        _ config: any ConfigCalls, at path: String = "", as type: Value.Type = Value.self,
         default defaultValue: Value? = nil,
         decoder: JSONDecoder = JSONDecoder(), encoder: JSONEncoder = JSONEncoder()
     ) {
-        client = config.client
+        self.config = config
         self.path = path
         namespace = config.namespace
         self.defaultValue = defaultValue
@@ -105,7 +105,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Parameter snapshots: the snapshots to follow; nil for those of the agent at ``path``. Tests and previews pass
     ///   a stream that they create. The handlers of the stream are called as well.
     public func follow(_ snapshots: LarderSnapshots? = nil) async {
-        let snapshots = snapshots ?? client.config[namespace].snapshots(at: path)
+        let snapshots = snapshots ?? config.snapshots(at: path, mode: .snapshot)
         let steps = snapshots.makeSteps()
         followers += 1
         defer {
@@ -141,8 +141,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult
     public func refresh(force: Bool = false) async -> Bool {
-        await call { [client, namespace] () async throws(LarderClientError) in
-            try await client.config[namespace].refresh(force: force)
+        await call { [config] () async throws(LarderClientError) in
+            try await config.refresh(force: force, timeout: nil)
         }
     }
 
@@ -151,7 +151,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     ///
     /// Only the members that differ from the current value become overrides, so the others still come from the source.
     /// If another client changes the value at the same time, the method compares again, as
-    /// ``ConfigClient/update(at:as:default:reason:attempts:_:)`` does. Members that the type does not have stay as they
+    /// ``ConfigCalls/update(at:as:default:reason:attempts:_:)`` does. Members that the type does not have stay as they
     /// are. A value that cannot be decoded is replaced.
     /// - Parameters:
     ///   - value: the value.
@@ -159,14 +159,14 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult
     public func set(_ value: Value, ttl: Duration? = nil) async -> Bool where Value: Encodable {
-        await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
-            try await client.config[namespace].setDifferences(
+        await call { [config, path, coding, defaultValue] () async throws(LarderClientError) in
+            try await config.setDifferences(
                 to: value, at: path, default: defaultValue, ttl: ttl, coding: coding)
         }
     }
 
     /// Reads the value at ``path`` from the agent, changes it, and writes only the differences, as
-    /// ``ConfigClient/update(at:as:default:reason:attempts:_:)`` does. When this method returns, ``value`` has the
+    /// ``ConfigCalls/update(at:as:default:reason:attempts:_:)`` does. When this method returns, ``value`` has the
     /// resolved value.
     ///
     /// ```swift
@@ -179,8 +179,8 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult
     public func update(_ change: (inout Value) -> Void) async -> Bool where Value: Encodable {
-        await call { [client, path, namespace, coding, defaultValue] () async throws(LarderClientError) in
-            try await client.config[namespace].update(
+        await call { [config, path, coding, defaultValue] () async throws(LarderClientError) in
+            try await config.update(
                 at: path, default: defaultValue, reason: nil, coding: coding, change)
         }
     }
@@ -190,10 +190,10 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// - Returns: whether it succeeded; if not, the error is ``lastError``.
     @discardableResult
     public func unset() async -> Bool {
-        await call { [client, path, namespace] () async throws(LarderClientError) in
+        await call { [config, path] () async throws(LarderClientError) in
             path.isEmpty
-                ? try await client.config[namespace].unsetAll()
-                : try await client.config[namespace].unset(at: path)
+                ? try await config.unsetAll()
+                : try await config.unset(at: path)
         }
     }
 
@@ -204,7 +204,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         defer { calls -= 1 }
         do throws(LarderClientError) {
             _ = try await request()
-            let steps = client.config[namespace].snapshots(at: path).failOnRefusal().makeSteps()
+            let steps = config.snapshots(at: path, mode: .snapshot).failOnRefusal().makeSteps()
             while let step = try await steps.next() {
                 switch step {
                 case .snapshot(let snapshot):

@@ -3,7 +3,7 @@ public import Observation
 /// An observable model of one image, for user interfaces.
 ///
 /// ```swift
-/// let model = ImageViewModel(client)
+/// let model = ImageViewModel(client.images)
 /// await model.load("https://img.example.org/logo.png", policy: .cacheFirst)
 /// switch model.phase {
 /// case .empty: print("no image")
@@ -38,7 +38,7 @@ public final class ImageViewModel {
     /// ``LeasedImage/isValid`` is false if its file may have been removed.
     public private(set) var image: LeasedImage?
 
-    private let client: LarderClient
+    private let images: any ImageCalls
     @ObservationIgnored private var request: Task<Result<LeasedImage, LarderClientError>, Never>?
     /// The request for ``image``.
     @ObservationIgnored private var imageRequest: LarderImageRequest?
@@ -48,9 +48,9 @@ public final class ImageViewModel {
     @ObservationIgnored private var generation = 0
 
     /// Creates a model without an image.
-    /// - Parameter client: the connection to the agent.
-    public init(_ client: LarderClient) {
-        self.client = client
+    /// - Parameter images: the images, such as `client.images`; in tests any ``ImageCalls``.
+    public init(_ images: any ImageCalls) {
+        self.images = images
     }
 
     isolated deinit {
@@ -84,11 +84,11 @@ public final class ImageViewModel {
         phase = .loading(nil)
         let (progress, continuation) = AsyncStream.makeStream(
             of: DownloadProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let request = Task { [client] in
+        let request = Task { [images] in
             defer { continuation.finish() }
             do throws(LarderClientError) {
                 return Result<_, LarderClientError>.success(
-                    try await client.images.get(wanted) { continuation.yield($0) })
+                    try await images.get(wanted, onProgress: { continuation.yield($0) }))
             } catch {
                 return .failure(error)
             }
@@ -129,7 +129,7 @@ public final class ImageViewModel {
     private func renew(_ image: LeasedImage, _ wanted: LarderImageRequest) {
         guard let end = image.connectionEnd else { return }
         renewal?.cancel()
-        renewal = Task { [weak self, current = generation, configuration = client.configuration] in
+        renewal = Task { [weak self, current = generation, configuration = images.configuration] in
             for await _ in end {}
             var failures = 0
             while !Task.isCancelled, await self?.reload(wanted, current) == false {

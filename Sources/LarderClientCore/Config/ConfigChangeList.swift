@@ -12,15 +12,31 @@ package import LarderProtocol
 /// }
 /// ```
 public struct ConfigChangeList: Sendable {
-    private enum Operation: Sendable {
-        case set(JSONValue, ttl: Duration?)
-        case unset
-        case require
+    /// A change at one path.
+    public struct Change: Sendable, Equatable {
+        /// What the change does.
+        public enum Operation: Sendable, Equatable {
+            /// Sets an override, which expires after `ttl`; nil for no expiry.
+            case set(JSONValue, ttl: Duration?)
+            /// Removes the overrides at and below the path.
+            case unset
+            /// Changes nothing, and only compares the value.
+            case require
+        }
+
+        /// What the change does.
+        public let operation: Operation
+        /// The path, as it was passed.
+        public let path: String
+        /// The resolved value that must be at the path before the first change of the list is made.
+        public let condition: ValueCondition
     }
 
-    private var changes: [(operation: Operation, path: String, condition: ValueCondition)] = []
+    /// The changes, in order.
+    public private(set) var changes: [Change] = []
 
-    init() {}
+    /// Creates an empty list.
+    public init() {}
 
     /// Sets an override, as ``ConfigClient/set(_:at:ttl:)`` does.
     /// - Parameters:
@@ -31,7 +47,7 @@ public struct ConfigChangeList: Sendable {
     public mutating func set(
         _ value: JSONValue, at path: String, ttl: Duration? = nil, ifValue condition: ValueCondition = .any
     ) {
-        changes.append((.set(value, ttl: ttl), path, condition))
+        changes.append(Change(operation: .set(value, ttl: ttl), path: path, condition: condition))
     }
 
     /// Removes the overrides at and below a path, as ``ConfigClient/unset(at:)`` does.
@@ -39,7 +55,7 @@ public struct ConfigChangeList: Sendable {
     ///   - path: the path of an object member. It must not be empty.
     ///   - condition: the resolved value that must be at the path before the first change is made.
     public mutating func unset(at path: String, ifValue condition: ValueCondition = .any) {
-        changes.append((.unset, path, condition))
+        changes.append(Change(operation: .unset, path: path, condition: condition))
     }
 
     /// Makes all changes of the list depend on the resolved value at a path, without changing that value.
@@ -47,7 +63,19 @@ public struct ConfigChangeList: Sendable {
     ///   - condition: the value that must be at the path before the first change is made.
     ///   - path: the path; empty for the whole document.
     public mutating func require(_ condition: ValueCondition, at path: String) {
-        changes.append((.require, path, condition))
+        changes.append(Change(operation: .require, path: path, condition: condition))
+    }
+
+    /// Adds a change of the protocol.
+    package mutating func append(_ change: ConfigApply.Change) {
+        let operation: Change.Operation =
+            switch change.operation {
+            case .set(let value, let lifetime): .set(value, ttl: lifetime.map { .milliseconds($0) })
+            case .unset: .unset
+            case .test: .require
+            }
+        changes.append(
+            Change(operation: operation, path: change.path.pointer, condition: ValueCondition(change.ifValue)))
     }
 
     /// The list as the parameter `changes` of `config.apply`.
@@ -55,9 +83,9 @@ public struct ConfigChangeList: Sendable {
     func wire() throws(LarderClientError) -> [ConfigApply.Change] {
         var wire: [ConfigApply.Change] = []
         wire.reserveCapacity(changes.count)
-        for (operation, path, condition) in changes {
-            let path = try JSONPath(argument: path)
-            switch operation {
+        for change in changes {
+            let (path, condition) = (try JSONPath(argument: change.path), change.condition)
+            switch change.operation {
             case .set(let value, let ttl):
                 wire.append(
                     ConfigApply.Change(

@@ -316,6 +316,20 @@ extension ConfigClient {
     ) async throws(LarderClientError) -> ConfigChange? {
         var list = ConfigChangeList()
         build(&list)
+        return try await apply(list, ifRevision: ifRevision, reason: reason, dryRun: dryRun)
+    }
+
+    /// Makes the changes of a list as one, as ``apply(ifRevision:reason:dryRun:_:)`` does.
+    ///
+    /// ```swift
+    /// var changes = ConfigChangeList()
+    /// changes.set(25, at: "search.limit")
+    /// try await client.config.apply(changes, ifRevision: .any, reason: nil, dryRun: false)
+    /// ```
+    @discardableResult
+    public func apply(
+        _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
+    ) async throws(LarderClientError) -> ConfigChange? {
         let changes = try list.wire()
         if changes.isEmpty { return nil }
         let parameters = ConfigApply.Parameters(
@@ -357,4 +371,73 @@ extension LarderClient {
     /// The configuration in the namespace `default`: values, snapshots, changes. `config["shop"]` is that in the
     /// namespace `shop`.
     public var config: ConfigClient { ConfigClient(client: self, namespace: Self.defaultNamespace) }
+}
+
+/// The calls of ``ConfigClient`` that typed values, updates and view models use. A type of a test that conforms to this
+/// protocol replaces the agent.
+///
+/// ```swift
+/// struct FixedConfig: ConfigCalls {
+///     let namespace = "default"
+///     let document: JSONValue
+///     let change = ConfigChange(revision: 1, epoch: "test")
+///
+///     @concurrent func snapshot(
+///         at path: String, maximumAge: Duration?, staleIfError: Duration?
+///     ) async throws(LarderClientError) -> LarderSnapshot {
+///         let value = try? document.value(at: JSONPath(parsing: path))
+///         return LarderSnapshot(value: value, revision: 1, epoch: "test", state: .fresh)
+///     }
+///     func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots {
+///         LarderSnapshots(AsyncStream { $0.finish() })
+///     }
+///     @concurrent func set(
+///         _ value: JSONValue, at path: String, ttl: Duration?
+///     ) async throws(LarderClientError) -> ConfigChange { change }
+///     @concurrent func apply(
+///         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
+///     ) async throws(LarderClientError) -> ConfigChange? { change }
+///     @concurrent func unset(at path: String) async throws(LarderClientError) -> ConfigChange { change }
+///     @concurrent func unsetAll() async throws(LarderClientError) -> ConfigChange { change }
+///     @concurrent func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange { change }
+/// }
+/// ```
+public protocol ConfigCalls: Sendable {
+    /// The name of the namespace.
+    var namespace: String { get }
+    /// The clock that measures the delays between attempts of an update. The default is the continuous clock.
+    var clock: any Clock<Duration> { get }
+    /// Reads the value at a path; see ``ConfigClient/snapshot(at:maximumAge:staleIfError:)``. A snapshot without a value
+    /// means the same as the error `notFound`.
+    @concurrent func snapshot(
+        at path: String, maximumAge: Duration?, staleIfError: Duration?
+    ) async throws(LarderClientError) -> LarderSnapshot
+    /// Returns a stream of the values at a path; see ``ConfigClient/snapshots(at:mode:)``.
+    func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots
+    /// Sets an override; see ``ConfigClient/set(_:at:ttl:)``.
+    @concurrent @discardableResult func set(
+        _ value: JSONValue, at path: String, ttl: Duration?
+    ) async throws(LarderClientError) -> ConfigChange
+    /// Makes several changes as one; see ``ConfigClient/apply(_:ifRevision:reason:dryRun:)``.
+    @concurrent @discardableResult func apply(
+        _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
+    ) async throws(LarderClientError) -> ConfigChange?
+    /// Removes the overrides at and below a path; see ``ConfigClient/unset(at:)``.
+    @concurrent @discardableResult func unset(at path: String) async throws(LarderClientError) -> ConfigChange
+    /// Removes all overrides; see ``ConfigClient/unsetAll()``.
+    @concurrent @discardableResult func unsetAll() async throws(LarderClientError) -> ConfigChange
+    /// Polls the source; see ``ConfigClient/refresh(force:timeout:)``.
+    @concurrent @discardableResult func refresh(
+        force: Bool, timeout: Duration?
+    ) async throws(LarderClientError) -> ConfigChange
+}
+
+extension ConfigCalls {
+    /// The continuous clock.
+    public var clock: any Clock<Duration> { ContinuousClock() }
+}
+
+extension ConfigClient: ConfigCalls {
+    /// The clock of the client.
+    public var clock: any Clock<Duration> { client.configuration.clock }
 }

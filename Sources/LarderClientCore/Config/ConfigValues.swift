@@ -60,6 +60,15 @@ public enum ValueCondition: Sendable, Equatable {
     /// equal 1.
     case equals(JSONValue)
 
+    init(_ wire: WireValueCondition) {
+        self =
+            switch wire {
+            case .any: .any
+            case .absent: .absent
+            case .equals(let value): .equals(value)
+            }
+    }
+
     package var wire: WireValueCondition {
         switch self {
         case .any: .any

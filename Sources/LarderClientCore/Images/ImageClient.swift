@@ -345,3 +345,33 @@ extension LarderClient {
     /// The image cache.
     public var images: ImageClient { ImageClient(client: self) }
 }
+
+/// The calls of ``ImageClient`` that view models use. A type of a test that conforms to this protocol replaces the agent.
+///
+/// ```swift
+/// struct FixedImages: ImageCalls {
+///     let image: LeasedImage
+///
+///     @concurrent func get(
+///         _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)?
+///     ) async throws(LarderClientError) -> LeasedImage { image }
+/// }
+/// ```
+public protocol ImageCalls: Sendable {
+    /// The options that say how long to wait before an image is requested again.
+    var configuration: LarderClient.Configuration { get }
+    /// Gets an image; see ``ImageClient/get(_:onProgress:)``.
+    @concurrent func get(
+        _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(LarderClientError) -> LeasedImage
+}
+
+extension ImageCalls {
+    /// The default options.
+    public var configuration: LarderClient.Configuration { LarderClient.Configuration() }
+}
+
+extension ImageClient: ImageCalls {
+    /// The options of the client.
+    public var configuration: LarderClient.Configuration { client.configuration }
+}

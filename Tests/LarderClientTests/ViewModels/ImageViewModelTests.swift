@@ -13,7 +13,7 @@ struct ImageViewModelTests {
     private func model() async throws -> ImageViewModel {
         origin.add(TestImageOrigin.png, at: logo)
         origin.add(TestImageOrigin.png, at: photo)
-        return ImageViewModel(try await TestAgent(images: origin).client())
+        return ImageViewModel(try await TestAgent(images: origin).client().images)
     }
 
     @Test("a new model is empty, and has the image once it is loaded")
@@ -31,7 +31,7 @@ struct ImageViewModelTests {
         origin.add(TestImageOrigin.png, at: logo)
         origin.add(TestImageOrigin.png, at: photo)
         let agent = try await TestAgent(images: origin)
-        let model = ImageViewModel(agent.client())
+        let model = ImageViewModel(agent.client().images)
         await model.load(logo)
         origin.hold(at: photo, after: 20)
         let loading = Task { await model.load(photo) }
@@ -116,7 +116,7 @@ struct ImageViewModelTests {
 
     /// Loads images with the leases 3, 4 and 5, and releases the model.
     private func useModel(of client: LarderClient, _ agent: ScriptedAgent) async throws -> ScriptedConnection {
-        let model = ImageViewModel(client)
+        let model = ImageViewModel(client.images)
         let first = Task { [photo] in await model.load(photo) }
         let connection = try await agent.accept()
         try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
@@ -137,7 +137,7 @@ struct ImageViewModelTests {
     func renews() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let model = ImageViewModel(client)
+            let model = ImageViewModel(client.images)
             let load = Task { [photo] in await model.load(photo, policy: .cacheFirst) }
             let first = try await agent.accept()
             try await first.reply(first.request("image.get"), ImageCallTests.image(lease: 3))
@@ -169,7 +169,7 @@ struct ImageViewModelTests {
     func retries() async throws {
         origin.add(TestImageOrigin.png, at: logo)
         let agent = try await TestAgent(images: origin)
-        let model = ImageViewModel(agent.client())
+        let model = ImageViewModel(agent.client().images)
         await model.load(logo, policy: .cacheFirst)
         agent.faults.isUnreachable = true
         await agent.disconnect()
@@ -187,7 +187,7 @@ struct ImageViewModelTests {
             let client = agent.client()
             let connection = try await useModel(of: client, agent)
             #expect(try await connection.request("image.release").params == ["lease": 5])
-            let model = ImageViewModel(client)
+            let model = ImageViewModel(client.images)
             let load = Task { [photo] in await model.load(photo) }
             try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 6))
             await load.value
@@ -206,7 +206,7 @@ struct ImageViewModelTests {
     @Test("an image that arrives for a load that another one has replaced is released")
     func replacedLease() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            let model = ImageViewModel(agent.client())
+            let model = ImageViewModel(agent.client().images)
             let first = Task { [photo] in await model.load(photo) }
             let connection = try await agent.accept()
             let replaced = try await connection.request("image.get")
