@@ -102,7 +102,6 @@ extension ConfigClient {
     ///     await server.setLimit(try snapshot.int(at: "search.limit") ?? 10)
     /// }
     /// ```
-    /// - Parameter namespace: the name of the namespace.
     public func mappedSnapshots() -> MappedSnapshots {
         MappedSnapshots(
             client: client, namespace: namespace, announcements: snapshots(mode: .revision))
