@@ -43,8 +43,8 @@ gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top
 python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"
 if [[ " ${options[*]} " != *" --no-instructions "* ]]; then
     # Programs read snapshot files, and larderd only writes them.
-    swiftc -O -swift-version 6 -parse-as-library -static-stdlib -o "$work/snapshot-search" \
-        "$top"/Sources/LarderSnapshotFile/SnapshotFile{Error,Index,Layout}.swift \
+    swiftc -O -swift-version 6 -package-name larder -parse-as-library -static-stdlib -o "$work/snapshot-search" \
+        "$top"/Sources/LarderSnapshotFile/{PathKey,SnapshotFileError,SnapshotFileIndex,SnapshotFileLayout}.swift \
         "$top/contrib/benchmarks/counting/SnapshotSearch.swift"
     python3 "$top/contrib/benchmarks/counting/parsers.py" --larderd "$work/larderd" --snapshot-search "$work/snapshot-search"
 fi

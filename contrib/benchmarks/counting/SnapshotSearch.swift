@@ -13,10 +13,10 @@ enum SnapshotSearch {
             fatalError("cannot map \(arguments[1])")
         }
         let bytes = UnsafeRawBufferPointer(start: start, count: size)
-        let key = arguments.dropFirst(2).flatMap { [SnapshotFileLayout.separator] + Array($0.utf8) }
         do {
             let index = try SnapshotFileIndex(bytes)
-            exit(key.withUnsafeBytes { index.find($0, in: bytes) } == nil ? 1 : 0)
+            let found = PathKey.with(Array(arguments.dropFirst(2)), seed: index.seed) { index.find($0, in: bytes) }
+            exit(found == nil ? 1 : 0)
         } catch {
             fatalError("\(error)")
         }
