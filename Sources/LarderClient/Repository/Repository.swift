@@ -103,6 +103,11 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Reads all models from the local copy, in the order of the document, and skips those that cannot be decoded.
+    ///
+    /// ```swift
+    /// let contents = try await tickets.contents()
+    /// print(contents.models.count, contents.failures.count)
+    /// ```
     /// - Parameter policy: the copy to read.
     /// - Returns: the models, and an error for each value that is not one.
     /// - Throws: `decodingFailed` if the value at the path is not an object. Otherwise as ``load(_:policy:)``.
@@ -214,6 +219,10 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Deletes models as ``delete(_:)`` deletes one. The deletions share requests.
+    ///
+    /// ```swift
+    /// try await tickets.deleteAll(["1", "2"])
+    /// ```
     /// - Throws: the first error. The other models are deleted nevertheless.
     public func deleteAll(_ ids: some Sequence<Model.ID>) async throws(LarderClientError) {
         try await ids.forEachTogether { id async throws(LarderClientError) in try await self.delete(id) }
@@ -253,6 +262,10 @@ where Model.ID: CustomStringConvertible & Sendable {
 
     /// Replaces the whole collection: saves all models of a sequence as ``importAll(_:total:chunkSize:progress:)`` does,
     /// and then deletes the other models of the collection.
+    ///
+    /// ```swift
+    /// try await tickets.replaceAll([Ticket(id: "1", title: "Light")])
+    /// ```
     ///
     /// Parameters and errors are those of an import. A model that another client changes while it is deleted stays, and
     /// the error is `remote` with `conflict`.
@@ -443,6 +456,10 @@ public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Returns the stream such that a refusal ends it with the error, as ``LarderSnapshots/failOnRefusal()`` does.
+    ///
+    /// ```swift
+    /// for try await all in tickets.changes.failOnRefusal() { print(all.count) }
+    /// ```
     public func failOnRefusal() -> RepositoryStream { RepositoryStream(snapshots.failOnRefusal(), decode) }
 
     /// Starts an iteration. It subscribes when the first element is requested.
