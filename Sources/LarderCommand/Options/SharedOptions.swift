@@ -2,9 +2,6 @@ import ArgumentParser
 import LarderClientCore
 import LarderProtocol
 
-extension ImagePolicy: ExpressibleByArgument {}
-extension ConfigRollback.Hold: ExpressibleByArgument {}
-
 extension ArgumentHelp {
     /// The help of `--socket`.
     static let agentSocket = ArgumentHelp(

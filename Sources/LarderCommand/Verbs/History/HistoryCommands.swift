@@ -148,12 +148,22 @@ struct RollbackCommand: AsyncParsableCommand {
     @Flag(help: "End the hold of an earlier rollback.")
     var release = false
 
-    @Option(help: ArgumentHelp("When the hold ends.", valueName: "rule"))
+    @Option(
+        help: ArgumentHelp("When the hold ends: untilNewer or untilReleased.", valueName: "rule"),
+        completion: .list(ConfigRollback.Hold.allCases.map(\.rawValue)),
+        transform: Self.holdRule)
     var hold: ConfigRollback.Hold?
 
     @OptionGroup var change: ChangeOptions
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
+
+    private static func holdRule(_ word: String) throws -> ConfigRollback.Hold {
+        guard let rule = ConfigRollback.Hold(rawValue: word) else {
+            throw ValidationError("--hold must be untilNewer or untilReleased, not \"\(word)\"")
+        }
+        return rule
+    }
 
     func validate() throws {
         if (revision == nil) != release {

@@ -17,9 +17,19 @@ struct ImageArgument: ParsableArguments {
     var reference: ImageReference { ImageReference(url: url, cacheKey: cacheKey) }
 }
 
+private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ", ")
+
 /// The options for how a request uses the cache and for the maximum age of the image.
 struct ImagePolicyOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("How to use the cache and the network.", valueName: "policy"))
+    @Option(
+        help: ArgumentHelp("How to use the cache and the network: \(policies).", valueName: "policy"),
+        completion: .list(ImagePolicy.allCases.map(\.rawValue)),
+        transform: { text in
+            guard let policy = ImagePolicy(rawValue: text) else {
+                throw ValidationError("write one of \(policies)")
+            }
+            return policy
+        })
     var policy = ImagePolicy.default
 
     @Option(
