@@ -12,7 +12,7 @@ struct MappedCallTests {
         "descriptor": true, "secretPaths": [],
     ]
 
-    @Test("a reply to config.open without a descriptor is an error, whose advice is to use `mapped: false`")
+    @Test("a reply to config.open without a descriptor is an error, whose advice is a copy")
     func noDescriptor() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()
@@ -23,7 +23,7 @@ struct MappedCallTests {
                 _ = try await snapshot
                 Issue.record("a reply without a descriptor was accepted")
             } catch let error as LarderClientError {
-                #expect(error.code == .protocolViolation && error.advice?.contains("mapped: false") == true)
+                #expect(error.code == .protocolViolation && error.advice?.contains("sharesMemory: false") == true)
             }
         }
     }
@@ -126,7 +126,7 @@ struct MappedCallTests {
         }
     }
 
-    @Test("with `mapped: false`, the agent sends the document inline, and an event makes the snapshot outdated")
+    @Test("with `sharesMemory: false`, the agent sends the document inline, and an event makes the snapshot outdated")
     func copied() async throws {
         try await ScriptedAgent.with { agent in
             let client = agent.client()

@@ -109,6 +109,8 @@ struct KnownModels {
     private struct Entry {
         var value: JSONValue
         var revision: Int
+        /// The place among the entries with the same revision: the ``version`` that the entry caused.
+        var order: Int
     }
 
     private var epoch: String?
@@ -127,7 +129,7 @@ struct KnownModels {
         begin(position)
         version += 1
         guard position.revision >= revision(at: path) else { return }
-        entries[path] = value.map { Entry(value: $0, revision: position.revision) }
+        entries[path] = value.map { Entry(value: $0, revision: position.revision, order: version) }
         deletions[path] = value == nil ? position.revision : nil
     }
 
@@ -137,7 +139,7 @@ struct KnownModels {
         begin(position)
         version += 1
         if position.revision >= revision(at: path) {
-            entries[path] = value.map { Entry(value: $0, revision: position.revision) }
+            entries[path] = value.map { Entry(value: $0, revision: position.revision, order: version) }
         }
         forgetDeletions(through: position.revision)
         return self.value(at: path)
@@ -151,7 +153,8 @@ struct KnownModels {
 
     /// Takes the whole collection in a snapshot.
     /// - Parameter members: the paths and values of the models, in order.
-    /// - Returns: the newest known models in the same order. Models that are newer than the snapshot follow at the end.
+    /// - Returns: the newest known models in the same order. Models that are newer than the snapshot follow at the end, in
+    ///   the order in which they were learned.
     mutating func read(
         _ members: [(path: JSONPath, value: JSONValue)], in position: Position
     ) -> [(path: JSONPath, value: JSONValue)] {
@@ -166,12 +169,12 @@ struct KnownModels {
                 current[path] = entry
                 newest.append((path, entry.value))
             } else if deletions[path].map({ $0 <= position.revision }) ?? true {
-                current[path] = Entry(value: value, revision: position.revision)
+                current[path] = Entry(value: value, revision: position.revision, order: version)
                 newest.append((path, value))
             }
         }
         for (path, entry) in newer.sorted(by: {
-            ($0.value.revision, $0.key.pointer) < ($1.value.revision, $1.key.pointer)
+            ($0.value.revision, $0.value.order) < ($1.value.revision, $1.value.order)
         }) {
             current[path] = entry
             newest.append((path, entry.value))

@@ -28,7 +28,7 @@ extension Integration {
         }
 
         @Test(
-            "through a relay that passes no descriptors, `mapped: true` fails with advice and `mapped: false` gets a copy"
+            "through a relay that passes no descriptors, a mapped snapshot fails with advice, and a copy succeeds"
         )
         func relayed() async throws {
             try await AgentHome.with(starting: true) { home in
@@ -42,7 +42,7 @@ extension Integration {
                 let error = await #expect(throws: LarderClientError.self) {
                     try await client.config.mappedSnapshot()
                 }
-                #expect(error?.code == .protocolViolation && error?.advice?.contains("mapped: false") == true)
+                #expect(error?.code == .protocolViolation && error?.advice?.contains("sharesMemory: false") == true)
                 let snapshot = try await client.config.mappedSnapshot(sharesMemory: false)
                 #expect(try snapshot.int(at: "n") == 1 && snapshot.isCurrent)
                 try await client.config.set(2, at: "n")
