@@ -9,9 +9,9 @@ import Glibc
 ///
 /// A line that arrives in one piece is returned as a part of the input, without a copy. Only a line that spans several
 /// pieces is copied into a buffer. Each byte is searched for LF once.
-package struct LineFramer: Sendable {
+public struct LineFramer: Sendable {
     /// A line without its line end.
-    package enum Line {
+    public enum Line {
         /// A part of the input. The pointer is valid as long as the memory of the input.
         case whole(UnsafeRawBufferPointer)
         /// A line that spanned several pieces of input. After use, pass the array to ``reuse(_:)``, so that a later
@@ -29,17 +29,17 @@ package struct LineFramer: Sendable {
     private static let maxReusedBytes = 4096
 
     /// The maximum length of a line in bytes, without its line end.
-    package let maximumLineBytes: Int
+    public let maximumLineBytes: Int
     private var partial: [UInt8] = []
     private var isSkipping = false
 
     /// Creates a framer at the start of a stream.
-    package init(maximumLineBytes: Int = 1 << 20) {
+    public init(maximumLineBytes: Int = 1 << 20) {
         self.maximumLineBytes = maximumLineBytes
     }
 
     /// The number of buffered bytes of an incomplete line.
-    package var pendingBytes: Int { partial.count }
+    public var pendingBytes: Int { partial.count }
 
     /// Returns the next line that ends in the input.
     /// - Parameters:
@@ -48,7 +48,7 @@ package struct LineFramer: Sendable {
     ///     input.
     /// - Returns: the line; nil if the rest of the input does not complete a line. The framer then keeps the rest for
     ///   the next call.
-    package mutating func next(in input: UnsafeRawBufferPointer, at offset: inout Int) -> Line? {
+    public mutating func next(in input: UnsafeRawBufferPointer, at offset: inout Int) -> Line? {
         while offset < input.count {
             guard let end = Self.lineFeed(in: input, from: offset) else {
                 let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
@@ -64,7 +64,7 @@ package struct LineFramer: Sendable {
 
     /// Ends the input.
     /// - Returns: the last line, if bytes followed the last LF
-    package mutating func finish() -> Line? {
+    public mutating func finish() -> Line? {
         if isSkipping {
             isSkipping = false
             return nil
@@ -75,14 +75,14 @@ package struct LineFramer: Sendable {
     }
 
     /// Reuses the memory of an assembled line for another line.
-    package mutating func reuse(_ buffer: consuming [UInt8]) {
+    public mutating func reuse(_ buffer: consuming [UInt8]) {
         guard partial.isEmpty, buffer.capacity <= Self.maxReusedBytes else { return }
         buffer.removeAll(keepingCapacity: true)
         partial = buffer
     }
 
     /// Drops the incomplete line, including its bytes that have not arrived yet. The line is not reported.
-    package mutating func dropUnfinishedLine() {
+    public mutating func dropUnfinishedLine() {
         if partial.isEmpty { return }
         isSkipping = true
         partial = []

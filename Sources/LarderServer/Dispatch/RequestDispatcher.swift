@@ -213,7 +213,7 @@ struct RequestDispatcher {
         _ method: M.Type, _ result: M.Result, to request: Request, _ template: RequestTemplate?,
         _ source: SnapshotSource?, _ requirement: Requirement
     ) {
-        let loop = connection.loop
+        let (connection, loop) = (reader.connection, reader.loop)
         let mark = loop.output.writer.mark
         if let template {
             ReplyCache.appendHead(id: template.id, then: ReplyCache.resultName, to: &loop.output.writer)
@@ -230,7 +230,7 @@ struct RequestDispatcher {
         if let template, source != nil, loop.caches.replies.isRepeated(template), let source {
             loop.caches.replies.keep(loop.output.writer.bytes[start...], for: template, requiring: requirement, source)
         }
-        if M.lifetime == .connection { output.withholdIfOverLimit(request.id, from: mark) }
+        if M.lifetime == .connection { connection.output.withholdIfOverLimit(request.id, from: mark) }
     }
 }
 
