@@ -134,12 +134,23 @@ struct RepositoryReadTests {
         let changes = notes(client).changes(of: "1")
             .onInterruption { _ in events.withLock { $0.append("interrupted") } }
             .onResumption { events.withLock { $0.append("resumed") } }
-        var iterator = changes.makeAsyncIterator()
-        #expect(try await iterator.next() == .some(nil))
+        let (received, continuation) = AsyncStream.makeStream(of: Note?.self)
+        let following = Task { for try await note in changes { continuation.yield(note) } }
+        defer { following.cancel() }
+        var values = received.makeAsyncIterator()
+        #expect(await values.next() == .some(nil))
         #expect(events.withLock { $0 }.isEmpty)
+        await agent.disconnect()
+        try await agent.clock.waitForSleepers()
+        #expect(events.withLock { $0 } == ["interrupted"])
+        agent.clock.advance(by: .seconds(1))
+        try await client.config.set(["id": "1", "text": "one"], at: "notes.1")
+        #expect(await values.next() == Note(id: "1", text: "one"))
+        #expect(events.withLock { $0 } == ["interrupted", "resumed"])
     }
 
-    private static let decodingThreads = Mutex<Set<pthread_t>>([])
+    /// Whether each decoding of an ``Observed`` ran on the main actor.
+    private static let decodings = Mutex<[Bool]>([])
 
     private struct Observed: Codable, Identifiable, Sendable {
         var id: String
@@ -147,21 +158,23 @@ struct RepositoryReadTests {
         init(id: String) { self.id = id }
 
         init(from decoder: any Decoder) throws {
-            decodingThreads.withLock { _ = $0.insert(pthread_self()) }
+            decodings.withLock { $0.append(MainQueue.isCurrent) }
             id = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .id)
         }
     }
 
-    @Test("a collection is not decoded on the main thread")
-    @MainActor func mainThread() async throws {
+    @Test("a collection is not decoded on the main actor")
+    @MainActor func mainActor() async throws {
+        MainQueue.mark()
+        #expect(MainQueue.isCurrent)
         let agent = try await TestAgent()
         let repository = LarderRepository(agent.client().config, at: "observed", of: Observed.self)
         try await repository.importAll((0..<100).map { Observed(id: "\($0)") })
         #expect(try await repository.all().count == 100)
         var changes = repository.changes.makeAsyncIterator()
         #expect(try await changes.next()?.count == 100)
-        let threads = Self.decodingThreads.withLock { $0 }
-        #expect(!threads.isEmpty && !threads.contains(pthread_self()))
+        let decodings = Self.decodings.withLock { $0 }
+        #expect(decodings.count >= 200 && !decodings.contains(true))
     }
 
     // MARK: Writing

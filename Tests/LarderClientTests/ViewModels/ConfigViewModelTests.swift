@@ -373,7 +373,7 @@ struct ConfigViewModelTests {
 }
 
 /// Tells whether code runs on the main queue, as the main actor does. Its thread has no fixed identity.
-private enum MainQueue {
+enum MainQueue {
     private static let key = DispatchSpecificKey<Bool>()
 
     static func mark() { DispatchQueue.main.setSpecific(key: key, value: true) }
