@@ -12,7 +12,8 @@ public enum RepositoryReadPolicy: Sendable, Hashable {
     case cacheFirst
     /// The last copy that the repository has read or, without one, the file that the agent exports. No request is sent.
     case cacheOnly
-    /// The last copy, if the repository has found it to be current within this time. Otherwise, as ``networkFirst``.
+    /// The last copy, if the repository has found it to be current within this time, on the clock of the client.
+    /// Otherwise, as ``networkFirst``.
     case maximumAge(Duration)
 }
 
@@ -20,8 +21,8 @@ public enum RepositoryReadPolicy: Sendable, Hashable {
 final class LocalCopies: Sendable {
     private struct Last {
         let copy: MappedSnapshot
-        /// When the copy was last found to be current; nil for a file that the agent exported.
-        var currentAt: ContinuousClock.Instant?
+        /// Returns the time since the copy was last found to be current; nil for a file that the agent exported.
+        var age: (@Sendable () -> Duration)?
     }
 
     private let client: LarderClient
@@ -64,7 +65,7 @@ final class LocalCopies: Sendable {
 
     /// Records a copy that is current.
     func keep(_ copy: MappedSnapshot) {
-        let new = Last(copy: copy, currentAt: .now)
+        let new = Last(copy: copy, age: client.configuration.clock.stopwatch())
         // The previous copy is released outside the lock.
         _ = last.withLock { last in
             defer { last = new }
@@ -75,10 +76,10 @@ final class LocalCopies: Sendable {
     /// - Parameter age: the maximum time since the copy was found to be current; nil for any
     private func lastCopy(within age: Duration?) -> MappedSnapshot? {
         last.withLock { last in
-            guard let copy = last?.copy, let currentAt = last?.currentAt else { return nil }
+            guard let copy = last?.copy, let currentAge = last?.age else { return nil }
             if copy.isCurrent {
-                last?.currentAt = .now
-            } else if let age, ContinuousClock.now - currentAt > age {
+                last?.age = client.configuration.clock.stopwatch()
+            } else if let age, currentAge() > age {
                 return nil
             }
             return copy
@@ -93,7 +94,7 @@ final class LocalCopies: Sendable {
             return nil
         }
         return last.withLock { last in
-            if last == nil { last = Last(copy: copy, currentAt: nil) }
+            if last == nil { last = Last(copy: copy, age: nil) }
             return last?.copy
         }
     }

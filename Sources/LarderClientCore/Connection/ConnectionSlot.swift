@@ -174,7 +174,7 @@ public struct LarderBackoff: Sendable {
 
 extension Clock where Duration == Swift.Duration {
     /// Starts a measurement. The returned closure returns the time elapsed since this call.
-    func stopwatch() -> () -> Duration {
+    package func stopwatch() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }
     }

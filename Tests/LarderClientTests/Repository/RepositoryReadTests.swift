@@ -79,6 +79,20 @@ struct RepositoryReadTests {
         #expect(try await others.all(policy: .cacheOnly) == [Note(id: "1", text: "one")], "its own write is known")
     }
 
+    @Test("a maximum age counts on the clock of the client, from when the copy was last known to be current")
+    func maximumAge() async throws {
+        let agent = try await TestAgent()
+        let notes = notes(agent.client())
+        #expect(try await notes.all().isEmpty)
+        try await self.notes(agent.client()).save(Note(id: "1", text: "one"), ifUnchanged: false)
+        // The copy is no longer current once its connection has ended.
+        await agent.disconnect()
+        agent.clock.advance(by: .seconds(10))
+        #expect(try await notes.all(policy: .maximumAge(.seconds(10))).isEmpty)
+        agent.clock.advance(by: .seconds(1))
+        #expect(try await notes.all(policy: .maximumAge(.seconds(10))).count == 1)
+    }
+
     @Test("values that are not models are skipped and reported, and `all` throws the first error")
     func invalidModels() async throws {
         let agent = try await TestAgent()
