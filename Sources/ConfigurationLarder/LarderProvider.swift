@@ -148,7 +148,9 @@ public final class LarderProvider: Sendable {
             case (.optional, .timeout): break
             }
         }
-        if let directory, let exported = ExportedFile.read(start.namespace, in: directory) {
+        // A separate thread reads the file, which may be large or on a slow disk.
+        let namespace = start.namespace
+        if let exported = await onOwnThread({ directory.flatMap { ExportedFile.read(namespace, in: $0) } }) {
             return (exported, .exportedFile)
         }
         do throws(SnapshotFileError) {
