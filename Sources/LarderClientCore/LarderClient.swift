@@ -42,7 +42,7 @@ public final class LarderClient: Sendable {
         /// The delays between attempts to connect.
         public var backoff = LarderBackoff()
         /// The maximum number of requests that wait for a reply at the same time. Further requests wait in the client,
-        /// in order. The default is 64, the agent's default limit for a connection.
+        /// in order. The default is 64, the agent's default limit for a connection. Less than 1 counts as 1.
         ///
         /// Calls that wait for a condition or for the network use at most three quarters: waits, refreshes, and
         /// getting, pinning and prefetching images. Other calls overtake those that wait for a free place.

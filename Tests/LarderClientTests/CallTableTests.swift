@@ -25,6 +25,14 @@ struct CallTableTests {
         #expect(table.inFlight == 2)
     }
 
+    @Test("a maximum of less than one request counts as one", arguments: [0, -1])
+    func noRequests(maximum: Int) {
+        var table = CallTable(maximumInFlight: maximum)
+        for id in 1...2 { table.add(call(), id) }
+        #expect(table.next()?.id == 1)
+        #expect(table.next() == nil)
+    }
+
     @Test("long calls have at most three quarters of the requests in flight, and other calls overtake the next one")
     func longCalls() {
         var table = CallTable(maximumInFlight: 4)

@@ -16,7 +16,9 @@ struct CallTable {
     private(set) var inFlight = 0
     private var longInFlight = 0
 
-    init(maximumInFlight: Int) { self.maximumInFlight = maximumInFlight }
+    /// - Parameter maximumInFlight: the maximum number of requests in flight. Less than 1 counts as 1, because no request
+    ///   could be sent otherwise, and the timeout of a call only starts when its request is sent.
+    init(maximumInFlight: Int) { self.maximumInFlight = max(1, maximumInFlight) }
 
     /// The maximum number of requests of long calls in flight: three quarters of all, so that they do not delay other
     /// calls.
