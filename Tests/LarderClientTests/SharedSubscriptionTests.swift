@@ -1,3 +1,4 @@
+import Dispatch
 import LarderClient
 import LarderJSON
 import LarderProtocol
@@ -55,6 +56,47 @@ struct SharedSubscriptionTests {
             try await connection.subscription(revision: 1)
             try await connection.snapshot(1, revision: 1, "one")
             #expect(try await other.value?.value == "one")
+        }
+    }
+
+    /// An actor that follows a stream, and can be busy.
+    private actor Consumer {
+        func first(of snapshots: LarderSnapshots) async throws -> LarderSnapshot? {
+            for try await snapshot in snapshots { return snapshot }
+            return nil
+        }
+
+        func work(until end: DispatchSemaphore, _ begun: AsyncStream<Void>.Continuation) {
+            begun.finish()
+            end.wait()
+        }
+    }
+
+    @Test("a stream whose actor is busy when the agent replies does not delay the other streams of its path")
+    func busyLeader() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let consumer = Consumer()
+            let leader = Task { try await consumer.first(of: client.config.snapshots()) }
+            let connection = try await agent.accept()
+            let request = try await connection.request("config.subscribe")
+            let (begun, continuation) = AsyncStream.makeStream(of: Void.self)
+            let end = DispatchSemaphore(value: 0)
+            defer { end.signal() }
+            let work = Task { await consumer.work(until: end, continuation) }
+            for await _ in begun {}
+            let other = Task {
+                defer { end.signal() }
+                return try await client.config.snapshots().first { _ in true }
+            }
+            try await connection.reply(request, ["subscription": 1, "revision": 1, "epoch": "e1", "state": "fresh"])
+            try await connection.snapshot(1, revision: 1, 1)
+            let again = try await connection.request("config.subscribe")
+            try await connection.reply(again, ["subscription": 2, "revision": 1, "epoch": "e1", "state": "fresh"])
+            try await connection.snapshot(1, revision: 1, 1, subscription: 2)
+            #expect(try await other.value?.value == 1)
+            await work.value
+            #expect(try await leader.value?.value == 1)
         }
     }
 

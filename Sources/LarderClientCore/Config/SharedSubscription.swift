@@ -69,6 +69,10 @@ final class SharedSubscription: Sendable {
         }
     }
 
+    /// Sends a request for a subscription, whose events go to the receiver.
+    typealias Send =
+        @Sendable (ConfigSubscribe.Parameters, any EventReceiver) async throws(LarderClientError) -> OpenSubscription
+
     let key: Key
     private let state = Mutex(State())
 
@@ -109,11 +113,11 @@ final class SharedSubscription: Sendable {
         _ = state.withLock { $0.current.take() }
     }
 
-    /// Sends a request for a subscription. Called by the consumer whose turn it is.
+    /// Sends a request for a subscription. Called by the consumer whose turn it is. It does not run on the actor of that
+    /// consumer, because the other streams wait for the reply, and that actor may be busy when the reply arrives.
     /// - Parameter send: sends the request
-    func subscribe(
-        _ send: (ConfigSubscribe.Parameters, any EventReceiver) async throws(LarderClientError) -> OpenSubscription
-    ) async {
+    @concurrent
+    func subscribe(_ send: Send) async {
         let (round, since) = state.withLock { state -> (Round, SnapshotReceiver.Position?) in
             state.joining = state.waiting
             state.waiting = []
