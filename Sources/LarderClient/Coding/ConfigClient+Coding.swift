@@ -33,9 +33,10 @@ extension ConfigCalls {
     /// The rule: the default is encoded as JSON, and decoding a member by its key reads the member of the encoded
     /// default if the value has no such member. This applies to the members of members as well. A member that the value
     /// has is never replaced, also if it is null or has the wrong type. `allKeys` and `contains` of a decoder show only
-    /// the members of the value. Arrays, dictionaries and the cases of enumerations are therefore not mixed: the whole
-    /// array, dictionary or case comes from the value or, if the value lacks the member, from the default. The encoded
-    /// default is written and read with the standard strategies of `JSONEncoder` and `JSONDecoder`.
+    /// the members of the value. Arrays, dictionaries and different cases of an enumeration are therefore not mixed: the
+    /// whole array or dictionary, and the case, come from the value or, if the value lacks the member, from the default.
+    /// If both have the same case, the default provides the associated values that the value lacks. The encoded default
+    /// is written and read with the standard strategies of `JSONEncoder` and `JSONDecoder`.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - type: the type to decode.
