@@ -27,7 +27,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 }
 
 /// The condition of packages that only the agent and its command-line tool use. A program that depends on this package
-/// without the trait does not resolve them. It resolves swift-nio, and swift-system, which swift-nio needs.
+/// without the trait does not resolve them. It resolves swift-nio, and what swift-nio needs: swift-atomics, swift-collections
+/// and swift-system.
 let agent = TargetDependencyCondition.when(traits: ["Agent"])
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")

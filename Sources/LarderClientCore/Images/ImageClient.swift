@@ -148,7 +148,8 @@ public struct ImageClient: Sendable {
     /// Stores an image from a file under a URL or a cache key. An image that is already cached there is replaced.
     ///
     /// The image may have any size that the agent's settings allow. The descriptor of the file, or of a copy in memory,
-    /// is passed to the agent over a separate connection.
+    /// is passed to the agent over a separate connection. A target that imports `SystemPackage` depends on this product
+    /// of swift-system.
     ///
     /// ```swift
     /// import SystemPackage

@@ -63,7 +63,8 @@ public struct LeasedImage: Sendable {
     /// end of the lease, the file may have been removed.
     public var isValid: Bool { lease.isValid }
 
-    /// Opens the file for reading. The content can be read through the descriptor also after the end of the lease.
+    /// Opens the file for reading. The content can be read through the descriptor also after the end of the lease. A
+    /// target that imports `SystemPackage` depends on this product of swift-system.
     ///
     /// ```swift
     /// import SystemPackage
