@@ -139,9 +139,18 @@ public final class LarderClient: Sendable {
     public func call(
         _ method: String, params: JSONValue? = nil, timeout: Duration? = nil
     ) async throws(LarderClientError) -> JSONValue {
-        try await send(method, timeout: timeout) { writer in
-            writer.value(params ?? .emptyObject)
-        }.result
+        let params = params ?? .emptyObject
+        if params.textSize > Self.maximumSizeOnCaller {
+            return try await sendConcurrently(method, params, timeout: timeout)
+        }
+        return try await send(method, timeout: timeout) { $0.value(params) }.result
+    }
+
+    @concurrent
+    private func sendConcurrently(
+        _ method: String, _ params: JSONValue, timeout: Duration?
+    ) async throws(LarderClientError) -> JSONValue {
+        try await send(method, timeout: timeout) { $0.value(params) }.result
     }
 
     /// Calls a method of the protocol by its type.
@@ -156,10 +165,32 @@ public final class LarderClient: Sendable {
         try await send(method, parameters, timeout: timeout).result
     }
 
-    /// Sends a typed request. Returns the result and the connection that it came from.
+    /// The maximum size of values that are encoded on the thread of the caller. Encoding larger ones, and checking their
+    /// depth, could occupy the actor of the caller for longer than a change of the thread.
+    private static let maximumSizeOnCaller = 4096
+
+    /// Sends a typed request. Returns the result and the connection that it came from. Large parameters are encoded on
+    /// another thread than that of an actor which calls this method.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
         purpose: CallPurpose = .answer, over slot: ConnectionSlot? = nil
+    ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
+        parameters.valueSize > Self.maximumSizeOnCaller
+            ? try await encodeConcurrently(method, parameters, timeout: timeout, purpose: purpose, over: slot)
+            : try await encode(method, parameters, timeout: timeout, purpose: purpose, over: slot)
+    }
+
+    @concurrent
+    private func encodeConcurrently<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration?, purpose: CallPurpose,
+        over slot: ConnectionSlot?
+    ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
+        try await encode(method, parameters, timeout: timeout, purpose: purpose, over: slot)
+    }
+
+    private func encode<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration?, purpose: CallPurpose,
+        over slot: ConnectionSlot?
     ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
         let (value, connection) = try await send(
             Method.name, timeout: timeout, purpose: purpose, over: slot

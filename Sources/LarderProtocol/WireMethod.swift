@@ -1,7 +1,7 @@
 package import LarderJSON
 
 /// A method of the protocol: its name and the types of its parameters and result.
-package protocol WireMethod {
+package protocol WireMethod: SendableMetatype {
     associatedtype Parameters: WireParameters
     associatedtype Result: WireResult
     static var name: String { get }
@@ -18,9 +18,13 @@ package protocol WireParameters: Sendable {
     init(from reader: MemberReader) throws(WireError)
     /// Writes the parameters as an object.
     func write(to writer: inout JSONWriter)
+    /// About the number of bytes of the parameters that can be large; 0 if there are none.
+    var valueSize: Int { get }
 }
 
 extension WireParameters {
+    package var valueSize: Int { 0 }
+
     package init(params: JSONValue?) throws(WireError) {
         try self.init(from: MemberReader(params: params, positional: Self.positional))
     }

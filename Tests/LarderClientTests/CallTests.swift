@@ -2,6 +2,7 @@ import LarderJSON
 import LarderClient
 import LarderProtocol
 import LarderTesting
+import Synchronization
 import Testing
 
 @Suite("Calls on one connection", .timeLimit(.minutes(15)))
@@ -326,6 +327,59 @@ struct CallTests {
         #expect(long?.reason.contains("limit is 1048576") == true)
         try await client.config.set(.string(String(text.prefix(1_048_000))), at: "long")
         #expect(try await client.call(AgentClients.self, NoParameters()).clients.map(\.id) == connection)
+    }
+
+    /// A method that records whether its parameters are encoded on the main actor.
+    private enum Probe: WireMethod {
+        static let name = "probe"
+
+        final class Encodings: Sendable {
+            let onMain = Mutex<[Bool]>([])
+        }
+
+        struct Parameters: WireParameters {
+            static var positional: [String] { [] }
+            let valueSize: Int
+            let encodings: Encodings
+
+            init(valueSize: Int, _ encodings: Encodings) { (self.valueSize, self.encodings) = (valueSize, encodings) }
+
+            init(from reader: MemberReader) throws(WireError) { throw WireError(.invalidParams, "only for clients") }
+
+            func write(to writer: inout JSONWriter) {
+                encodings.onMain.withLock { $0.append(MainQueue.isCurrent) }
+                NoParameters().write(to: &writer)
+            }
+        }
+
+        struct Result: WireResult {
+            init(from value: JSONValue) throws(WireError) {}
+            func write(to writer: inout JSONWriter) { NoParameters().write(to: &writer) }
+        }
+    }
+
+    @Test("the parameters of a call are encoded on another thread than that of the main actor if they are large")
+    @MainActor func largeParameters() async throws {
+        MainQueue.mark()
+        #expect(MainQueue.isCurrent)
+        let client = try await TestAgent().client()
+        let encodings = Probe.Encodings()
+        for size in [0, 10_000] {
+            let failure = await error { try await client.call(Probe.self, .init(valueSize: size, encodings)) }
+            #expect(failure?.remoteError?.code == .methodNotFound)
+        }
+        #expect(encodings.onMain.withLock { $0 } == [true, false])
+
+        let path = JSONPath(["a"])
+        let value = JSONValue.string(String(repeating: "x", count: 10_000))
+        let set = ConfigApply.Change(.set(value), at: path)
+        let test = ConfigApply.Change(.test, at: path, ifValue: .equals(value))
+        #expect(ConfigSet.Parameters(path: path, value: value).valueSize > 10_000)
+        #expect(ConfigPush.Parameters(document: ["a": value]).valueSize > 10_000)
+        #expect(ConfigApply.Parameters([set, test]).valueSize > 20_000)
+        #expect(ConfigWait.Parameters(.equals(value), path: path).valueSize > 10_000)
+        let image = ImageReference(url: "https://a/1.png")
+        #expect(ImagePut.Parameters(image, .inline([UInt8](repeating: 0, count: 10_000))).valueSize == 10_000)
     }
 
     @Test("an error without an ID ends only the longest request, and without a request the connection")
