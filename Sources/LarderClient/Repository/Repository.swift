@@ -264,7 +264,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// and then deletes the other models of the collection.
     ///
     /// ```swift
-    /// try await tickets.replaceAll([Ticket(id: "1", title: "Light")])
+    /// try await tickets.replaceAll(with: [Ticket(id: "1", title: "Light")])
     /// ```
     ///
     /// Parameters and errors are those of an import. A model that another client changes while it is deleted stays, and
