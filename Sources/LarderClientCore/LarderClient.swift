@@ -143,7 +143,8 @@ public final class LarderClient: Sendable {
         if params.textSize > Self.maximumSizeOnCaller {
             return try await sendConcurrently(method, params, timeout: timeout)
         }
-        return try await send(method, timeout: timeout) { $0.value(params) }.result
+        let waits = method == ConfigGet.name && (try? ConfigGet.Parameters(params: params))?.waitsForNetwork == true
+        return try await send(method, timeout: timeout, waitsForNetwork: waits) { $0.value(params) }.result
     }
 
     @concurrent
@@ -193,7 +194,7 @@ public final class LarderClient: Sendable {
         over slot: ConnectionSlot?
     ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
         let (value, connection) = try await send(
-            Method.name, timeout: timeout, purpose: purpose, over: slot
+            Method.name, timeout: timeout, waitsForNetwork: parameters.waitsForNetwork, purpose: purpose, over: slot
         ) { writer in
             parameters.write(to: &writer)
         }
@@ -312,8 +313,8 @@ public final class LarderClient: Sendable {
     ]
 
     private func send(
-        _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, over slot: ConnectionSlot? = nil,
-        params: (inout JSONWriter) -> Void
+        _ method: String, timeout: Duration?, waitsForNetwork: Bool = false, purpose: CallPurpose = .answer,
+        over slot: ConnectionSlot? = nil, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         try transport.check(method)
         let slot = slot ?? self.slot
@@ -336,7 +337,8 @@ public final class LarderClient: Sendable {
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let connection = try await slot.connection()
-            let outcome = await connection.call(method, timeout: timeout, purpose: purpose, params: params)
+            let outcome = await connection.call(
+                method, timeout: timeout, waitsForNetwork: waitsForNetwork, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
             case .failure(let error) where canRetry && error.code == .disconnected:

@@ -20,10 +20,13 @@ package protocol WireParameters: Sendable {
     func write(to writer: inout JSONWriter)
     /// About the number of bytes of the parameters that can be large; 0 if there are none.
     var valueSize: Int { get }
+    /// Whether these parameters make the agent wait for the network before it replies.
+    var waitsForNetwork: Bool { get }
 }
 
 extension WireParameters {
     package var valueSize: Int { 0 }
+    package var waitsForNetwork: Bool { false }
 
     package init(params: JSONValue?) throws(WireError) {
         try self.init(from: MemberReader(params: params, positional: Self.positional))

@@ -220,6 +220,25 @@ struct CallTests {
         for call in [long, next, last] { try await call.value }
     }
 
+    @Test("reads with a maximum age leave a quarter of the slots to other calls")
+    func longReads() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.maximumRequestsInFlight = 4 }
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<2 {
+                    group.addTask { _ = try? await client.config.snapshot(maximumAge: .zero) }
+                    group.addTask { _ = try? await client.call("config.get", params: ["maximumAgeSeconds": 0]) }
+                }
+                let connection = try await agent.accept()
+                for _ in 0..<3 { _ = try await connection.request("config.get") }
+                async let ping: Void = client.agent.ping()
+                try await connection.reply(connection.request("agent.ping"), ["pong": true])
+                try await ping
+                group.cancelAll()
+            }
+        }
+    }
+
     @Test("waits and image calls leave a quarter of the slots to other calls, and further ones wait in the client")
     func longCalls() async throws {
         try await ScriptedAgent.with { (agent) async throws in

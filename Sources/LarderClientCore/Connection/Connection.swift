@@ -75,15 +75,18 @@ final class Connection: Sendable {
     ///
     /// If the task is cancelled or the timeout passes, this method throws at once, and the agent is asked to cancel the
     /// request. A request that the agent would reject because of its size or nesting is not sent.
+    /// - Parameter waitsForNetwork: whether the parameters make the agent wait for the network, although the method
+    ///   otherwise does not wait.
     func call(
-        _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
+        _ method: String, timeout: Duration?, waitsForNetwork: Bool = false, purpose: CallPurpose,
+        params: (inout JSONWriter) -> Void
     ) async -> CallOutcome {
         let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
         let line = ConnectionHandler.line(id: id, method: method, params)
         if line.readableBytes > RequestLimits.uncheckedBytes, let error = await refusal(of: line, method) {
             return .failure(error)
         }
-        let isLong = Self.longMethods.contains(method)
+        let isLong = waitsForNetwork || Self.longMethods.contains(method)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 onLoop { handler in
@@ -100,7 +103,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// Methods that wait for a condition or for the network.
+    /// Methods that wait for a condition or for the network, whatever their parameters are.
     private static let longMethods: Set<String> = [
         ConfigWait.name, ConfigRefresh.name, ImageGet.name, ImagePrefetch.name, ImagePin.name,
     ]

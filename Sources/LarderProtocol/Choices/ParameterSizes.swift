@@ -39,3 +39,9 @@ extension WireValueCondition {
         if case .equals(let value) = self { value.textSize } else { 0 }
     }
 }
+
+// Parameters that make the agent wait.
+
+extension ConfigGet.Parameters {
+    package var waitsForNetwork: Bool { maximumAgeSeconds != nil }
+}
