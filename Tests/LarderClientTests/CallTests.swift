@@ -165,6 +165,10 @@ struct CallTests {
         async let wait = client.call("config.wait", params: ["path": "a", "exists": true], timeout: .seconds(60))
         try await waitForRequestsInFlight(1, at: agent)
         let ping = Task.immediate { try await client.agent.ping() }
+        // This cancelled call is queued after the ping, so the ping is queued as well when it ends.
+        let last = Task.immediate { await error { try await client.call("last") } }
+        last.cancel()
+        _ = await last.value
         agent.clock.advance(by: .seconds(31))
         try await agent.publish(["a": 1])
         try await ping.value
