@@ -71,7 +71,7 @@ public final class LarderProvider: Sendable {
     private let namespace: String
     private let hub: SnapshotHub
     private let secretsSpecifier: Secrets
-    private let onInterruption: @Sendable (LarderClientError) -> Void
+    private let onInterruption: (@Sendable (LarderClientError) -> Void)?
     private let isRunning = Atomic(false)
 
     /// Creates a provider and waits for the first snapshot as `startup` says.
@@ -89,14 +89,15 @@ public final class LarderProvider: Sendable {
     ///   - currentDirectory: the directory of the exported files `NAMESPACE.json`; nil for the agent's default,
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
     ///   - onInterruption: called with each error that keeps ``run()`` from following the agent, for example to log it.
-    ///     The provider retries after a delay. The closure must not block.
+    ///     The provider retries after a delay. The closure must not block. If it is nil, refusals are reported on standard
+    ///     error (``LarderSnapshots``).
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
     public init(
         client: LarderClient = LarderClient(), namespace: String = LarderClient.defaultNamespace,
         startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
         currentDirectory: String? = nil,
-        onInterruption: @escaping @Sendable (LarderClientError) -> Void = { _ in }
+        onInterruption: (@Sendable (LarderClientError) -> Void)? = nil
     ) async throws(LarderProviderError) {
         let name = "LarderProvider[\(namespace)]"
         let (mapped, origin) = try await Self.firstSnapshot(
@@ -144,7 +145,7 @@ public final class LarderProvider: Sendable {
                 let cause = last.map { ": \($0)" } ?? ""
                 throw LarderProviderError(
                     .startFailed, "\(agent) passed no snapshot within \(timeout)\(cause)", clientError: last)
-            case (.optional, .failed(let error)): start.onInterruption(error)
+            case (.optional, .failed(let error)): start.onInterruption?(error)
             case (.optional, .timeout): break
             }
         }
@@ -165,9 +166,10 @@ public final class LarderProvider: Sendable {
         var failures = 0
         while !Task.isCancelled {
             do throws(LarderClientError) {
-                var snapshots = client.config[namespace].mappedSnapshots()
-                    .onInterruption { [onInterruption] in onInterruption($0.error) }
-                    .makeAsyncIterator()
+                var stream = client.config[namespace].mappedSnapshots()
+                // A handler replaces the report of a refusal on standard error.
+                if let onInterruption { stream = stream.onInterruption { onInterruption($0.error) } }
+                var snapshots = stream.makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {
                     failures = 0
                     hub.publish(
@@ -175,7 +177,7 @@ public final class LarderProvider: Sendable {
                             snapshot, origin: .agent, providerName: providerName, specifier: secretsSpecifier))
                 }
             } catch {
-                onInterruption(error)
+                onInterruption?(error)
                 // A closed client is never opened again. All other errors may be resolved while this process runs: the
                 // administrator can declare the namespace, or grant the right to read it.
                 if error.code == .closed { return }

@@ -77,7 +77,7 @@ final class SnapshotHub: Sendable {
 struct SnapshotStart: Sendable {
     let client: LarderClient
     let namespace: String
-    let onInterruption: @Sendable (LarderClientError) -> Void
+    let onInterruption: (@Sendable (LarderClientError) -> Void)?
 
     /// Why there is no snapshot.
     enum Failure: Error {
@@ -120,7 +120,7 @@ struct SnapshotStart: Sendable {
             let snapshots = client.config[namespace].mappedSnapshots().failOnRefusal().onInterruption {
                 interruption in
                 lastError.value.withLock { $0 = interruption.error }
-                onInterruption(interruption.error)
+                onInterruption?(interruption.error)
             }
             var iterator = snapshots.makeAsyncIterator()
             return try await iterator.next().map { .success($0) }
