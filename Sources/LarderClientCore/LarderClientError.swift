@@ -1,6 +1,7 @@
 import Glibc
 public import LarderJSON
 package import LarderProtocol
+import Synchronization
 
 /// The error type of this library.
 ///
@@ -299,6 +300,10 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
 
 /// The result of stat(2) for the file at a socket's path.
 private struct SocketFile {
+    // A stream or `run()` that keeps trying creates an error for each attempt.
+    private static let groups = NameCache(AccountName.ofGroup)
+    private static let users = NameCache(AccountName.ofUser)
+
     private let status: stat?
 
     init(_ path: String) {
@@ -312,12 +317,29 @@ private struct SocketFile {
     /// Advice on how a user can get permission to connect. The advice never is to join the group root.
     var permissionAdvice: String {
         guard let status else { return "run as a user who can access the directory of the socket" }
-        if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = AccountName.ofGroup(status.st_gid) {
+        if status.st_gid != 0, status.st_mode & S_IWGRP != 0, let group = Self.groups.name(of: status.st_gid) {
             return "add the user to group \(group), which may connect (usermod -aG \(group) USER), and log in again"
         }
-        let owner = AccountName.ofUser(status.st_uid) ?? "user \(status.st_uid)"
+        let owner = Self.users.name(of: status.st_uid) ?? "user \(status.st_uid)"
         return "only \(owner) may connect: run as \(owner), or give a group access: SocketGroup= in larder.socket or, "
             + "without systemd, socket.group in the agent's settings"
+    }
+}
+
+/// Looks up each name once. A lookup may ask a server, and block the thread until it responds. If the host later has
+/// another name for an ID, the name that was found first stays in use.
+final class NameCache: Sendable {
+    private let lookUp: @Sendable (UInt32) -> String?
+    private let names = Mutex<[UInt32: String?]>([:])
+
+    init(_ lookUp: @escaping @Sendable (UInt32) -> String?) { self.lookUp = lookUp }
+
+    /// Returns the name for an ID; nil if the host has none.
+    func name(of id: UInt32) -> String? {
+        if let known = names.withLock({ $0[id] }) { return known }
+        let name = lookUp(id)
+        names.withLock { $0[id] = .some(name) }
+        return name
     }
 }
 

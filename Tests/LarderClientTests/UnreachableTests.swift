@@ -1,6 +1,7 @@
 import Glibc
 import LarderClient
 @testable import LarderClientCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -83,6 +84,20 @@ struct UnreachableTests {
             // The setting socket.group has no effect on a socket of systemd.
             #expect(rooted.advice?.contains("SocketGroup= in larder.socket") == true)
         }
+    }
+
+    @Test("the name of a user or group is looked up once, also if the host has none")
+    func names() {
+        let lookups = Mutex<[UInt32]>([])
+        let names = NameCache { id in
+            lookups.withLock { $0.append(id) }
+            return id == 7 ? "seven" : nil
+        }
+        for _ in 0..<2 {
+            #expect(names.name(of: 7) == "seven")
+            #expect(names.name(of: 8) == nil)
+        }
+        #expect(lookups.withLock { $0 } == [7, 8])
     }
 
     @Test("a path that is too long for a socket address is reported with the limit")
