@@ -221,6 +221,17 @@ extension ConfigClient {
 extension MappedSnapshot {
     var position: SnapshotReceiver.Position { SnapshotReceiver.Position(revision: revision, epoch: epoch) }
 
+    /// Returns the object member at a path; nil for none. Parses a large one off the actor of the caller.
+    func parsedMember(at path: JSONPath) async throws(LarderClientError) -> JSONValue? {
+        withText(at: path.segments) { $0?.count ?? 0 } <= maximumSizeOnCaller
+            ? try member(at: path) : try await memberConcurrently(at: path)
+    }
+
+    @concurrent
+    private func memberConcurrently(at path: JSONPath) async throws(LarderClientError) -> JSONValue? {
+        try member(at: path)
+    }
+
     /// Returns the object member at a path; nil for none.
     func member(at path: JSONPath) throws(LarderClientError) -> JSONValue? {
         guard let text = withText(at: path.segments, { $0.map { [UInt8]($0) } }) else { return nil }

@@ -27,6 +27,10 @@ public struct RepositoryContents<Model: Sendable>: Sendable {
     }
 }
 
+/// The maximum size of a value that is parsed, encoded or decoded on the actor of the caller, which takes less than a
+/// millisecond.
+let maximumSizeOnCaller = 4096
+
 /// Converts between the models of a collection and the values at their paths.
 struct ModelCoding<Model: Codable & Identifiable & Sendable>: Sendable
 where Model.ID: CustomStringConvertible & Sendable {
@@ -69,9 +73,10 @@ where Model.ID: CustomStringConvertible & Sendable {
         return RepositoryContents(models: models, failures: failures)
     }
 
-    /// Decodes a model, on the actor of the caller if that takes less than a millisecond.
+    /// Decodes a model, on the actor of the caller if the model is small.
     func decoded(_ value: JSONValue, at path: JSONPath) async throws(LarderClientError) -> Model {
-        value.textSize <= 4096 ? try model(value, at: path) : try await decodedConcurrently(value, at: path)
+        value.textSize <= maximumSizeOnCaller
+            ? try model(value, at: path) : try await decodedConcurrently(value, at: path)
     }
 
     @concurrent
@@ -102,6 +107,36 @@ where Model.ID: CustomStringConvertible & Sendable {
     func encoded(_ model: Model) throws(LarderClientError) -> JSONValue {
         let value = try JSONValue(encoding: model)
         return value.kind == .object ? MergePatch.apply(value, to: nil) : value
+    }
+
+    /// Returns the value that saves a model, and the changes from the current value to it, on condition that the current
+    /// value is still there. There are no changes if the two are equal.
+    ///
+    /// Works on the actor of the caller if the current value is small. The size of a new model is not known before it is
+    /// encoded.
+    func changes(
+        saving model: Model, over old: JSONValue?, at path: JSONPath
+    ) async throws(LarderClientError) -> (new: JSONValue, changes: [ConfigApply.Change]) {
+        if let old, old.textSize <= maximumSizeOnCaller { return try compared(model, to: old, at: path) }
+        return try await comparedConcurrently(model, to: old, at: path)
+    }
+
+    @concurrent
+    private func comparedConcurrently(
+        _ model: Model, to old: JSONValue?, at path: JSONPath
+    ) async throws(LarderClientError) -> (new: JSONValue, changes: [ConfigApply.Change]) {
+        try compared(model, to: old, at: path)
+    }
+
+    private func compared(
+        _ model: Model, to old: JSONValue?, at path: JSONPath
+    ) throws(LarderClientError) -> (new: JSONValue, changes: [ConfigApply.Change]) {
+        let new = try merged(encoded(model), over: old, at: path)
+        var changes = ModelChanges.exact(from: old, to: new, at: path.segments)
+        if !changes.isEmpty {
+            changes.append(ConfigApply.Change(.test, at: path, ifValue: old.map { .equals($0) } ?? .absent))
+        }
+        return (new, changes)
     }
 
     /// Returns the value that saves a model: its encoding, and the members of the current value that the type does not

@@ -44,7 +44,7 @@ import Synchronization
 ///
 /// A repository is a class and not an actor, because a read must not wait while another task decodes the collection.
 /// Nothing in it must happen in the order of the calls: the revisions decide which of two values is newer. Collections
-/// are decoded and encoded off the actor of the caller.
+/// and large models are decoded and encoded off the actor of the caller.
 public final class LarderRepository<Model: Codable & Identifiable & Sendable>: Sendable
 where Model.ID: CustomStringConvertible & Sendable {
     /// The path of the collection.
@@ -195,10 +195,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     private func saveOnce(_ model: Model) async throws(LarderClientError) {
         let path = try coding.path(of: model.id)
         let old = known.withLock { $0.value(at: path) }
-        let new = try coding.merged(coding.encoded(model), over: old, at: path)
-        var changes = ModelChanges.exact(from: old, to: new, at: path.segments)
+        let (new, changes) = try await coding.changes(saving: model, over: old, at: path)
         if changes.isEmpty { return }
-        changes.append(ConfigApply.Change(.test, at: path, ifValue: old.map { .equals($0) } ?? .absent))
         try await write(changes, of: new, at: path)
     }
 
@@ -377,7 +375,7 @@ where Model.ID: CustomStringConvertible & Sendable {
         _ path: JSONPath, _ policy: RepositoryReadPolicy
     ) async throws(LarderClientError) -> JSONValue? {
         let copy = try await copies.copy(policy)
-        let value = try copy.member(at: path)
+        let value = try await copy.parsedMember(at: path)
         return known.withLock { $0.read(value, at: path, in: $0.position(of: copy)) }
     }
 

@@ -191,6 +191,46 @@ struct RepositoryReadTests {
         #expect(decodings.count >= 200 && !decodings.contains(true))
     }
 
+    /// Whether each encoding and decoding of a ``Page`` ran on the main actor.
+    private static let codings = Mutex<[Bool]>([])
+
+    private struct Page: Codable, Identifiable, Sendable {
+        var id: String
+        var text: String
+
+        init(_ text: String) { (id, self.text) = ("1", text) }
+
+        init(from decoder: any Decoder) throws {
+            codings.withLock { $0.append(MainQueue.isCurrent) }
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            id = try container.decode(String.self, forKey: .id)
+            text = try container.decode(String.self, forKey: .text)
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            codings.withLock { $0.append(MainQueue.isCurrent) }
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(id, forKey: .id)
+            try container.encode(text, forKey: .text)
+        }
+
+        private enum CodingKeys: CodingKey {
+            case id, text
+        }
+    }
+
+    @Test("a large model is neither encoded nor decoded on the main actor")
+    @MainActor func largeModel() async throws {
+        MainQueue.mark()
+        #expect(MainQueue.isCurrent)
+        let agent = try await TestAgent()
+        let pages = LarderRepository(agent.client().config, at: "pages", of: Page.self)
+        for letter in ["a", "b"] { try await pages.save(Page(String(repeating: letter, count: 10_000))) }
+        #expect(try await pages.load("1")?.text.first == "b")
+        let codings = Self.codings.withLock { $0 }
+        #expect(codings.count >= 4 && !codings.contains(true))
+    }
+
     // MARK: Writing
 
     @Test("a save that need not find the model unchanged replaces what another client has saved")
