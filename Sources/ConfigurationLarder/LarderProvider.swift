@@ -20,8 +20,12 @@ import Synchronization
 /// try await withThrowingTaskGroup { group in
 ///     group.addTask { try await larder.run() }  // follows the agent
 ///     group.addTask {
-///         try await config.watchInt(forKey: "search.limit", default: 10) { limits in
-///             for await limit in limits { print("at most \(limit) results") }
+///         try await config.watchInt(forKey: "search.limit") { limits in
+///             var last = 10  // the default
+///             for await limit in limits {
+///                 last = limit ?? last  // the last good value stays
+///                 print("at most \(last) results")
+///             }
 ///         }
 ///     }
 ///     try await group.next()

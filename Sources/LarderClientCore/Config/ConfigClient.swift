@@ -67,7 +67,11 @@ public struct ConfigClient: Sendable {
     ///
     /// ```swift
     /// for try await snapshot in client.config.snapshots(at: "search.limit") {
-    ///     await server.setLimit(snapshot.value?.int ?? 10)
+    ///     do {
+    ///         try await server.setLimit(snapshot.decode(default: 10))
+    ///     } catch {
+    ///         print("the last good limit stays in use: \(error)")
+    ///     }
     /// }
     /// ```
     ///

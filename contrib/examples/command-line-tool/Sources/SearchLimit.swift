@@ -38,7 +38,11 @@ struct SearchLimit {
         case "watch":
             // The loop survives restarts of the agent. It has no end of its own: Ctrl-C ends the program.
             for try await snapshot in config.snapshots(at: "search.limit").failOnRefusal() {
-                print("revision \(snapshot.revision): \(snapshot.value?.int ?? 10)")
+                do throws(LarderClientError) {
+                    print("revision \(snapshot.revision): \(try snapshot.decode(default: 10))")
+                } catch {
+                    print("revision \(snapshot.revision): the last good limit stays: \(error)")
+                }
                 fflush(nil)
             }
         default:
