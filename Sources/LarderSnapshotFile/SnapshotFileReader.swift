@@ -275,7 +275,7 @@ package final class SealedFile: Sendable {
             if byteCount > 0 { try Self.fill(descriptor, byteCount, write) }
             // Processes that receive the descriptor can reopen the file through /proc. The mode lets them open it only
             // for reading.
-            guard fchmod(descriptor, 0o444) == 0, larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 else {
+            guard fchmod(descriptor, 0o444) == 0, Self.seal(descriptor) else {
                 throw Self.failed("seal a file in memory")
             }
         } catch {
@@ -286,6 +286,17 @@ package final class SealedFile: Sendable {
     }
 
     deinit { close(descriptor) }
+
+    /// Seals a file. Repeats an attempt that fails with EBUSY (fcntl(2)): a child of this process may have the memory of
+    /// the file until it executes its program, and on a busy machine the kernel may refer to pages for a moment.
+    private static func seal(_ descriptor: CInt) -> Bool {
+        for _ in 0..<20 {
+            if larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 { return true }
+            if errno != EBUSY { return false }
+            usleep(1000)
+        }
+        return false
+    }
 
     private static func fill(
         _ descriptor: CInt, _ byteCount: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void
