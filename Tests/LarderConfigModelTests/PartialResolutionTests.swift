@@ -138,6 +138,29 @@ struct PartialResolutionTests {
         }
     }
 
+    private static func state(_ layers: Layers) -> CommittedState {
+        let numbers = RevisionNumbering.Recovered(
+            revision: 1, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0)
+        return CommittedState(
+            layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 1, publishedAt: 1),
+            history: GenerationHistory(), numbering: RevisionNumbering(after: numbers, first: 1))
+    }
+
+    /// A change, an increment, several changes, or a change with a condition.
+    private static func request(_ generator: inout SeededGenerator) -> LayerChange {
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0: return .increment(path: path(&generator), CounterStep(by: 1), by: nil)
+        case 1, 2:
+            return .several(
+                (0..<Int.random(in: 1...12, using: &generator)).map { _ in change(&generator) }, by: nil)
+        case 3:
+            let expected: JSONValue? = Bool.random(using: &generator) ? nil : 1
+            let condition = ChangeCondition(comparisons: [.init(path: path(&generator), expected: expected)])
+            return .requested(change(&generator), ChangeTerms(condition: condition))
+        default: return change(&generator)
+        }
+    }
+
     @Test(
         "a batch of many changes rejects the same changes as several batches",
         arguments: [1, 2, 3, SeededGenerator.randomSeed] as [UInt64])
@@ -145,22 +168,15 @@ struct PartialResolutionTests {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<40 {
             var layers = Layers(host: FileDocument(document: Self.object(&generator), updatedAt: 0))
-            let numbers = RevisionNumbering.Recovered(
-                revision: 1, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0)
-            let state = CommittedState(
-                layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 1, publishedAt: 1),
-                history: GenerationHistory(), numbering: RevisionNumbering(after: numbers, first: 1))
+            let state = Self.state(layers)
             var batch = ChangeBatch(on: state, Self.context)
             var accepted: [Bool] = []
             for _ in 0..<60 {
-                let change = Self.change(&generator)
+                let change = Self.request(&generator)
                 batch.add(change)
-                do {
-                    _ = try change.apply(to: &layers, Self.context, resolved: layers.resolved())
-                    accepted.append(true)
-                } catch {
-                    accepted.append(false)
-                }
+                var alone = ChangeBatch(on: Self.state(layers), Self.context)
+                accepted.append((try? alone.apply(change)) != nil)
+                layers = alone.layers
             }
             #expect(batch.results.map { (try? $0.get()) != nil } == accepted, "seed \(seed)")
             #expect(batch.resolve().snapshot?.value ?? state.snapshot.value == layers.resolved(), "seed \(seed)")

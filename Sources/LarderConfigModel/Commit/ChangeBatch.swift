@@ -27,9 +27,11 @@ package struct ChangeBatch: Sendable {
     private var difference = ResolvedDifference.none
     private var lastMade: LayerChange?
     private var madeBefore: [LayerChange] = []
-    /// The containers that the first changes of ``madeBefore`` can have changed; nil for none. Most batches do not need
-    /// it, and copies of nil cost no reference counting.
-    private var containers: ChangedContainers?
+    /// The number of single changes in ``madeBefore``: each of several that were made together counts.
+    private var singlesBefore = 0
+    /// The places that the first of the changes made so far can have changed; nil for none. Most batches do not need it,
+    /// and copies of nil cost no reference counting.
+    private var places: ChangedPlaces?
     /// The configuration after the changes so far; nil if it has not been resolved since the last change.
     private var resolved: JSONValue?
     private let context: ChangeContext
@@ -120,13 +122,18 @@ package struct ChangeBatch: Sendable {
         case .several(let changes, _):
             // The changes are applied to a copy, so that this batch stays as it is if one of them is rejected.
             var next = self
+            // Only the copy has the places, so that it extends them without copying them. If changes are not made, their
+            // places stay among them, which is harmless: the places are those that can have changed.
+            places = nil
+            let count = changeCount
+            defer { places = next.places?.limited(to: count) }
             var hasChanged = false
             for change in changes {
                 let result = try next.applyOne(change, recordedAs: change, because: reason)
                 hasChanged = hasChanged || result.layerChanged
             }
             if hasChanged {
-                (next.madeBefore, next.lastMade, next.containers) = (madeBefore, lastMade, containers)
+                (next.madeBefore, next.singlesBefore, next.lastMade) = (madeBefore, singlesBefore, lastMade)
                 next.record(recorded)
                 self = next
             }
@@ -136,7 +143,10 @@ package struct ChangeBatch: Sendable {
     }
 
     private mutating func record(_ change: LayerChange) {
-        if let lastMade { madeBefore.append(lastMade) }
+        if let lastMade {
+            madeBefore.append(lastMade)
+            singlesBefore += lastMade.singleCount
+        }
         lastMade = change
     }
 
@@ -170,14 +180,35 @@ package struct ChangeBatch: Sendable {
     /// Whether a change of the batch can have turned a value above `path` into an array, or an array there into something
     /// else.
     private mutating func mayHaveChangedContainers(above path: [String]) -> Bool {
-        if lastMade?.mayChangeContainers(above: path) == true { return true }
-        // Comparing each change with all changes before it would take time proportional to the square of their number.
-        if madeBefore.count < 16 { return madeBefore.contains { $0.mayChangeContainers(above: path) } }
-        var changed = containers ?? ChangedContainers()
-        containers = nil
-        for change in madeBefore[changed.count...] { changed.add(change) }
-        containers = changed
-        return changed.mayHaveChanged(above: path)
+        guard let lastMade else { return false }
+        if singlesBefore + lastMade.singleCount < Self.manyChanges {
+            return lastMade.mayChangeContainers(above: path)
+                || madeBefore.contains { $0.mayChangeContainers(above: path) }
+        }
+        return withPlaces { $0.mayHaveChangedContainers(above: path) }
+    }
+
+    /// Whether a change of the batch can have changed the resolved value at `path`.
+    private mutating func mayHaveChangedValue(at path: [String]) -> Bool {
+        guard let lastMade else { return false }
+        if singlesBefore + lastMade.singleCount < Self.manyChanges {
+            return lastMade.mayChangeValue(at: path) || madeBefore.contains { $0.mayChangeValue(at: path) }
+        }
+        return withPlaces { $0.mayHaveChangedValue(at: path) }
+    }
+
+    /// The number of changes from which they are indexed. Comparing each change with all changes before it would take time
+    /// proportional to the square of their number.
+    private static let manyChanges = 16
+
+    /// Calls `body` with the places that all changes so far can have changed.
+    private mutating func withPlaces(_ body: (ChangedPlaces) -> Bool) -> Bool {
+        // Without another owner, the places are extended without a copy.
+        var places = self.places.take() ?? ChangedPlaces()
+        for change in madeBefore[min(places.count, madeBefore.count)...] { places.add(change) }
+        if let lastMade, places.count == madeBefore.count { places.add(lastMade) }
+        defer { self.places = places }
+        return body(places)
     }
 
     // MARK: Conditions
@@ -219,14 +250,13 @@ package struct ChangeBatch: Sendable {
     /// The value at a path after the changes so far; nil for none. The layers are resolved only if a change of this
     /// batch can have changed the value and no override sets a scalar at the path.
     private mutating func value(at path: [String]) -> JSONValue? {
-        guard let lastMade else { return base.snapshot.value.value(at: JSONPath(path)) }
+        guard hasChanged else { return base.snapshot.value.value(at: JSONPath(path)) }
         // Overrides are the highest layer, so this is the resolved value unless a lock hides it.
         if let scalar = layers.override.scalar(at: path), layers.locks.touched(by: scalar, at: path) == nil {
             return scalar
         }
-        let mayDiffer =
-            lastMade.mayChangeValue(at: path) || madeBefore.contains { $0.mayChangeValue(at: path) }
-        return (mayDiffer ? resolvedNow(around: path) : base.snapshot.value).value(at: JSONPath(path))
+        let current = mayHaveChangedValue(at: path) ? resolvedNow(around: path) : base.snapshot.value
+        return current.value(at: JSONPath(path))
     }
 
     /// The configuration after the changes so far, of which only the values at and above `path` are needed.
@@ -319,14 +349,14 @@ package struct ChangeBatch: Sendable {
     }
 }
 
-/// The containers that changes can have turned into an array, or from an array into something else. It answers the same
-/// question as ``LayerChange/mayChangeContainers(above:)``, for many changes at once.
-private struct ChangedContainers {
+/// The places that changes can have changed. It answers the same questions as ``LayerChange/mayChangeValue(at:)`` and
+/// ``LayerChange/mayChangeContainers(above:)``, for many changes at once.
+private struct ChangedPlaces {
     /// The number of changes that were added.
     private(set) var count = 0
     /// The paths of values that were set.
-    private var paths: Set<ComparedAsBytes<[String]>> = []
-    /// The top-level names below which any container can have changed.
+    private var paths = NameTree()
+    /// The top-level names below which anything can have changed.
     private var names: Set<ExactText> = []
     private var isAny = false
 
@@ -337,7 +367,7 @@ private struct ChangedContainers {
 
     private mutating func note(_ change: LayerChange) {
         switch change {
-        case .set(let path, _, _, _), .increment(let path, _, _): paths.insert(ComparedAsBytes(wrappedValue: path))
+        case .set(let path, _, _, _), .increment(let path, _, _): paths.insert(path[...])
         case .unset(let path, _):
             if let name = path.first { names.insert(ExactText(name)) } else { isAny = true }
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: isAny = true
@@ -347,10 +377,31 @@ private struct ChangedContainers {
         }
     }
 
+    /// These places, from now on as those of the first changes only.
+    consuming func limited(to count: Int) -> ChangedPlaces {
+        self.count = min(self.count, count)
+        return self
+    }
+
     /// - Parameter path: at least two names
-    func mayHaveChanged(above path: [String]) -> Bool {
-        isAny || names.contains(ExactText(path[0]))
-            || path.indices.contains { paths.contains(ComparedAsBytes(wrappedValue: Array(path[..<$0]))) }
+    func mayHaveChangedContainers(above path: [String]) -> Bool {
+        isAny || names.contains(ExactText(path[0])) || paths.includes(path.dropLast())
+    }
+
+    func mayHaveChangedValue(at path: [String]) -> Bool {
+        guard let name = path.first else { return count > 0 }
+        return isAny || names.contains(ExactText(name)) || paths.touches(path[...])
+    }
+}
+
+extension LayerChange {
+    /// The number of changes that this one makes together.
+    fileprivate var singleCount: Int {
+        switch self {
+        case .several(let changes, _): changes.count
+        case .requested(let change, _): change.singleCount
+        default: 1
+        }
     }
 }
 
