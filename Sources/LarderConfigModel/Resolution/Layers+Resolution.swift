@@ -154,6 +154,8 @@ extension Layers {
         value: JSONValue, differs: Bool
     )? {
         if hasLocks { return nil }
+        // Each path takes about as long as merging a kilobyte.
+        if paths.count > max(16, current.textSize / 1024) { return nil }
         var tree = NameTree()
         for path in paths {
             // An override above a path contains a value for the path, too.
@@ -236,7 +238,7 @@ private enum MemberPlace: Equatable {
 }
 
 /// Paths as a tree of names.
-private struct NameTree {
+struct NameTree {
     private var children: [ExactText: NameTree] = [:]
     /// Whether a path ends here, so that the tree stands for the whole value.
     private(set) var isWhole = false
@@ -254,6 +256,18 @@ private struct NameTree {
         }
         children[ExactText(name), default: NameTree()].insert(path.dropFirst())
     }
+
+    /// Whether one of the paths is `path` or above it.
+    func includes(_ path: ArraySlice<String>) -> Bool {
+        isWhole || child(on: path)?.includes(path.dropFirst()) ?? false
+    }
+
+    /// Whether one of the paths is `path`, above it or below it.
+    func touches(_ path: ArraySlice<String>) -> Bool {
+        isWhole || (path.isEmpty ? !children.isEmpty : child(on: path)?.touches(path.dropFirst()) ?? false)
+    }
+
+    private func child(on path: ArraySlice<String>) -> NameTree? { path.first.flatMap { children[ExactText($0)] } }
 
     /// The paths, in no particular order.
     var paths: [[String]] {

@@ -167,6 +167,23 @@ struct MemberReplacementTests {
         for index in 0..<40 { #expect(moved["\(index)"]?.int == index) }
     }
 
+    @Test("members of many objects with name tables are replaced, removed and appended at once")
+    func manyTables() throws {
+        func object(_ range: Range<Int>) -> JSONValue { .object(range.map { ("\($0)", .int($0)) }) }
+        let names = (0..<2000).map { "object \($0)" }
+        let document = JSONValue.object(names.map { ($0, object(0..<40)) } + [("last", 1)])
+        let source = JSONValue.object(names.map { ($0, ["1": "replaced", "new": true]) })
+        let paths = names.flatMap { [[$0, "0"], [$0, "1"], [$0, "new"]] }
+        let result = try #require(document.replacingMembers(at: paths, from: source))
+        for name in names {
+            let members = try #require(result[name])
+            #expect(members.count == 40 && members["0"] == nil)
+            #expect(members["1"] == "replaced" && members["39"] == 39 && members["new"] == true)
+        }
+        #expect(result["last"] == 1)
+        #expect(try result == JSONValue(parsing: result.compactText))
+    }
+
     @Test("names keep the spelling of the document, and new names that of the source")
     func names() throws {
         let source = try JSONValue(parsing: #"{"ab":3,"\u006eew":4,"e\u0301":5}"#)
