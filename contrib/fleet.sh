@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 tests=Tests/LarderUpstreamTests/Fleet
-for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/HTTPDate.swift \
+for file in Sources/LarderEncoding/{Times,FNV1a}.swift Sources/LarderHTTPSemantics/HTTPDate.swift \
   Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
   "$tests"/{Fleet,FleetCalendar,LongPollFleet,StreamFleet,FleetScenario}.swift; do
   grep -vE '^(internal |@testable )?import (TestSupport|Larder[A-Za-z]+)$' "$file" > "$work/$(basename "$file")"

@@ -26,6 +26,16 @@ struct ScalarReplacementTests {
         }
     }
 
+    @Test("the digest of a large document is not ready before it is computed, and that of a small one always is")
+    func readyDigest() async {
+        let large = SnapshotDigest(of: .string(String(repeating: "a", count: 5 << 20)))
+        #expect(!large.isReady)
+        await large.computeConcurrently()
+        #expect(large.isReady)
+        #expect(SnapshotDigest(of: 1).isReady)
+        #expect(SnapshotDigest(known: large.text).isReady)
+    }
+
     @Test(
         "replacing scalars in a resolved document gives the same text as resolving the layers again",
         arguments: [1, 2, 3, SeededGenerator.randomSeed] as [UInt64])

@@ -74,6 +74,11 @@ package final class SnapshotDigest: Sendable {
         state = Mutex(.known(text))
     }
 
+    /// Whether ``text`` can be read on a thread that must not block: the digest is known, or the document is small.
+    package var isReady: Bool {
+        !isLarge || state.withLockIfAvailable { if case .known = $0 { true } else { false } } ?? false
+    }
+
     /// Computes the digest off every actor, unless it is known.
     @concurrent
     package func computeConcurrently() async { _ = text }

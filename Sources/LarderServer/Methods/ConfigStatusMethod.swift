@@ -5,18 +5,31 @@ import LarderProtocol
 
 extension ConfigStatus: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        if let name = call.parameters.namespace {
-            return .now(Result(namespaces: [Namespace(try call.namespace(name), call)]))
-        }
-        return .now(Result(namespaces: call.context.readableNamespaces.map { Namespace($0, call) }))
+        let namespaces =
+            if let name = call.parameters.namespace {
+                [try call.namespace(name)]
+            } else {
+                call.context.readableNamespaces
+            }
+        let states = namespaces.map { ($0, $0.publication.current.snapshot) }
+        func result() -> Result { Result(namespaces: states.map { Namespace($0, $1, call) }) }
+        let digests = states.map(\.1.contentDigest).filter { !$0.isReady }
+        if digests.isEmpty { return .now(result()) }
+        // Hashing a large document would block the event loop.
+        return .task(
+            TaskReply(size: .small) {
+                for digest in digests { await digest.computeConcurrently() }
+            } finish: { _, _ in
+                .success(result())
+            })
     }
 }
 
 extension ConfigStatus.Namespace {
-    /// The status of a namespace for the peer that has sent a request.
-    fileprivate init(_ namespace: ConfigNamespace, _ call: MethodCall<ConfigStatus>) {
+    /// The status of a namespace, with a snapshot that was current, for the peer that has sent a request.
+    fileprivate init(_ namespace: ConfigNamespace, _ snapshot: ConfigSnapshot, _ call: MethodCall<ConfigStatus>) {
         let (publication, configuration) = (namespace.publication, namespace.configuration)
-        let (snapshot, status) = (publication.current.snapshot, publication.status)
+        let status = publication.status
         let (source, isPublished) = (status.source, snapshot.revision > 0)
         self.init(
             namespace: namespace.name, state: ConfigState(status.freshness),
