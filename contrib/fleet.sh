@@ -30,5 +30,5 @@ for scenario in FleetScenario.all {
     }
 }
 SWIFT
-swiftc -O -swift-version 6 -package-name larder "$work"/*.swift -o "$work/fleet"
+swiftc -O -swift-version 6 -enable-upcoming-feature InternalImportsByDefault -package-name larder "$work"/*.swift -o "$work/fleet"
 "$work/fleet" "$@"
