@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the source files of no module have a dependency cycle of more than three files. The compiler refuses cycles
-between modules.
+between modules. Also checks that no `@concurrent` function throws: see `concurrently` in LarderPlatform.
 
 The script finds references by name, without a compiler: top-level types, nested types declared in an extension, global
 functions and constants, and members of extensions. A member counts if only one file of the module declares its name, and
@@ -186,6 +186,16 @@ def cycles(files, found):
     return result
 
 
+def throwing(path):
+    """Returns a problem for each function of a file that is `@concurrent` and throws."""
+    problems = []
+    for name, signature in re.findall(r"@concurrent\b[^{}]*?\bfunc (\w+)([^{}]*)", code(path.read_text())):
+        # The last match is the function's own, the others are those of its parameters.
+        if re.findall(r"\)\s*async(\s+throws)?", signature)[-1]:
+            problems.append(f"{path}: {name} is @concurrent and throws; let it call `concurrently` instead")
+    return problems
+
+
 def check(module):
     """Returns the number of files of a module, its largest cycle and the problems; prints the wanted references."""
     files = [File(path) for path in sorted(module.rglob("*.swift"))]
@@ -195,7 +205,7 @@ def check(module):
             if wanted in (file.path.stem, home.path.stem):
                 print(f"{file} → {home}: {', '.join(sorted({name for name, _ in names}))}")
     components = cycles(files, found)
-    problems = []
+    problems = [problem for file in files for problem in throwing(file.path)]
     for component in components:
         if len(component) <= MAX_CYCLE:
             continue
@@ -218,7 +228,7 @@ def main():
         problems += found
     if problems:
         print("\n".join(problems), file=sys.stderr)
-        print("check-layers: move the declaration down, pass a value, or invert the reference", file=sys.stderr)
+        print("check-layers: in a cycle, move the declaration down, pass a value, or invert the reference", file=sys.stderr)
         return 1
     print(f"check-layers: {total} files; the largest cycle has {largest}")
     return 0

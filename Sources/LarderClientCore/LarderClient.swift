@@ -141,17 +141,12 @@ public final class LarderClient: Sendable {
     ) async throws(LarderClientError) -> JSONValue {
         let params = params ?? .emptyObject
         if params.textSize > Self.maximumSizeOnCaller {
-            return try await sendConcurrently(method, params, timeout: timeout)
+            return try await concurrently { () async throws(LarderClientError) in
+                try await self.send(method, timeout: timeout) { $0.value(params) }.result
+            }
         }
         let waits = method == ConfigGet.name && (try? ConfigGet.Parameters(params: params))?.waitsForNetwork == true
         return try await send(method, timeout: timeout, waitsForNetwork: waits) { $0.value(params) }.result
-    }
-
-    @concurrent
-    private func sendConcurrently(
-        _ method: String, _ params: JSONValue, timeout: Duration?
-    ) async throws(LarderClientError) -> JSONValue {
-        try await send(method, timeout: timeout) { $0.value(params) }.result
     }
 
     /// Calls a method of the protocol by its type.
@@ -177,16 +172,10 @@ public final class LarderClient: Sendable {
         purpose: CallPurpose = .answer, over slot: ConnectionSlot? = nil
     ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
         parameters.valueSize > Self.maximumSizeOnCaller
-            ? try await encodeConcurrently(method, parameters, timeout: timeout, purpose: purpose, over: slot)
+            ? try await concurrently { () async throws(LarderClientError) in
+                try await self.encode(method, parameters, timeout: timeout, purpose: purpose, over: slot)
+            }
             : try await encode(method, parameters, timeout: timeout, purpose: purpose, over: slot)
-    }
-
-    @concurrent
-    private func encodeConcurrently<Method: WireMethod>(
-        _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration?, purpose: CallPurpose,
-        over slot: ConnectionSlot?
-    ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
-        try await encode(method, parameters, timeout: timeout, purpose: purpose, over: slot)
     }
 
     private func encode<Method: WireMethod>(
@@ -455,5 +444,27 @@ extension JSONPath {
                 .invalidArgument, "\"\(argument)\" is not a valid path: \(error.reason)",
                 advice: "write a path such as search.limit, or a JSON Pointer such as /search/limit")
         }
+    }
+}
+
+/// Runs work off every actor. Returns its result, or throws its error.
+///
+/// A `@concurrent` function must not throw itself: with Swift 6.3, a function that runs on the actor of its caller, and
+/// forwards the error of a `@concurrent` function, does not return to that actor. The caller then no longer has its actor
+/// to itself.
+package func concurrently<Success: Sendable, Failure: Error>(
+    _ work: @Sendable () async throws(Failure) -> Success
+) async throws(Failure) -> Success {
+    try await resultConcurrently(work).get()
+}
+
+@concurrent
+private func resultConcurrently<Success: Sendable, Failure: Error>(
+    _ work: @Sendable () async throws(Failure) -> Success
+) async -> Result<Success, Failure> {
+    do throws(Failure) {
+        return .success(try await work())
+    } catch {
+        return .failure(error)
     }
 }

@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderConfigModel
 import LarderHTTPSemantics
 import LarderJSON
@@ -42,14 +43,15 @@ struct DocumentReader: Sendable {
 
     /// Parses a body outside any actor.
     /// - Throws: `rejected` if it is not JSON; `cancelled` if the task is cancelled
-    @concurrent
     private func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
-        do {
-            return try JSONValue(parsing: body) { Task.isCancelled }
-        } catch is CancellationError {
-            throw ConfigError(.cancelled, "the response of \(location) was not parsed; the request was cancelled")
-        } catch {
-            throw ConfigError(.rejected, "\(location) did not return JSON: \(error)")
+        try await concurrently { () async throws(ConfigError) in
+            do {
+                return try JSONValue(parsing: body) { Task.isCancelled }
+            } catch is CancellationError {
+                throw ConfigError(.cancelled, "the response of \(location) was not parsed; the request was cancelled")
+            } catch {
+                throw ConfigError(.rejected, "\(location) did not return JSON: \(error)")
+            }
         }
     }
 

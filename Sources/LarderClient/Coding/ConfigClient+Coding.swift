@@ -161,38 +161,40 @@ extension ConfigCalls {
 
     /// Decodes a value, and encodes it again: decoding loses the members that the type does not have, which then do not
     /// count as differences.
-    @concurrent
     private static func decode<Value: Codable & Sendable>(
         _ old: JSONValue, over initial: Value?, _ coding: ConfigClient.Coding
     ) async throws(LarderClientError) -> (value: Value, encoded: JSONValue) {
-        let value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
-        return (value, try JSONValue(encoding: value, encoder: coding.encoder))
+        try await concurrently { () async throws(LarderClientError) in
+            let value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
+            return (value, try JSONValue(encoding: value, encoder: coding.encoder))
+        }
     }
 
     /// The changes from an encoded value to another, on condition that the value at the path still is `old`. If there
     /// are more than a request can have, a single change sets the whole value.
     /// - Parameter before: the encoding of the decoded `old`; nil if it could not be decoded. The members of `old` that
     ///   the new value does not have then stay as they are.
-    @concurrent
     private static func differences<Value: Encodable & Sendable>(
         from before: JSONValue?, to value: Value, _ coding: ConfigClient.Coding, at path: JSONPath,
         ifValue old: JSONValue,
         ttl: Duration? = nil
     ) async throws(LarderClientError) -> [ConfigApply.Change] {
-        let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
-        let after = before == nil ? MergePatch.apply(encoded, to: old) : encoded
-        var changes = ConfigApply.Change.differences(from: before ?? old, to: after, at: path)
-        if changes.isEmpty { return [] }
-        if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
-            changes = [ConfigApply.Change(.set(after), at: path)]
-        }
-        if let ttl {
-            for index in changes.indices {
-                guard case .set(let value, _) = changes[index].operation else { continue }
-                changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
+        try await concurrently { () async throws(LarderClientError) in
+            let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
+            let after = before == nil ? MergePatch.apply(encoded, to: old) : encoded
+            var changes = ConfigApply.Change.differences(from: before ?? old, to: after, at: path)
+            if changes.isEmpty { return [] }
+            if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
+                changes = [ConfigApply.Change(.set(after), at: path)]
             }
+            if let ttl {
+                for index in changes.indices {
+                    guard case .set(let value, _) = changes[index].operation else { continue }
+                    changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
+                }
+            }
+            return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
         }
-        return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
     }
 
     /// Reads the value at a path. If it is optional, returns nil for no value.
@@ -258,11 +260,12 @@ extension JSONValue {
     /// Whether the value can be decoded or released on the thread of an actor without occupying it for long.
     var isSmall: Bool { textSize <= Self.maxBytesOnCaller }
 
-    @concurrent
     private func decodedConcurrently<T: Decodable & Sendable>(
         _ type: T.Type, decoder: JSONDecoder, over defaultValue: T?
     ) async throws(LarderClientError) -> T {
-        try decode(type, decoder: decoder, over: defaultValue)
+        try await concurrently { () async throws(LarderClientError) in
+            try decode(type, decoder: decoder, over: defaultValue)
+        }
     }
 
     /// Decodes the value from its JSON text. Members that it lacks are read from the encoded default. `Int`, `Bool` and
@@ -298,11 +301,12 @@ extension JSONValue {
 
     /// Encodes a value as JSON, on another thread than that of an actor which calls this method.
     /// - Throws: `invalidArgument` if the value cannot be encoded.
-    @concurrent
     static func encoded(
         _ value: some Encodable & Sendable, encoder: JSONEncoder
     ) async throws(LarderClientError) -> JSONValue {
-        try JSONValue(encoding: value, encoder: encoder)
+        try await concurrently { () async throws(LarderClientError) in
+            try JSONValue(encoding: value, encoder: encoder)
+        }
     }
 
     /// Encodes a value as JSON.

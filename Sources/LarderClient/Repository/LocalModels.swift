@@ -227,9 +227,10 @@ extension MappedSnapshot {
             ? try member(at: path) : try await memberConcurrently(at: path)
     }
 
-    @concurrent
     private func memberConcurrently(at path: JSONPath) async throws(LarderClientError) -> JSONValue? {
-        try member(at: path)
+        try await concurrently { () async throws(LarderClientError) in
+            try member(at: path)
+        }
     }
 
     /// Returns the object member at a path; nil for none.

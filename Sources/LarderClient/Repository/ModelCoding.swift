@@ -79,11 +79,12 @@ where Model.ID: CustomStringConvertible & Sendable {
             ? try model(value, at: path) : try await decodedConcurrently(value, at: path)
     }
 
-    @concurrent
     private func decodedConcurrently(
         _ value: JSONValue, at path: JSONPath
     ) async throws(LarderClientError) -> Model {
-        try model(value, at: path)
+        try await concurrently { () async throws(LarderClientError) in
+            try model(value, at: path)
+        }
     }
 
     func model(
@@ -121,11 +122,12 @@ where Model.ID: CustomStringConvertible & Sendable {
         return try await comparedConcurrently(model, to: old, at: path)
     }
 
-    @concurrent
     private func comparedConcurrently(
         _ model: Model, to old: JSONValue?, at path: JSONPath
     ) async throws(LarderClientError) -> (new: JSONValue, changes: [ConfigApply.Change]) {
-        try compared(model, to: old, at: path)
+        try await concurrently { () async throws(LarderClientError) in
+            try compared(model, to: old, at: path)
+        }
     }
 
     private func compared(
@@ -149,13 +151,14 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Encodes models off the actor of the caller.
-    @concurrent
     func chunk(
         of models: [Model]
     ) async throws(LarderClientError) -> ModelChunk {
-        var chunk = ModelChunk()
-        let segments = try segments.get()
-        for model in models { chunk.add(try encoded(model), at: JSONPath(segments + [model.id.description])) }
-        return chunk
+        try await concurrently { () async throws(LarderClientError) in
+            var chunk = ModelChunk()
+            let segments = try segments.get()
+            for model in models { chunk.add(try encoded(model), at: JSONPath(segments + [model.id.description])) }
+            return chunk
+        }
     }
 }

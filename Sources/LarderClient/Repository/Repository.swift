@@ -320,18 +320,19 @@ where Model.ID: CustomStringConvertible & Sendable {
         }
     }
 
-    @concurrent
     private func save(_ chunk: ModelChunk, by importer: ModelImporter) async throws(LarderClientError) {
-        do throws(LarderClientError) {
-            try await importer.write(chunk)
-        } catch {
+        try await concurrently { () async throws(LarderClientError) in
+            do throws(LarderClientError) {
+                try await importer.write(chunk)
+            } catch {
+                if let copy = await importer.copy { copies.keep(copy) }
+                throw error
+            }
             if let copy = await importer.copy { copies.keep(copy) }
-            throw error
-        }
-        if let copy = await importer.copy { copies.keep(copy) }
-        let position = await importer.position
-        known.withLock { known in
-            for (path, value) in chunk.models { known.learn(value, at: path, in: position) }
+            let position = await importer.position
+            known.withLock { known in
+                for (path, value) in chunk.models { known.learn(value, at: path, in: position) }
+            }
         }
     }
 
@@ -380,22 +381,24 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// Decodes the collection of a copy.
-    @concurrent
     private func contents(
         of copy: MappedSnapshot, at segments: [String]
     ) async throws(LarderClientError) -> RepositoryContents<Model> {
-        let members = try coding.members(of: copy.member(at: JSONPath(segments)))
-        return coding.contents(of: newest(members) { $0.position(of: copy) })
+        try await concurrently { () async throws(LarderClientError) in
+            let members = try coding.members(of: copy.member(at: JSONPath(segments)))
+            return coding.contents(of: newest(members) { $0.position(of: copy) })
+        }
     }
 
     /// Decodes the collection of a snapshot that ``changes`` delivers.
-    @concurrent
     private func received(
         _ collection: JSONValue?, in position: SnapshotReceiver.Position
     ) async throws(LarderClientError) -> RepositoryContents<Model> {
-        let members = try coding.members(of: collection)
-        _ = newest(members) { _ in position }
-        return coding.contents(of: members)
+        try await concurrently { () async throws(LarderClientError) in
+            let members = try coding.members(of: collection)
+            _ = newest(members) { _ in position }
+            return coding.contents(of: members)
+        }
     }
 
     /// Takes the whole collection in a snapshot, as ``KnownModels/read(_:in:)`` does. A large collection takes several

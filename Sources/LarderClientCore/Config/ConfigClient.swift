@@ -386,7 +386,7 @@ extension LarderClient {
 ///     let document: JSONValue
 ///     let change = ConfigChange(revision: 1, epoch: "test")
 ///
-///     @concurrent func snapshot(
+///     func snapshot(
 ///         at path: String, maximumAge: Duration?, staleIfError: Duration?
 ///     ) async throws(LarderClientError) -> LarderSnapshot {
 ///         let value = try? document.value(at: JSONPath(parsing: path))
@@ -395,15 +395,15 @@ extension LarderClient {
 ///     func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots {
 ///         LarderSnapshots(AsyncStream { $0.finish() })
 ///     }
-///     @concurrent func set(
+///     func set(
 ///         _ value: JSONValue, at path: String, ttl: Duration?
 ///     ) async throws(LarderClientError) -> ConfigChange { change }
-///     @concurrent func apply(
+///     func apply(
 ///         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
 ///     ) async throws(LarderClientError) -> ConfigChange? { change }
-///     @concurrent func unset(at path: String) async throws(LarderClientError) -> ConfigChange { change }
-///     @concurrent func unsetAll() async throws(LarderClientError) -> ConfigChange { change }
-///     @concurrent func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange { change }
+///     func unset(at path: String) async throws(LarderClientError) -> ConfigChange { change }
+///     func unsetAll() async throws(LarderClientError) -> ConfigChange { change }
+///     func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange { change }
 /// }
 /// ```
 public protocol ConfigCalls: Sendable {
@@ -413,25 +413,25 @@ public protocol ConfigCalls: Sendable {
     var clock: any Clock<Duration> { get }
     /// Reads the value at a path; see ``ConfigClient/snapshot(at:maximumAge:staleIfError:)``. A snapshot without a value
     /// means the same as the error `notFound`.
-    @concurrent func snapshot(
+    func snapshot(
         at path: String, maximumAge: Duration?, staleIfError: Duration?
     ) async throws(LarderClientError) -> LarderSnapshot
     /// Returns a stream of the values at a path; see ``ConfigClient/snapshots(at:mode:)``.
     func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots
     /// Sets an override; see ``ConfigClient/set(_:at:ttl:)``.
-    @concurrent @discardableResult func set(
+    @discardableResult func set(
         _ value: JSONValue, at path: String, ttl: Duration?
     ) async throws(LarderClientError) -> ConfigChange
     /// Makes several changes as one; see ``ConfigClient/apply(_:ifRevision:reason:dryRun:)``.
-    @concurrent @discardableResult func apply(
+    @discardableResult func apply(
         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
     ) async throws(LarderClientError) -> ConfigChange?
     /// Removes the overrides at and below a path; see ``ConfigClient/unset(at:)``.
-    @concurrent @discardableResult func unset(at path: String) async throws(LarderClientError) -> ConfigChange
+    @discardableResult func unset(at path: String) async throws(LarderClientError) -> ConfigChange
     /// Removes all overrides; see ``ConfigClient/unsetAll()``.
-    @concurrent @discardableResult func unsetAll() async throws(LarderClientError) -> ConfigChange
+    @discardableResult func unsetAll() async throws(LarderClientError) -> ConfigChange
     /// Polls the source; see ``ConfigClient/refresh(force:timeout:)``.
-    @concurrent @discardableResult func refresh(
+    @discardableResult func refresh(
         force: Bool, timeout: Duration?
     ) async throws(LarderClientError) -> ConfigChange
 }

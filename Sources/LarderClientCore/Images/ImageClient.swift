@@ -353,7 +353,7 @@ extension LarderClient {
 /// struct FixedImages: ImageCalls {
 ///     let image: LeasedImage
 ///
-///     @concurrent func get(
+///     func get(
 ///         _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)?
 ///     ) async throws(LarderClientError) -> LeasedImage { image }
 /// }
@@ -362,7 +362,7 @@ public protocol ImageCalls: Sendable {
     /// The options that say how long to wait before an image is requested again.
     var configuration: LarderClient.Configuration { get }
     /// Gets an image; see ``ImageClient/get(_:onProgress:)``.
-    @concurrent func get(
+    func get(
         _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)?
     ) async throws(LarderClientError) -> LeasedImage
 }

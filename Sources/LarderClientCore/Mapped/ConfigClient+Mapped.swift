@@ -53,44 +53,46 @@ extension ConfigClient {
         return snapshot.epoch == known.epoch && snapshot.revision >= known.revision ? snapshot : nil
     }
 
-    @concurrent
     private func opened(
         _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
-        let call = DescriptorCall(client)
-        let (result, file) = try await call.send(ConfigOpen.self, ConfigOpen.Parameters(namespace: namespace))
-        guard let file else {
-            throw LarderClientError(
-                .protocolViolation, "the agent's reply came without a file",
-                advice: "if the socket is relayed, use mappedSnapshot(sharesMemory: false)")
+        try await concurrently { () async throws(LarderClientError) in
+            let call = DescriptorCall(client)
+            let (result, file) = try await call.send(ConfigOpen.self, ConfigOpen.Parameters(namespace: namespace))
+            guard let file else {
+                throw LarderClientError(
+                    .protocolViolation, "the agent's reply came without a file",
+                    advice: "if the socket is relayed, use mappedSnapshot(sharesMemory: false)")
+            }
+            let snapshot: MappedSnapshot
+            do throws(SnapshotFileError) {
+                snapshot = MappedSnapshot(
+                    try SnapshotFileReader(
+                        descriptor: file.descriptor, token: token, secretPaths: result.secretPaths))
+            } catch {
+                throw LarderClientError(.protocolViolation, error.reason)
+            }
+            guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
+                throw LarderClientError(
+                    .protocolViolation, "the agent passed the file of a different snapshot than its reply names")
+            }
+            return snapshot
         }
-        let snapshot: MappedSnapshot
-        do throws(SnapshotFileError) {
-            snapshot = MappedSnapshot(
-                try SnapshotFileReader(
-                    descriptor: file.descriptor, token: token, secretPaths: result.secretPaths))
-        } catch {
-            throw LarderClientError(.protocolViolation, error.reason)
-        }
-        guard snapshot.revision == result.revision, snapshot.epoch == result.epoch else {
-            throw LarderClientError(
-                .protocolViolation, "the agent passed the file of a different snapshot than its reply names")
-        }
-        return snapshot
     }
 
-    @concurrent
     private func copied(
         _ namespace: String, _ token: InvalidationToken
     ) async throws(LarderClientError) -> MappedSnapshot {
-        let result = try await client.call(ConfigGet.self, ConfigGet.Parameters(namespace: namespace))
-        do throws(SnapshotFileError) {
-            let file = try SnapshotFileWriter.file(
-                of: result.value, revision: result.revision, epoch: result.epoch,
-                name: "larder \(namespace) \(result.revision)")
-            return MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor, token: token))
-        } catch {
-            throw LarderClientError(.unreachable, error.reason)
+        try await concurrently { () async throws(LarderClientError) in
+            let result = try await client.call(ConfigGet.self, ConfigGet.Parameters(namespace: namespace))
+            do throws(SnapshotFileError) {
+                let file = try SnapshotFileWriter.file(
+                    of: result.value, revision: result.revision, epoch: result.epoch,
+                    name: "larder \(namespace) \(result.revision)")
+                return MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor, token: token))
+            } catch {
+                throw LarderClientError(.unreachable, error.reason)
+            }
         }
     }
 

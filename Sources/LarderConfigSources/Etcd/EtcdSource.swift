@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderConfigModel
 import LarderHTTPSemantics
 import LarderJSON
@@ -75,16 +76,17 @@ final class EtcdSource: ConfigSource {
     }
 
     /// Builds a response from the known keys outside any actor.
-    @concurrent
     private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceResponse {
-        if let answer = try answerByEditing(validator) { return answer }
-        guard let known = state.withLock({ $0.follower.known }) else {
-            throw ConfigError(.upstreamFailed, "\(location) has not been read yet; retry")
+        try await concurrently { () async throws(ConfigError) in
+            if let answer = try answerByEditing(validator) { return answer }
+            guard let known = state.withLock({ $0.follower.known }) else {
+                throw ConfigError(.upstreamFailed, "\(location) has not been read yet; retry")
+            }
+            let head = head(of: known)
+            if validator != nil, validator == head.validator { return .notModified }
+            let value = try document.value(of: known.values, mayBeEmpty: mayBeEmpty)
+            return answer(value, head)
         }
-        let head = head(of: known)
-        if validator != nil, validator == head.validator { return .notModified }
-        let value = try document.value(of: known.values, mayBeEmpty: mayBeEmpty)
-        return answer(value, head)
     }
 
     /// The result if the document is unchanged or only scalars differ; nil if the document must be built from all keys.

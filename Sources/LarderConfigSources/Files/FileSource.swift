@@ -57,16 +57,17 @@ final class FileSource: ConfigSource {
     }
 
     /// Merges the files. Parses them outside any actor, and ends early if the task is cancelled.
-    @concurrent
     private static func document(
         of reading: DocumentFiles, _ versionPath: JSONPath?, _ validator: Validator?
     ) async throws(FileReadError) -> SourceDocument {
-        // Nulls are kept, because they can remove members of the host layer.
-        let composed = ComposedPatch(try reading.documents { Task.isCancelled })
-        var document = SourceDocument(
-            value: composed.patch, versionPath: versionPath, requirement: .never, validator: validator)
-        document.removals = composed.removals
-        return document
+        try await concurrently { () async throws(FileReadError) in
+            // Nulls are kept, because they can remove members of the host layer.
+            let composed = ComposedPatch(try reading.documents { Task.isCancelled })
+            var document = SourceDocument(
+                value: composed.patch, versionPath: versionPath, requirement: .never, validator: validator)
+            document.removals = composed.removals
+            return document
+        }
     }
 
     /// Delivers the content of the files after each change.

@@ -18,18 +18,19 @@ struct ImageDownloader: ImageOriginClient {
 
     func update(allowedNetworks: [AddressRange]) { fetcher.update(allowedNetworks: allowedNetworks) }
 
-    @concurrent
     func download(
         _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
     ) async throws(ImageError) -> DownloadOutcome {
-        let partial = PartialDownload()
-        do throws(ImageError) {
-            return try await run(order, progress, partial, owner)
-        } catch {
-            await discard(partial, progress)
-            // A cancelled download always throws `cancelled`, and not the caught error, which depends on the step that
-            // was cancelled.
-            throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
+        try await concurrently { () async throws(ImageError) in
+            let partial = PartialDownload()
+            do throws(ImageError) {
+                return try await run(order, progress, partial, owner)
+            } catch {
+                await discard(partial, progress)
+                // A cancelled download always throws `cancelled`, and not the caught error, which depends on the step
+                // that was cancelled.
+                throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
+            }
         }
     }
 
@@ -104,7 +105,6 @@ protocol ImageOriginClient: Sendable {
     ///   - owner: frees disk space, and is notified of failed attempts. The client keeps no reference to it after the
     ///     download
     /// - Throws: ``ImageError``. Nothing is then left on disk
-    @concurrent
     func download(
         _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
     ) async throws(ImageError) -> DownloadOutcome

@@ -372,6 +372,48 @@ struct ConfigViewModelTests {
     }
 }
 
+@Suite("Errors of concurrent work")
+@MainActor
+struct ConcurrentErrorTests {
+    private struct Search: Codable {
+        var limit = 10
+    }
+
+    /// Forwards the error of concurrent work, on the actor of its caller.
+    private func forwarded() async throws(LarderClientError) -> Int {
+        try await concurrently { () async throws(LarderClientError) in
+            throw LarderClientError(.invalidArgument, "expected")
+        }
+    }
+
+    @Test("the caller of a function that forwards an error is on its actor again")
+    func returnsToActor() async {
+        MainQueue.mark()
+        do throws(LarderClientError) {
+            _ = try await forwarded()
+            Issue.record("the error was not thrown")
+        } catch {
+            #expect(MainQueue.isCurrent)
+        }
+    }
+
+    @Test("a value that cannot be decoded changes a view model on the main actor")
+    func wrongValue() async throws {
+        MainQueue.mark()
+        let agent = try await TestAgent(["search": ["limit": "x"]])
+        let model = ConfigViewModel(agent.client().config, at: "search", default: Search())
+        let isOnMain = Mutex<[Bool]>([])
+        withObservationTracking {
+            _ = model.lastError
+        } onChange: {
+            isOnMain.withLock { $0.append(MainQueue.isCurrent) }
+        }
+        #expect(await model.refresh() == false || model.lastError != nil)
+        #expect(model.lastError?.code == .decodingFailed)
+        #expect(isOnMain.withLock { $0 } == [true])
+    }
+}
+
 /// Tells whether code runs on the main queue, as the main actor does. Its thread has no fixed identity.
 enum MainQueue {
     private static let key = DispatchSpecificKey<Bool>()

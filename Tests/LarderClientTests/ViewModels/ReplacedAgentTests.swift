@@ -25,7 +25,7 @@ private final class MemoryConfig: ConfigCalls {
         }
     }
 
-    @concurrent func snapshot(
+    func snapshot(
         at path: String, maximumAge: Duration?, staleIfError: Duration?
     ) async throws(LarderClientError) -> LarderSnapshot {
         state.withLock { state in
@@ -48,7 +48,7 @@ private final class MemoryConfig: ConfigCalls {
             })
     }
 
-    @concurrent func set(
+    func set(
         _ value: JSONValue, at path: String, ttl: Duration?
     ) async throws(LarderClientError) -> ConfigChange {
         var list = ConfigChangeList()
@@ -58,7 +58,7 @@ private final class MemoryConfig: ConfigCalls {
     }
 
     /// Replaces members of the document. Each path has one segment.
-    @concurrent func apply(
+    func apply(
         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
     ) async throws(LarderClientError) -> ConfigChange? {
         try change { state throws(LarderClientError) in
@@ -79,13 +79,13 @@ private final class MemoryConfig: ConfigCalls {
         }
     }
 
-    @concurrent func unset(at path: String) async throws(LarderClientError) -> ConfigChange {
+    func unset(at path: String) async throws(LarderClientError) -> ConfigChange {
         try change { state throws(LarderClientError) in state.document = .emptyObject }
     }
 
-    @concurrent func unsetAll() async throws(LarderClientError) -> ConfigChange { try await unset(at: "") }
+    func unsetAll() async throws(LarderClientError) -> ConfigChange { try await unset(at: "") }
 
-    @concurrent func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
+    func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
         throw LarderClientError(.unreachable, "there is no agent")
     }
 }
@@ -93,7 +93,7 @@ private final class MemoryConfig: ConfigCalls {
 private struct FixedImages: ImageCalls {
     let result: Result<LeasedImage, LarderClientError>
 
-    @concurrent func get(
+    func get(
         _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)?
     ) async throws(LarderClientError) -> LeasedImage {
         onProgress?(DownloadProgress(receivedBytes: 1, totalBytes: 2))
