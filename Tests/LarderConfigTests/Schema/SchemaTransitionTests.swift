@@ -54,29 +54,6 @@ struct SchemaTransitionTests: SchemaEnforcementSuite {
         }
     }
 
-    @Test("of overrides that expire together, one that a full disk keeps is removed a minute later")
-    func expiryOfSeveralOnFullDisk() async throws {
-        let (clock, files) = (ManualClock(), FaultyFileSystem())
-        var fixture = Self.fixture(host: ["limit": 10, "name": "a"])
-        (fixture.clock, fixture.files) = (clock, files)
-        fixture.wallClock = WallClock { 1_800_000_000_000 }
-        defer { fixture.remove() }
-        try await fixture.withStore { store in
-            for (path, value) in [("limit", 20), ("other", 1)] as [(String, JSONValue)] {
-                _ = try await store.set(JSONPath([path]), to: value, timeToLive: .seconds(1))
-            }
-            try await hide(["limit": 1000], in: store, fixture)
-            files.failWrites(with: ENOSPC)
-            clock.advance(by: .seconds(2))
-            while await store.expiry.retry == nil { await Task.yield() }
-            #expect(store.value == ["limit": 20, "other": 1])
-            files.failWrites(with: nil)
-            clock.advance(by: .seconds(60))
-            while store.value["other"] != nil { await Task.yield() }
-            #expect(store.value == ["limit": 20])
-        }
-    }
-
     @Test("an override that expired while no agent was running stays if the configuration would be invalid without it")
     func expiryAtStart() async throws {
         let time = Mutex(1_800_000_000_000)
