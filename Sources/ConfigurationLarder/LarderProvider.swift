@@ -94,7 +94,7 @@ public final class LarderProvider: Sendable {
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
     ///   - onInterruption: called with each error that keeps ``run()`` from following the agent, for example to log it.
     ///     The provider retries after a delay. The closure must not block. If it is nil, refusals are reported on standard
-    ///     error (``LarderSnapshots``).
+    ///     error, as streams of `LarderSnapshots` do.
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
     public init(
