@@ -32,7 +32,10 @@ struct ScenarioClient: Sendable {
         case ..<70: await unset()
         case ..<80: await refreshHost()
         case ..<85: scenario.hostContent += 1
-        case ..<86: await refresher.use(ScenarioSource(scenario: scenario))
+        case ..<86:
+            ledger.replacesSource()
+            await refresher.use(ScenarioSource(scenario: scenario))
+            ledger.replacesSource()
         default: changeUpstream()
         }
     }

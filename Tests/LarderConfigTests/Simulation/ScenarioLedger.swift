@@ -37,7 +37,8 @@ final class ScenarioLedger {
     private var published: Set<String> = []
     /// The values of `set` commands that were ever in a snapshot.
     private var publishedValues: Set<Int> = []
-    /// The IDs of the documents that forced refreshes returned to their callers.
+    /// The IDs of the documents that forced refreshes returned to their callers, or would have if the source had not been
+    /// replaced.
     private var claimed: Set<String> = []
     /// The ID of the current remote document.
     private var remote: String?
@@ -47,6 +48,8 @@ final class ScenarioLedger {
     private var host = 0
     /// The ID of the running fetch.
     private(set) var fetch: String?
+    /// The ID of the fetch that ended last.
+    private var lastFetch: String?
 
     func addViolation(_ message: String) { if violations.count < 5 { violations.append(message) } }
 
@@ -160,6 +163,13 @@ final class ScenarioLedger {
         expect(fetch == id, "\(id) ended, but \(fetch ?? "nothing") was running")
         fetch = nil
         documents[id] = document
+        lastFetch = id
+    }
+
+    /// Records that the replacement of the source begins or ends. A forced refresh whose document is published meanwhile
+    /// runs again, and its caller gets the document of the new source.
+    func replacesSource() {
+        for id in [fetch, lastFetch] { if let id { claimed.insert(id) } }
     }
 
     /// Records that the source has delivered a document.
