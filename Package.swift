@@ -155,8 +155,11 @@ let package = Package(
         // Without Foundation.
         larder(
             "LarderClientCore",
-            ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix, clientSystem]),
-        larder("LarderClient", ["LarderClientCore", "LarderJSON", "LarderProtocol"]),
+            [
+                "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore,
+                nioPosix, clientSystem,
+            ]),
+        larder("LarderClient", ["LarderClientCore", "LarderEncoding", "LarderJSON", "LarderProtocol"]),
         larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
             "ConfigurationLarder",
@@ -164,7 +167,8 @@ let package = Package(
         larder(
             "LarderTesting",
             [
-                "LarderClientCore", "LarderConfig", "LarderConfigModel", "LarderEventLoop", "LarderImages",
+                "LarderClientCore", "LarderConfig", "LarderConfigModel", "LarderEncoding", "LarderEventLoop",
+                "LarderImages",
                 "LarderJSON", "LarderPlatform", "LarderProtocol", "LarderServer", "LarderUpstream", logging,
                 nioCore, nioPosix,
             ]),
@@ -258,7 +262,10 @@ let package = Package(
             ]),
         tests(
             "LarderClientTests",
-            ["LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol", nioCore, system]),
+            [
+                "LarderEncoding", "LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol",
+                nioCore, system,
+            ]),
         tests(
             "LarderTestingTests",
             [

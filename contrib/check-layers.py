@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the source files of no module have a dependency cycle of more than three files. The compiler refuses cycles
-between modules. Also checks that no `@concurrent` function throws: see `concurrently` in LarderPlatform.
+between modules. Also checks that no `@concurrent` function throws: see `concurrently` in LarderEncoding.
 
 The script finds references by name, without a compiler: top-level types, nested types declared in an extension, global
 functions and constants, and members of extensions. A member counts if only one file of the module declares its name, and

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 

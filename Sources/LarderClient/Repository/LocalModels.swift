@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderJSON
 import LarderSnapshotFile
 import Synchronization

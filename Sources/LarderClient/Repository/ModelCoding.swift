@@ -1,4 +1,5 @@
 import FoundationEssentials
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 

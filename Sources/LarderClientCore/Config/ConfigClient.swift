@@ -1,3 +1,4 @@
+import LarderEncoding
 public import LarderJSON
 import LarderProtocol
 

@@ -1,3 +1,4 @@
+import LarderEncoding
 package import LarderProtocol
 
 /// The properties of an image, determined from its bytes, and what its origin reported about it.

@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderProtocol
 import LarderSnapshotFile
 

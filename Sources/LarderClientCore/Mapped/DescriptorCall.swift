@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 import Glibc

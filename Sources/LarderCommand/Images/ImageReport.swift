@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 import LarderProtocol
 
 /// The output of `larder image peek` and `larder image explain` for people.

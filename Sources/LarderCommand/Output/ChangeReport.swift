@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 

@@ -1,5 +1,5 @@
-import LarderPlatform
 import LarderConfigModel
+import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream

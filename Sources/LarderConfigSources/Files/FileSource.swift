@@ -1,4 +1,5 @@
 package import LarderConfigModel
+import LarderEncoding
 import LarderHTTPSemantics
 package import LarderJSON
 package import LarderPlatform

@@ -1,3 +1,4 @@
+import LarderEncoding
 internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import LarderEncoding
 import LarderJSON
 import LarderClient
 import LarderProtocol

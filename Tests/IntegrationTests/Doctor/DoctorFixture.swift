@@ -1,6 +1,7 @@
 import LarderClient
 
 @testable import LarderCommand
+import LarderEncoding
 import LarderProtocol
 
 extension Examination {

@@ -1,4 +1,5 @@
 import LarderClient
+import LarderEncoding
 import LarderProtocol
 import TestSupport
 import Testing

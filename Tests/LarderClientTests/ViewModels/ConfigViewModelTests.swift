@@ -1,6 +1,7 @@
 import Dispatch
 import FoundationEssentials
 import LarderClient
+import LarderEncoding
 import LarderProtocol
 import LarderTesting
 import Observation

@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 import LarderProtocol
 
 /// Checks the clock. Freshness, times to live and certificates depend on it.

@@ -1,4 +1,5 @@
 import LarderClientCore
+import LarderEncoding
 import LarderProtocol
 
 /// Checks whether each namespace is up to date, and explains why it is not.

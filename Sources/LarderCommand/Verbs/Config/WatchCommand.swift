@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderEncoding
 import LarderProtocol
 
 /// `larder watch [PATH]`

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderEncoding
 import LarderJSON
 import LarderClientCore
 import LarderProtocol

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderEncoding
 import LarderProtocol
 
 /// The arguments of verbs that act on one image.
