@@ -420,7 +420,7 @@ public struct LarderAgentInfo: Sendable, Equatable {
     /// The rights of this process in each namespace with its own access rules. Namespaces in which it has no rights are
     /// left out.
     public let namespaceRights: [String: Set<LarderRight>]
-    /// What is wrong with the agent, for people: invalid settings, an image cache that cannot be used, and others.
+    /// The problems of the agent, in words: invalid settings, an image cache that cannot be used, and others.
     public let problems: [String]
 
     init(_ wire: AgentInfo.Result) {

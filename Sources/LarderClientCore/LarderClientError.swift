@@ -248,7 +248,7 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
         public let epoch: String
         /// The path of the value that differs; nil if the revision or the epoch differs.
         public let path: JSONPath?
-        /// The value at ``path``; nil if there is none, or if this process may not see it.
+        /// The value at ``path``; nil for none, and if this process may not see it.
         public let value: JSONValue?
         /// Whether ``value`` is nil because it is secret or contains a secret.
         public let isMasked: Bool
@@ -280,7 +280,7 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
 
     /// The kind of error.
     public var code: Code { Code(wire.code) }
-    /// What happened and what to do, in one line.
+    /// The reason and the advice, in one line.
     public var detail: String { wire.detail }
     /// The cause, for programs; nil unless the protocol lists causes for this kind of error.
     public var reason: String? { wire.reason }

@@ -1,8 +1,8 @@
 /// Runs work off every actor. Returns its result, or throws its error.
 ///
-/// A `@concurrent` function must not throw itself: with Swift 6.3, a function that runs on the actor of its caller, and
-/// forwards the error of a `@concurrent` function, does not return to that actor. The caller then no longer has its actor
-/// to itself. Nor does a closure run off every actor whose type is not `@concurrent`.
+/// A `@concurrent` function must not throw itself. With Swift 6.3, a function that runs on its caller's actor, and forwards
+/// the error of a `@concurrent` function, continues off that actor. Its caller then shares the actor with other tasks.
+/// `work` has a `@concurrent` type, because a closure of another type can run on the caller's actor.
 package func concurrently<Success: Sendable, Failure: Error>(
     _ work: @Sendable @concurrent () async throws(Failure) -> Success
 ) async throws(Failure) -> Success {

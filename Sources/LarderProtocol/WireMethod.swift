@@ -18,7 +18,7 @@ package protocol WireParameters: Sendable {
     init(from reader: MemberReader) throws(WireError)
     /// Writes the parameters as an object.
     func write(to writer: inout JSONWriter)
-    /// About the number of bytes of the parameters that can be large; 0 if there are none.
+    /// The approximate size in bytes of the parameters that can be large; 0 for none.
     var valueSize: Int { get }
     /// Whether these parameters make the agent wait for the network before it replies.
     var waitsForNetwork: Bool { get }

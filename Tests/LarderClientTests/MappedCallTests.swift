@@ -149,7 +149,7 @@ struct MappedCallTests {
 
     private static let epoch = "9f86d081884c7d65"
 
-    /// What two concurrent requests for a snapshot returned, after both were complete.
+    /// The results of two concurrent requests for a snapshot, after both were complete.
     private struct ConcurrentSnapshots {
         var first: MappedSnapshot
         var second: MappedSnapshot

@@ -13,7 +13,7 @@ struct GuideExample: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 }
 
-/// What an example uses while it runs.
+/// The client, the output and the server of an example that runs.
 struct ExampleRun: Sendable {
     @TaskLocal static var current = ExampleRun(client: LarderClient())
 
@@ -42,7 +42,7 @@ struct ExampleRun: Sendable {
         func setLimit(_ limit: Int) { output.use(limit) }
     }
 
-    /// What an example has printed and applied.
+    /// The output of an example, and the values that it applied.
     final class Output: Sendable {
         private struct State {
             var limit: Int?

@@ -15,7 +15,7 @@ package import LarderProtocol
 public struct ConfigChangeList: Sendable {
     /// A change at one path.
     public struct Change: Sendable, Equatable {
-        /// What the change does.
+        /// The kind of the change, with its value.
         public enum Operation: Sendable, Equatable {
             /// Sets an override, which expires after `ttl`; nil for no expiry.
             case set(JSONValue, ttl: Duration?)
@@ -25,7 +25,7 @@ public struct ConfigChangeList: Sendable {
             case require
         }
 
-        /// What the change does.
+        /// The kind of the change, with its value.
         public let operation: Operation
         /// The path, as it was passed.
         public let path: String

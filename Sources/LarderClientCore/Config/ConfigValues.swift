@@ -107,7 +107,7 @@ public enum RevisionCondition: Sendable, Equatable {
     }
 }
 
-/// What ``ConfigClient/wait(for:at:timeout:)`` waits for.
+/// The condition of ``ConfigClient/wait(for:at:timeout:)``.
 public enum WaitCondition: Sendable, Equatable {
     /// The value at the path equals this value.
     case equals(JSONValue)
@@ -192,9 +192,9 @@ public enum RollbackHold: Sendable, Hashable {
 public struct ConfigDifference: Sendable, Equatable {
     /// The path in the document.
     public let path: JSONPath
-    /// The value in the old snapshot; nil if there was none.
+    /// The value in the old snapshot; nil for none.
     public let old: JSONValue?
-    /// The value in the new snapshot; nil if there is none.
+    /// The value in the new snapshot; nil for none.
     public let new: JSONValue?
 
     init(_ wire: ConfigDiff.Change) { (path, old, new) = (JSONPath(wire.path), wire.old, wire.new) }
@@ -204,7 +204,7 @@ public struct ConfigDifference: Sendable, Equatable {
 public struct ConfigViolation: Sendable, Hashable {
     /// The path of the value that violates the schema.
     public let path: JSONPath
-    /// What was expected and what was found, for people.
+    /// The expected and the actual value, in words.
     public let message: String
     /// The location of the violated keyword: a JSON Pointer after `#`, and before it the URI of the document if that is
     /// not the schema itself.
@@ -263,7 +263,7 @@ public struct ConfigExplanation: Sendable, Equatable {
     public let revision: Int
     /// The epoch of the revision.
     public let epoch: String
-    /// The value in that snapshot; nil if there is none.
+    /// The value in that snapshot; nil for none.
     public let value: JSONValue?
     /// The name of the layer whose value takes effect; nil if no layer has a value.
     public let winner: String?

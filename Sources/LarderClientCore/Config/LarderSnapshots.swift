@@ -47,7 +47,7 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     /// The error that ends the stream.
     public typealias Failure = LarderClientError
 
-    /// What the agent sends for each snapshot.
+    /// The content of the event for each snapshot.
     public enum Mode: Sendable, Hashable {
         /// The whole value.
         case snapshot
@@ -167,7 +167,7 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     }
 }
 
-/// What a stream does besides returning snapshots.
+/// The handlers of a stream, and its reaction to a refusal.
 package struct StreamHandlers: Sendable {
     private var onInterruption: (@Sendable (ConfigInterruption) -> Void)?
     private var onResumption: (@Sendable () -> Void)?

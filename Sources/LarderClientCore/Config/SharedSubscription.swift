@@ -12,7 +12,7 @@ import Synchronization
 /// The client has no tasks of its own. The task of one of the waiting streams sends the request, when its mailbox
 /// delivers its turn. If this task is cancelled, another stream gets the turn.
 final class SharedSubscription: Sendable {
-    /// What the streams have in common.
+    /// The properties that the streams share.
     struct Key: Hashable {
         let path: JSONPath
         let namespace: ExactText
@@ -29,7 +29,7 @@ final class SharedSubscription: Sendable {
             self.owner = owner
         }
 
-        /// The position that the next subscription can resume from; nil if there is none.
+        /// The position that the next subscription can resume from; nil for none.
         var position: SnapshotReceiver.Position? { receiver.withLock { $0.resumption } }
 
         func receive(_ event: ConfigEvent) throws(LarderClientError) {
@@ -260,7 +260,7 @@ final class SnapshotMailbox: Sendable {
         var consumer: Consumer?
         var isCancelled = false
 
-        /// Returns the next delivery and removes it; nil if there is none. The end of the subscription stays.
+        /// Returns the next delivery and removes it; nil for none. The end of the subscription stays.
         mutating func take() -> Delivery? {
             if hasTurn {
                 hasTurn = false

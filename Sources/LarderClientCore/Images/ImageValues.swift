@@ -345,9 +345,9 @@ public struct RemovedImages: Sendable, Hashable {
     public let byteCount: Int
 }
 
-/// The cached state of an image, and what the agent would do for a request.
+/// The cached state of an image, and the agent's first step for a request.
 public struct ImageDecision: Sendable, Hashable {
-    /// What the agent would do. Values that this version does not know are kept as received.
+    /// The agent's first step for the request. Values that this version does not know are kept as received.
     public struct Action: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         /// The name of the action.
         public let rawValue: String
@@ -371,7 +371,7 @@ public struct ImageDecision: Sendable, Hashable {
         public var description: String { rawValue }
     }
 
-    /// What the agent would do first.
+    /// The agent's first step.
     public let action: Action
     /// The cached image; nil if the image is not cached.
     public let cached: CachedImage?

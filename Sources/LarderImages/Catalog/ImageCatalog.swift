@@ -99,7 +99,7 @@ enum IndexOpening: Sendable {
 ///
 /// The type is not `Sendable`, so the compiler refuses a change from outside the disk actor.
 final class BlobRegister {
-    /// What any thread may read and reserve.
+    /// The part that any thread may read, and in which it may reserve space.
     let accounts: BlobAccounts
 
     /// Creates empty tables.

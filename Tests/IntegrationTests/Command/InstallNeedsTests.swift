@@ -13,7 +13,7 @@ struct InstallNeedsTests {
     ]
 
     /// Runs the script.
-    /// - Returns: the policy during the installation, and the one after the script has ended; nil if there is none
+    /// - Returns: the policy during the installation, and the one after the script has ended; nil for none
     private func install(policy: String?, signal: String) throws -> (end: Command, during: String?, after: String?) {
         try withTemporaryDirectory { directory in
             let bin = directory + "/bin"

@@ -141,7 +141,7 @@ extension Integration {
             }
         }
 
-        @Test("the advice for a token file of root that others can read works, whoever runs the agent", .needsRoot)
+        @Test("a token file of root that others can read gets advice that works for each user of the agent", .needsRoot)
         func tokenAdvice() throws {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
             defer { origin.stop() }

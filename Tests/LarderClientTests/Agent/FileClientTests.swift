@@ -4,7 +4,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// What a client reads: an agent, or a file.
+/// The origin of a client's values: an agent, or a file.
 enum Backend: CaseIterable {
     case agent, file
 

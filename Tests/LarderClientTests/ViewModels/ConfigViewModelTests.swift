@@ -415,7 +415,7 @@ struct ConcurrentErrorTests {
     }
 }
 
-/// Tells whether code runs on the main queue, as the main actor does. Its thread has no fixed identity.
+/// Reports whether code runs on the main queue, as the main actor does. The thread of the queue is not fixed.
 enum MainQueue {
     private static let key = DispatchSpecificKey<Bool>()
 
@@ -424,7 +424,7 @@ enum MainQueue {
     static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
 }
 
-/// A text that records where it is decoded, encoded and released.
+/// A text that records the queues on which it is decoded, encoded and released.
 private final class TracedText: Codable, Sendable {
     struct Count {
         var decoded = 0

@@ -87,7 +87,7 @@ def box(kind, *content):
 
 
 def avif(*boxes):
-    """An AVIF image with these boxes in its `meta` box, after the one that says that its picture is item 1."""
+    """An AVIF image with these boxes in its `meta` box, after the box that makes item 1 its picture."""
     return box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", bytes(4), box(b"pitm", bytes(5), b"\1"), *boxes)
 
 
