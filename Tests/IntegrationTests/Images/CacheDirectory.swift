@@ -47,6 +47,16 @@ struct CacheDirectory {
         }
     }
 
+    /// Waits until the agent counts exactly the disk space in use. It counts a file or an empty directory until it has
+    /// removed it, and a sweep removes empty directories last.
+    func waitUntilCounted(by client: LineClient) throws {
+        try retrying {
+            let counted = try client.imageStatistics()["bytes"]?.int
+            let used = diskBytes
+            if counted != used { throw HarnessError.timeout("the agent counts \(counted ?? 0) bytes, du \(used)") }
+        }
+    }
+
     private func files(_ directory: String) -> [File] {
         paths(directory).compactMap { path in
             Self.status(path).map { File(name: String(path.split(separator: "/").last ?? ""), bytes: Int($0.st_size)) }
