@@ -1,4 +1,5 @@
 import Foundation
+import LarderJSON
 import TestSupport
 
 /// The files of an agent's image cache.
