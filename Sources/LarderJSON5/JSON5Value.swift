@@ -1,8 +1,8 @@
 package import LarderJSON
 
 /// A value in a document, and its position.
-package struct JSON5Value {
-    package enum Content {
+package struct JSON5Value: Sendable {
+    package enum Content: Sendable {
         case null
         case bool(Bool)
         /// A number, and its text as written, which error messages show.
@@ -13,7 +13,7 @@ package struct JSON5Value {
     }
 
     /// A member of an object. Names are unique within an object, except in a result of ``JSON5Parser/parseAll(_:unless:)``.
-    package struct Member {
+    package struct Member: Sendable {
         package let name: String
         /// The position of the name in the text, in Unicode scalars.
         package let offset: Int
@@ -92,6 +92,62 @@ extension JSON5Value {
         default: break
         }
         return nil
+    }
+}
+
+extension JSON5Value {
+    /// Applies a merge patch to this value (RFC 7396). Each value of the result keeps the position that it has in its own
+    /// text, so the texts need distinct positions (``moved(by:)``).
+    package func merged(with patch: JSON5Value) -> JSON5Value {
+        guard case .object(let changes) = patch.content, case .object(var members) = content else {
+            return patch.withoutNulls
+        }
+        var places: [ExactText: Int] = [:]
+        for (place, member) in members.enumerated() { places[ExactText(member.name)] = place }
+        var removed: Set<Int> = []
+        for change in changes {
+            let place = places[ExactText(change.name)]
+            if case .null = change.value.content {
+                if let place { removed.insert(place) }
+            } else if let place {
+                let old = members[place]
+                let value = old.value.merged(with: change.value)
+                // The name of a member that is replaced, and not merged, is that of the patch.
+                let offset = value.offset == old.value.offset ? old.offset : change.offset
+                members[place] = Member(name: old.name, offset: offset, value: value)
+            } else {
+                places[ExactText(change.name)] = members.count
+                members.append(Member(name: change.name, offset: change.offset, value: change.value.withoutNulls))
+            }
+        }
+        let remaining = members.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
+        return JSON5Value(content: .object(remaining), offset: offset)
+    }
+
+    /// The value without the members that are null, at any depth outside arrays: the result of this value as a merge patch
+    /// for a missing value.
+    package var withoutNulls: JSON5Value {
+        guard case .object(let members) = content else { return self }
+        let remaining = members.compactMap { member -> Member? in
+            if case .null = member.value.content { return nil }
+            return Member(name: member.name, offset: member.offset, value: member.value.withoutNulls)
+        }
+        return JSON5Value(content: .object(remaining), offset: offset)
+    }
+
+    /// The value with all positions increased by a distance.
+    package func moved(by distance: Int) -> JSON5Value {
+        let moved: Content =
+            switch content {
+            case .object(let members):
+                .object(
+                    members.map {
+                        Member(name: $0.name, offset: $0.offset + distance, value: $0.value.moved(by: distance))
+                    })
+            case .array(let elements): .array(elements.map { $0.moved(by: distance) })
+            default: content
+            }
+        return JSON5Value(content: moved, offset: offset + distance)
     }
 }
 

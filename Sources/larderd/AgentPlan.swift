@@ -11,8 +11,11 @@ import Glibc
 /// The effective configuration of the agent. The command line overrides the settings file, which overrides the default
 /// paths.
 struct AgentPlan: Sendable {
-    /// The absolute path of the settings file, because it is shown to clients; nil if the agent runs without one.
+    /// The absolute path of the settings file, because it is shown to clients; nil if the agent runs without one, and
+    /// without files in `larder.d` beside its path.
     var settingsPath: String?
+    /// Whether ``settings`` include those of the file at ``settingsPath``, not only those of `larder.d`.
+    private var hasSettingsFile = false
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
     private(set) var settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
@@ -29,7 +32,7 @@ struct AgentPlan: Sendable {
     var logLevel: Logger.Level
     var namespaces: [NamespaceConfiguration]
     private let command: Larderd
-    /// The lines of the paths in the settings file.
+    /// The lines of the paths in the files of the settings.
     private let pathLines: PathLines
 
     /// Reads the settings and combines them with the command line.
@@ -47,7 +50,10 @@ struct AgentPlan: Sendable {
         try self.init(
             command, found?.settings ?? Settings(), path: found == nil ? nil : path,
             pathLines: found?.pathLines ?? PathLines())
-        if let found { settingsText = found.text }
+        if let found {
+            settingsText = found.text
+            hasSettingsFile = found.isPresent
+        }
     }
 
     /// Reads the settings for the start of the agent. If they are invalid, returns those that the agent saved last, with
@@ -113,7 +119,7 @@ struct AgentPlan: Sendable {
     /// Combines settings with the command line.
     /// - Parameters:
     ///   - path: the file of the settings; nil for default settings
-    ///   - pathLines: the lines of the paths in that file, for messages
+    ///   - pathLines: the lines of the paths in the files of the settings, for messages
     init(_ command: Larderd, _ settings: Settings, path: String?, pathLines: PathLines = PathLines()) throws {
         self.command = command
         self.settings = settings
@@ -199,7 +205,7 @@ struct AgentPlan: Sendable {
     ///   mistake
     func reread() throws -> AgentPlan {
         let next = try AgentPlan(command)
-        if let settingsPath, next.settingsPath == nil {
+        if let settingsPath, next.settingsPath == nil || hasSettingsFile && !next.hasSettingsFile {
             throw Self.missing(settingsPath)
         }
         return next
@@ -225,11 +231,10 @@ struct AgentPlan: Sendable {
         }
     }
 
-    /// The place of a path in the settings, as `FILE:LINE`; nil if the file does not contain the path.
+    /// The place of a path in the settings, as `FILE:LINE`; nil if the settings do not contain the path.
     /// - Parameter section: the section whose occurrence of the path is preferred
     func place(ofPath path: String, in section: [String]) -> String? {
-        guard let settingsPath, let line = pathLines.line(of: path, in: section) else { return nil }
-        return "\(settingsPath):\(line)"
+        pathLines.place(of: path, in: section).map { "\(absolutePath($0.file)):\($0.line)" }
     }
 
     /// The default directory of the `host` layer if the command line names the settings file: `config.d` next to that

@@ -68,6 +68,12 @@ struct Larderd: AsyncParsableCommand {
     )
     var forReload = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Print the settings of the file and of larder.d beside it, and exit.",
+            discussion: "A JSON array with the file and line of each value. Values of header fields are left out."))
+    var showSettings = false
+
     func validate() throws {
         if forReload, !checkSettings {
             throw ValidationError("--for-reload requires --check-settings; add it")

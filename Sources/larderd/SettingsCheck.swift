@@ -27,7 +27,7 @@ struct SettingsCheck {
     /// running agent applies the settings and keeps what it has read from these files.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
-    /// The lines of the paths in the settings file.
+    /// The lines of the paths in the files of the settings.
     private var pathLines = PathLines()
     private let isForReload: Bool
     /// Whether files are read with the rights of the user `larder`. A file that this user cannot read is then an error.
@@ -143,6 +143,28 @@ struct SettingsCheck {
             errors.append(
                 "there is no settings file, and the agent does not say whether it was started with one: \(error); "
                     + "restore the file, or restart the agent to run it with the default settings")
+        }
+    }
+
+    /// `larderd --show-settings`: prints the merged settings as a JSON array, for `larder info --settings`. Exits with an
+    /// error status if the settings are invalid.
+    static func show(_ command: Larderd) {
+        guard let path = AgentPlan.settingsPath(command) else { return print("[]") }
+        do throws(SettingsError) {
+            let examination = try Settings.examine(file: path)
+            for error in examination.errors { Process.note(error.description) }
+            if !examination.errors.isEmpty { exit(EX_CONFIG) }
+            let settings = examination.origins.map { origin -> JSONValue in
+                var members: [(String, JSONValue)] = [("setting", .string(origin.name))]
+                if let value = origin.value { members.append(("value", value)) }
+                return .object(
+                    members + [("file", .string(absolutePath(origin.file))), ("line", .int(origin.line))])
+            }
+            print(JSONValue.array(settings).compactText)
+        } catch {
+            // The settings file need not exist at the default path.
+            if command.settings == nil, error.code == .fileNotFound { return print("[]") }
+            Process.fail(error, status: EX_CONFIG)
         }
     }
 

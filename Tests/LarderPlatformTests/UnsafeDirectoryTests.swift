@@ -43,6 +43,25 @@ struct UnsafeDirectoryTests {
         #expect(refusal(of: inner).isEmpty)
     }
 
+    @Test("a file that others can write to or replace is refused")
+    func files() {
+        func refusal(_ path: String) -> String {
+            do throws(UnsafeDirectory) { try UnsafeDirectory.checkFile(path) } catch { return error.description }
+            return ""
+        }
+        let outer = make("files")
+        let file = outer + "/a.json"
+        close(open(file, O_CREAT | O_WRONLY, 0o644))
+        chmod(file, 0o644)
+        #expect(refusal(file).isEmpty)
+        #expect(refusal(outer + "/none.json").isEmpty)
+        chmod(file, 0o664)
+        #expect(refusal(file).hasSuffix("run: chmod go-w \(file)"))
+        chmod(file, 0o644)
+        chmod(outer, 0o777)
+        #expect(refusal(file).contains("\(outer) has mode 0777, so other users could replace \(file)"))
+    }
+
     @Test("the commands in a refusal quote a path with a space")
     func quotedPath() {
         let path = make("two words", mode: 0o777)

@@ -286,13 +286,13 @@ struct SettingsTests {
                 """
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             let lines = try Settings.load(from: path).pathLines
-            #expect(lines.line(of: "/var/lib/larder") == 2)
-            #expect(lines.line(of: "/etc/a.json") == 3, "the first occurrence")
-            #expect(lines.line(of: "/etc/b.json") == 5)
-            #expect(lines.line(of: "/etc/c.json") == nil)
-            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "a"]) == 3)
-            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "c", "schema"]) == 5)
-            #expect(lines.line(of: "/etc/a.json", in: ["namespaces", "b"]) == 3, "not in the section")
+            #expect(lines.place(of: "/var/lib/larder")?.line == 2)
+            #expect(lines.place(of: "/etc/a.json")?.line == 3, "the first occurrence")
+            #expect(lines.place(of: "/etc/b.json")?.line == 5)
+            #expect(lines.place(of: "/etc/c.json") == nil)
+            #expect(lines.place(of: "/etc/a.json", in: ["namespaces", "a"])?.line == 3)
+            #expect(lines.place(of: "/etc/a.json", in: ["namespaces", "c", "schema"])?.line == 5)
+            #expect(lines.place(of: "/etc/a.json", in: ["namespaces", "b"])?.line == 3, "not in the section")
         }
     }
 

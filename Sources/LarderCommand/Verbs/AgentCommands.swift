@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderJSON
 import LarderProtocol
 
 /// `larder clients`
@@ -68,12 +69,48 @@ struct InfoCommand: AsyncParsableCommand {
             EXAMPLES:
               larder info
               larder info --json | jq -r .stateDirectory
+              sudo larder info --settings        the settings, and the file and line of each
             """)
+
+    @Flag(
+        help: ArgumentHelp(
+            "Print the settings of the agent's settings file and of larder.d beside it, and where each comes from.",
+            discussion: "Requires permission to read these files. Values of header fields are not printed."))
+    var settings = false
 
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
+        guard !settings else { return try await printSettings() }
         try await agent.printResult(of: AgentInfo.self, NoParameters()) { InfoReport.text($0) }
+    }
+}
+
+extension InfoCommand {
+    private func printSettings() async throws {
+        try await agent.connection.withClient { client in
+            let info = try await client.call(AgentInfo.self, NoParameters())
+            let list =
+                if let path = info.settings { try await SettingsFacts.merged(path) } else { JSONValue.array([]) }
+            if let problem = info.settingsProblem {
+                Output.note("the agent has rejected its settings file, so earlier settings are in effect: \(problem)")
+            }
+            try Output.line(agent.json ? list.compactText : Self.text(list))
+        }
+    }
+
+    /// One line for each setting, with its file and line.
+    static func text(_ list: JSONValue) -> String {
+        let rows = list.elements.map { setting in
+            let value = setting["value"]?.compactText ?? "(not shown)"
+            return (
+                "\(setting["setting"]?.string ?? "") = \(value)".printable,
+                "\(setting["file"]?.string ?? ""):\(setting["line"]?.int ?? 1)".printable
+            )
+        }
+        if rows.isEmpty { return "none: the defaults are in effect" }
+        let width = rows.map(\.0.count).filter { $0 <= 60 }.max() ?? 0
+        return rows.map { "\($0.0.padded(to: width))  \($0.1)" }.joined(separator: "\n")
     }
 }
 

@@ -50,6 +50,26 @@ package struct UnsafeDirectory: Error, CustomStringConvertible {
                 + "directory, or run\(place): \(command)chmod go-w \(path.shellWord)\(sticky)")
     }
 
+    /// Checks that a file belongs to the user of this process or to root, that no other user can write to it, and that no
+    /// other user can replace it, or a directory or symbolic link on its path. A file that does not exist passes if the
+    /// existing part of its path does.
+    package static func checkFile(_ path: String) throws(UnsafeDirectory) {
+        try checkComponents(of: path)
+        var status = stat()
+        guard fstatat(AT_FDCWD, path, &status, 0) == 0 else { return }
+        guard isTrusted(status.st_uid) else {
+            throw UnsafeDirectory(
+                description:
+                    "\(path) belongs to user \(status.st_uid), who could change it, and the agent runs as user "
+                    + "\(geteuid()); change its owner: chown \(geteuid()) \(path.shellWord)")
+        }
+        if status.st_mode & 0o022 == 0 { return }
+        throw UnsafeDirectory(
+            description:
+                "\(path) has mode 0\(String(status.st_mode & 0o7777, radix: 8)), so other users can write to it; "
+                + "run: chmod go-w \(path.shellWord)")
+    }
+
     /// The maximum number of symbolic links on a path (path_resolution(7)).
     private static let maxLinks = 40
 

@@ -24,8 +24,8 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
     /// The column of the problem in Unicode scalars, from 1.
     package internal(set) var column: Int?
 
-    /// The position of the problem in the text, in Unicode scalars. Nil once it has been converted to ``line`` and
-    /// ``column``, which requires the text.
+    /// The position of the problem in the ``SettingsText``. Nil once it has been converted to ``file``, ``line`` and
+    /// ``column``.
     var offset: Int?
     /// Whether the cause may be another member of the same object, for example a missing one.
     var isContextual = false
@@ -36,8 +36,11 @@ package struct SettingsError: Error, Sendable, Equatable, CustomStringConvertibl
         return place.isEmpty ? reason : "\(place.joined(separator: ":")): \(reason)"
     }
 
-    init(_ reason: String, code: Code = .invalid, member: SettingsPath? = nil, offset: Int? = nil) {
+    init(
+        _ reason: String, code: Code = .invalid, member: SettingsPath? = nil, offset: Int? = nil, file: String? = nil
+    ) {
         self.code = code
+        self.file = file
         self.reason = reason
         self.member = member?.description
         self.offset = offset

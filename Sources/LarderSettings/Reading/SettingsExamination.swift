@@ -1,80 +1,125 @@
-internal import LarderJSON
+package import LarderJSON
 internal import LarderJSON5
 
-/// The result of reading a whole settings file, including its errors.
+/// The result of reading all files of the settings, including their errors.
 package struct SettingsExamination: Sendable {
-    /// The settings without the invalid members; nil if the file cannot be parsed or has too many errors.
+    /// The settings without the invalid members; nil if a file cannot be parsed or there are too many errors.
     package let settings: Settings?
-    /// The errors, each with its line and column; empty if the settings are valid.
+    /// The errors, each with its file, line and column, in the order of the files and lines; empty if the settings are
+    /// valid.
     package internal(set) var errors: [SettingsError]
     package internal(set) var pathLines = PathLines()
+    /// The merged settings, including the invalid members; nil if a file cannot be parsed.
+    var document: SettingsValue?
+    var text = SettingsText()
 }
 
-/// The lines of the absolute paths in a settings file. They show an administrator where the settings name a file that
-/// cannot be used.
+/// The lines of the absolute paths in the files of the settings. They show an administrator where the settings name a file
+/// that cannot be used.
 package struct PathLines: Sendable {
-    /// The first line of each path in each section that contains it. A key consists of the names of the members that lead
-    /// to the section, and the path.
-    private var lines: [[ExactText]: Int] = [:]
+    private struct Place {
+        let file: String?
+        let line: Int
+    }
+
+    /// The first place of each path in each section that contains it. A key consists of the names of the members that
+    /// lead to the section, and the path.
+    private var places: [[ExactText]: Place] = [:]
 
     package init() {}
 
-    /// The line of a path at its first occurrence in a section, or, if the section does not contain the path, in the
-    /// file; nil if the file does not contain it.
+    /// The file and line of a path at its first occurrence in a section, or, if the section does not contain the path, in
+    /// the settings; nil if the settings do not contain it, or do not come from files.
     /// - Parameter section: the names of the members that lead to the section, such as `["namespaces", "web"]`
-    package func line(of path: String, in section: [String] = []) -> Int? {
-        lines[section.map(ExactText.init) + [ExactText(path)]] ?? lines[[ExactText(path)]]
+    package func place(of path: String, in section: [String] = []) -> (file: String, line: Int)? {
+        let place = places[section.map(ExactText.init) + [ExactText(path)]] ?? places[[ExactText(path)]]
+        return place.flatMap { place in place.file.map { ($0, place.line) } }
     }
 
-    /// Adds an occurrence of a path. Occurrences must be added in the order of their lines.
+    /// Adds an occurrence of a path. Occurrences must be added in the order of their files and lines.
     /// - Parameter members: the names of the members that lead to the path
-    fileprivate mutating func add(_ path: String, at members: [String], line: Int) {
+    fileprivate mutating func add(_ path: String, at members: [String], file: String?, line: Int) {
         let names = members.map(ExactText.init)
         for count in 0...names.count {
             let key = names.prefix(count) + [ExactText(path)]
-            if lines[Array(key)] == nil { lines[Array(key)] = line }
+            if places[Array(key)] == nil { places[Array(key)] = Place(file: file, line: line) }
         }
+    }
+}
+
+/// A value of the merged settings.
+package struct SettingOrigin: Sendable {
+    /// The setting, such as `limits.connections`.
+    package let name: String
+    /// The value; nil for a header field, which may be a secret.
+    package let value: JSONValue?
+    package let file: String
+    /// The line, from 1.
+    package let line: Int
+}
+
+extension SettingsExamination {
+    /// Each value of the settings that is not an object, and each empty object, with its place; in the order of the merged
+    /// settings.
+    package var origins: [SettingOrigin] {
+        document?.values(at: .root).map { (path, value, offset) in
+            let place = text.place(of: offset)
+            let isSecret = path.names.dropLast().last?.isSpelled(as: "headers") == true
+            return SettingOrigin(
+                name: path.description, value: isSecret ? nil : value.json ?? .null, file: place.file ?? "",
+                line: place.line)
+        } ?? []
     }
 }
 
 extension Settings {
-    /// Reads a settings file and continues after errors. The errors are sorted by their position.
+    /// Reads a settings file and the files of the directory `larder.d` beside it, and continues after errors. The errors
+    /// are sorted by their position.
     ///
-    /// - Throws: ``SettingsError`` if the file cannot be read
+    /// - Throws: ``SettingsError`` if a file cannot be read
     package static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
-        do {
-            var examination = examine(try SettingsFile.read(path), maxErrors: maxErrors)
-            for index in examination.errors.indices { examination.errors[index].file = path }
-            examination.errors.sort { ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0) }
-            return examination
-        } catch {
-            var error = error
-            error.file = path
-            throw error
-        }
+        examine(try SettingsFile.all(at: path), maxErrors: maxErrors)
     }
 
     /// The number of errors after which the examination stops. The number is limited, because all settings are read
     /// again after each invalid member.
     private static let maxErrors = 1000
 
+    /// Reads settings that do not come from a file.
+    static func examine(_ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false) -> SettingsExamination {
+        examine([SettingsFile(path: nil, isPatch: false, text: bytes)], maxErrors: maxErrors, areSaved: areSaved)
+    }
+
     /// Reads settings and continues after errors, as if the invalid members were missing.
     ///
     /// - Parameter areSaved: whether an earlier version may have saved the settings, so that they are migrated
-    /// - Returns: the settings, and the errors in the order in which they were found
-    static func examine(_ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false) -> SettingsExamination {
-        do throws(JSON5Error) {
-            let scalars = try JSON5Parser.scalars(of: bytes)
-            let (document, duplicates) = try JSON5Parser.parseAll(scalars)
-            let (settings, errors) = examine(
-                areSaved ? RenamedSettings.migrated(document) : document, maxErrors: maxErrors - duplicates.count)
-            return SettingsExamination(
-                settings: settings,
-                errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) },
-                pathLines: document.pathLines(in: scalars))
-        } catch {
-            return SettingsExamination(settings: nil, errors: [SettingsError(error)])
+    static func examine(
+        _ files: [SettingsFile], maxErrors: Int, areSaved: Bool = false
+    ) -> SettingsExamination {
+        var text = SettingsText()
+        var document = SettingsValue(content: .object([]), offset: 0)
+        var (failures, found): ([SettingsError], [SettingsError]) = ([], [])
+        for file in files {
+            do throws(SettingsError) {
+                let (value, duplicates) = try text.parse(file)
+                found += duplicates
+                // A merge patch that is not an object would replace all settings.
+                _ = try SettingsReader(value, at: .root, knowing: nil)
+                document = file.isPatch ? document.merged(with: value) : value
+            } catch {
+                failures.append(text.placed(error))
+            }
         }
+        if !failures.isEmpty {
+            return SettingsExamination(settings: nil, errors: failures + found.map(text.placed))
+        }
+        if areSaved { document = RenamedSettings.migrated(document) }
+        let (settings, errors) = examine(document, maxErrors: maxErrors - found.count)
+        found += errors
+        found.sort { ($0.offset ?? 0) < ($1.offset ?? 0) }
+        return SettingsExamination(
+            settings: settings, errors: found.map(text.placed), pathLines: document.pathLines(in: text),
+            document: document, text: text)
     }
 
     /// Reads the settings repeatedly, each time without the member that was invalid, until no error is left.
@@ -108,15 +153,19 @@ extension Settings {
 
 extension SettingsValue {
     /// See ``SettingsExamination/pathLines``.
-    fileprivate func pathLines(in scalars: [Unicode.Scalar]) -> PathLines {
+    fileprivate func pathLines(in text: SettingsText) -> PathLines {
         var lines = PathLines()
-        var (line, start) = (1, 0)
-        for (path, members, offset) in absolutePaths(at: []).sorted(by: { $0.offset < $1.offset }) {
-            line += JSON5Text.place(of: offset - start, in: Array(scalars[start..<offset])).line - 1
-            start = offset
-            lines.add(path, at: members, line: line)
+        let paths = absolutePaths(at: []).sorted { $0.offset < $1.offset }
+        for (found, place) in zip(paths, text.lines(of: paths.map(\.offset))) {
+            lines.add(found.path, at: found.members, file: place.file, line: place.line)
         }
         return lines
+    }
+
+    /// See ``SettingsExamination/origins``.
+    fileprivate func values(at path: SettingsPath) -> [(path: SettingsPath, value: SettingsValue, offset: Int)] {
+        guard case .object(let members) = content, !members.isEmpty else { return [(path, self, offset)] }
+        return members.flatMap { $0.value.values(at: path.appending($0.name)) }
     }
 
     /// Returns the texts that begin with a slash, with the names of the members that lead to them, and their offsets.
@@ -144,16 +193,5 @@ extension SettingsValue {
             if let found = child.value.objectOffset(around: place) { return found }
         }
         return nil
-    }
-}
-
-extension SettingsError {
-    /// Returns the error with a line and column instead of an offset.
-    fileprivate func placed(in scalars: [Unicode.Scalar]) -> SettingsError {
-        guard let offset else { return self }
-        var error = self
-        (error.line, error.column) = JSON5Text.place(of: offset, in: scalars)
-        error.offset = nil
-        return error
     }
 }

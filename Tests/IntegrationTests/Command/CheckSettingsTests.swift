@@ -33,6 +33,56 @@ extension Integration {
             }
         }
 
+        @Test("errors in larder.d name its files, also in larder doctor, and a reload with them is refused")
+        func settingsDirectory() throws {
+            try AgentHome.with(settings: "{ limits: { connections: 10 } }") { home in
+                try home.makeDirectory("larder.d")
+                try home.write("larder.d/10.json", "{\n\"namespaces\": {\"shop\": {}}}")
+                let agent = try home.start()
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "shop"])
+                try home.write("larder.d/20.json", "{\"limits\":\n{\"connections\": 0}}")
+                let found = try check(home)
+                #expect(found.end == .exit(78))
+                let place = "\(home.directory)/larder.d/20.json:2:17: limits.connections must be"
+                #expect(found.log.hasPrefix("larderd: \(place)"), "\(found.log)")
+                let doctor = try home.larder("doctor")
+                #expect(doctor.text.contains("\(home.settings) is invalid"), "\(doctor.text)")
+                #expect(doctor.text.contains(place), "\(doctor.text)")
+                try agent.reload()
+                #expect(try agent.call("agent.info")["settingsProblem"]?.string?.hasPrefix(place) == true)
+                #expect(try agent.call("agent.info")["limits"]?["connections"] == 10)
+                try home.write("larder.d/20.json", #"{"limits": {"connections": 20}, "namespaces": {"shop": null}}"#)
+                try agent.reload()
+                #expect(try agent.call("agent.info")["settingsProblem"] == nil)
+                #expect(try agent.call("agent.info")["limits"]?["connections"] == 20)
+                #expect(try agent.call("agent.info")["namespaces"] == ["default"])
+            }
+        }
+
+        @Test("larder info --settings prints each setting with its file and line")
+        func shownSettings() throws {
+            try AgentHome.with(settings: "{\n  limits: { connections: 10 } }") { home in
+                try home.makeDirectory("larder.d")
+                try home.write("larder.d/10.json", #"{"namespaces": {"shop": {"durability": "full"}}}"#)
+                _ = try home.start()
+                let shown = try home.larder("info", "--settings")
+                #expect(shown.end == .exit(0), "\(shown.log)")
+                let lines = shown.text.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+                #expect(
+                    lines == [
+                        "limits.connections = 10 \(home.settings):2",
+                        "namespaces.shop.durability = \"full\" \(home.directory)/larder.d/10.json:1",
+                    ])
+                let json = try JSONValue(parsing: home.larder("info", "--settings", "--json").text)
+                #expect(json[0]?["value"] == 10)
+                #expect(json[1]?["file"]?.string == "\(home.directory)/larder.d/10.json")
+                try home.write("larder.d/20.json", "{")
+                let failed = try home.larder("info", "--settings")
+                #expect(failed.end == .exit(1))
+                #expect(failed.log.contains("\(home.directory)/larder.d/20.json:1:2: "), "\(failed.log)")
+            }
+        }
+
         @Test("--check-settings warns about a missing layer file")
         func missingFile() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in

@@ -1,5 +1,8 @@
 import Glibc
 import LarderClientCore
+import LarderEncoding
+import LarderJSON
+import LarderPlatform
 import LarderProtocol
 
 /// The settings file, and the result of checking it with the agent's program (`larderd --check-settings`).
@@ -25,10 +28,13 @@ struct SettingsFacts: Sendable, Equatable {
     /// The user that the agent runs as, if that user may not read the file.
     var deniedUser: DeniedUser?
 
-    /// Whether the check has found an error in the file itself, not only in the files that it names.
+    /// Whether the check has found an error in the file itself or in `larder.d` beside it, not only in the files that it names.
     var isInvalid: Bool {
         guard case .wrong(let lines) = state else { return false }
-        return lines.contains { $0.hasPrefix("\(path):") }
+        let directory = Self.directory(beside: path)
+        return lines.contains { line in
+            line.hasPrefix("\(path):") || line.hasPrefix("\(directory)/") || line.hasPrefix("\(directory):")
+        }
     }
 
     /// Whether the check has found an error in a file that the settings name.
@@ -78,13 +84,17 @@ extension SettingsFacts {
             choice, mayBeUsers: !isRunning && geteuid() != 0, userFile: userFile, exists: { access($0, F_OK) == 0 })
         guard let path = option ?? inForce ?? standard else { return nil }
         var facts = SettingsFacts(path: path, isNamed: option != nil, state: .missing)
+        let patches = patches(beside: path)
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == EACCES { facts.state = .unreadable }
+            if errno == ENOENT, !patches.isEmpty {
+                facts.modifiedAt = lastChange(of: patches)
+                facts.state = await check(path)
+            }
             return facts
         }
-        facts.modifiedAt = Timestamp(
-            milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
+        facts.modifiedAt = lastChange(of: [path] + patches)
         // Check the access of the agent's user if the file is the one that the agent uses. If `--settings` names
         // another file, the agent does not have to be able to read it.
         if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
@@ -111,6 +121,50 @@ extension SettingsFacts {
         denied.permissions =
             "\(Accounts.name(ofUser: status.st_uid)):\(Accounts.name(ofGroup: status.st_gid)) 0\(mode)"
         return denied
+    }
+
+    /// The directory `larder.d`, whose files are merged over a settings file.
+    private static func directory(beside path: String) -> String {
+        "\(path.lastIndex(of: "/").map { path[...$0] } ?? "")larder.d"
+    }
+
+    /// The files of `larder.d`, and the directory itself if it has files, because removing a file changes only the
+    /// directory.
+    private static func patches(beside path: String) -> [String] {
+        let directory = directory(beside: path)
+        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0, let names = try? DirectoryListing.names(closing: descriptor) else { return [] }
+        let files = names.map { String(decoding: $0, as: UTF8.self) }.filter { name in
+            !name.hasPrefix(".") && (name.hasSuffix(".json") || name.hasSuffix(".json5"))
+        }
+        return files.isEmpty ? [] : [directory] + files.map { "\(directory)/\($0)" }
+    }
+
+    private static func lastChange(of paths: [String]) -> Timestamp? {
+        paths.compactMap { path -> Timestamp? in
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            return Timestamp(milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
+        }.max()
+    }
+
+    /// Merges a settings file and `larder.d` beside it with the agent's own program.
+    /// - Returns: an array of objects with `setting`, `value` (absent for a header field), `file` and `line`
+    /// - Throws: ``Failure`` with the errors of the settings
+    static func merged(_ path: String) async throws(Failure) -> JSONValue {
+        guard let agent = agentProgram else {
+            throw Failure(.failure, "there is no larderd on this host; run this command on the host of the agent")
+        }
+        let words = [agent, "--show-settings", "--settings", path]
+        guard let program = await CapturedProgram.run(words, limit: .seconds(20)) else {
+            throw Failure(
+                .failure,
+                "\(agent) cannot be run or did not end in time; run \(words.map(\.shellWord).joined(separator: " "))")
+        }
+        guard program.end == .exited(0), let list = try? JSONValue(parsing: program.text) else {
+            throw Failure(.failure, program.lines.joined(separator: "; "))
+        }
+        return list
     }
 
     private static func check(_ path: String) async -> State {
