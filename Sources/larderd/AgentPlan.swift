@@ -4,6 +4,7 @@ import LarderImages
 import LarderPlatform
 import LarderServer
 import LarderSettings
+import LarderSystemd
 import LarderProtocol
 import Logging
 import Glibc
@@ -41,7 +42,7 @@ struct AgentPlan: Sendable {
         let path = Self.settingsPath(command)
         let found: Settings.File?
         do throws(SettingsError) {
-            found = if let path { try Settings.load(from: path) } else { nil }
+            found = if let path { try Settings.load(from: path, host: Self.host) } else { nil }
         } catch {
             // The settings file need not exist at the default path.
             guard command.settings == nil, error.code == .fileNotFound else { throw error }
@@ -72,7 +73,7 @@ struct AgentPlan: Sendable {
     /// The settings that the agent saved last; nil if none are saved, or if they are invalid.
     private static func saved(_ command: Larderd) -> AgentPlan? {
         guard let saved = savedSettings(command)?.read(),
-            let settings = try? Settings(parsing: saved.text, areSaved: true),
+            let settings = try? Settings(parsing: saved.text, areSaved: true, host: host),
             var plan = try? AgentPlan(command, settings, path: settingsPath(command))
         else { return nil }
         plan.settingsReadAt = saved.readAt
@@ -110,6 +111,9 @@ struct AgentPlan: Sendable {
     static func settingsPath(_ command: Larderd) -> String? {
         command.settings ?? defaultSettingsPath
     }
+
+    /// The values of the placeholders in the settings.
+    static var host: HostFacts { HostFacts(id: HostID.text) }
 
     /// The default path of the settings file; nil if the environment does not determine one.
     static var defaultSettingsPath: String? {

@@ -67,7 +67,7 @@ struct SettingsCheck {
     private mutating func readSettings(_ command: Larderd) -> Settings? {
         guard let path else { return Settings() }
         do throws(SettingsError) {
-            let examination = try Settings.examine(file: path)
+            let examination = try Settings.examine(file: path, host: AgentPlan.host)
             errors = examination.errors.map(\.description)
             pathLines = examination.pathLines
             return examination.settings
@@ -151,7 +151,7 @@ struct SettingsCheck {
     static func show(_ command: Larderd) {
         guard let path = AgentPlan.settingsPath(command) else { return print("[]") }
         do throws(SettingsError) {
-            let examination = try Settings.examine(file: path)
+            let examination = try Settings.examine(file: path, host: AgentPlan.host)
             for error in examination.errors { Process.note(error.description) }
             if !examination.errors.isEmpty { exit(EX_CONFIG) }
             let settings = examination.origins.map { origin -> JSONValue in

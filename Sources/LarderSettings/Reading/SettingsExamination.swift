@@ -9,7 +9,7 @@ package struct SettingsExamination: Sendable {
     /// valid.
     package internal(set) var errors: [SettingsError]
     package internal(set) var pathLines = PathLines()
-    /// The merged settings, including the invalid members; nil if a file cannot be parsed.
+    /// The merged settings as written, including the invalid members; nil if a file cannot be parsed.
     var document: SettingsValue?
     var text = SettingsText()
 }
@@ -59,8 +59,8 @@ package struct SettingOrigin: Sendable {
 }
 
 extension SettingsExamination {
-    /// Each value of the settings that is not an object, and each empty object, with its place; in the order of the merged
-    /// settings.
+    /// Each value of the settings that is not an object, and each empty object, as written, with its place; in the order of
+    /// the merged settings.
     package var origins: [SettingOrigin] {
         document?.values(at: .root).map { (path, value, offset) in
             let place = text.place(of: offset)
@@ -77,8 +77,10 @@ extension Settings {
     /// are sorted by their position.
     ///
     /// - Throws: ``SettingsError`` if a file cannot be read
-    package static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
-        examine(try SettingsFile.all(at: path), maxErrors: maxErrors)
+    package static func examine(
+        file path: String, host: HostFacts = HostFacts()
+    ) throws(SettingsError) -> SettingsExamination {
+        examine(try SettingsFile.all(at: path), maxErrors: maxErrors, host: host)
     }
 
     /// The number of errors after which the examination stops. The number is limited, because all settings are read
@@ -86,15 +88,19 @@ extension Settings {
     private static let maxErrors = 1000
 
     /// Reads settings that do not come from a file.
-    static func examine(_ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false) -> SettingsExamination {
-        examine([SettingsFile(path: nil, isPatch: false, text: bytes)], maxErrors: maxErrors, areSaved: areSaved)
+    static func examine(
+        _ bytes: [UInt8], maxErrors: Int, areSaved: Bool = false, host: HostFacts = HostFacts()
+    ) -> SettingsExamination {
+        examine(
+            [SettingsFile(path: nil, isPatch: false, text: bytes)], maxErrors: maxErrors, areSaved: areSaved, host: host
+        )
     }
 
     /// Reads settings and continues after errors, as if the invalid members were missing.
     ///
     /// - Parameter areSaved: whether an earlier version may have saved the settings, so that they are migrated
     static func examine(
-        _ files: [SettingsFile], maxErrors: Int, areSaved: Bool = false
+        _ files: [SettingsFile], maxErrors: Int, areSaved: Bool = false, host: HostFacts = HostFacts()
     ) -> SettingsExamination {
         var text = SettingsText()
         var document = SettingsValue(content: .object([]), offset: 0)
@@ -114,7 +120,7 @@ extension Settings {
             return SettingsExamination(settings: nil, errors: failures + found.map(text.placed))
         }
         if areSaved { document = RenamedSettings.migrated(document) }
-        let (settings, errors) = examine(document, maxErrors: maxErrors - found.count)
+        let (settings, errors) = examine(document, maxErrors: maxErrors - found.count, host)
         found += errors
         found.sort { ($0.offset ?? 0) < ($1.offset ?? 0) }
         return SettingsExamination(
@@ -124,7 +130,7 @@ extension Settings {
 
     /// Reads the settings repeatedly, each time without the member that was invalid, until no error is left.
     private static func examine(
-        _ document: SettingsValue, maxErrors: Int
+        _ document: SettingsValue, maxErrors: Int, _ host: HostFacts
     ) -> (settings: Settings?, errors: [SettingsError]) {
         var document = document
         var errors: [SettingsError] = []
@@ -133,7 +139,7 @@ extension Settings {
         var incomplete: Set<Int> = []
         while true {
             do throws(SettingsError) {
-                return (try Settings(document), errors)
+                return (try Settings(try Placeholders(document, host).replaced(in: document)), errors)
             } catch {
                 guard let offset = error.offset else { return (nil, errors + [error]) }
                 let parent = document.objectOffset(around: offset)

@@ -21,9 +21,9 @@ extension Settings {
     /// Reads a settings file and the files of the directory `larder.d` beside it.
     ///
     /// - Throws: ``SettingsError``; `fileNotFound` if neither the settings file nor a file in `larder.d` exists
-    package static func load(from path: String) throws(SettingsError) -> File {
+    package static func load(from path: String, host: HostFacts = HostFacts()) throws(SettingsError) -> File {
         let files = try SettingsFile.all(at: path)
-        let examination = Settings.examine(files, maxErrors: 1)
+        let examination = Settings.examine(files, maxErrors: 1, host: host)
         if let error = examination.errors.first { throw error }
         let isMerged = files.contains(where: \.isPatch)
         let merged = isMerged ? examination.document?.json?.compactBytes : files.first?.text
@@ -34,11 +34,15 @@ extension Settings {
 
     /// Parses settings.
     ///
-    /// - Parameter areSaved: whether the agent saved the settings itself. Settings that had another name in an earlier
-    ///   version are then read under that name.
+    /// - Parameters:
+    ///   - areSaved: whether the agent saved the settings itself. Settings that had another name in an earlier version are
+    ///     then read under that name.
+    ///   - host: the values of the placeholders
     /// - Throws: ``SettingsError`` with the line and column of the first problem
-    package init(parsing bytes: [UInt8], areSaved: Bool = false) throws(SettingsError) {
-        let examination = Settings.examine(bytes, maxErrors: 1, areSaved: areSaved)
+    package init(
+        parsing bytes: [UInt8], areSaved: Bool = false, host: HostFacts = HostFacts()
+    ) throws(SettingsError) {
+        let examination = Settings.examine(bytes, maxErrors: 1, areSaved: areSaved, host: host)
         if let error = examination.errors.first { throw error }
         self = examination.settings ?? Settings()
     }

@@ -32,6 +32,8 @@ package struct Settings: Sendable, Equatable {
     package var documentBytes = 16 << 20
     /// `service`: the agent as a systemd service.
     package var service = ServiceSettings()
+    /// `report.labels`: the values of the placeholders `{label:NAME}`. Default: none.
+    package var labels: [String: String] = [:]
     /// `namespaces`: the namespaces by name. They always include `default`.
     package var namespaces: [String: NamespaceConfiguration] = ["default": .standard("default")]
     /// `namespaces.NAME.access`: for each namespace with this setting, the rights in it, which replace those of
@@ -47,7 +49,8 @@ extension Settings {
         let reader = try SettingsReader(
             value, at: .root,
             knowing: [
-                "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "namespaces",
+                "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "report",
+                "namespaces",
             ])
         socket = try reader.section("socket", SocketSettings.init) ?? socket
         stateDirectory = try reader.directory(in: "state")
@@ -58,9 +61,30 @@ extension Settings {
         access = try reader.section("access", AccessSettings.init)
         try reader.section("limits") { (value, path) throws(SettingsError) in try readLimits(value, path) }
         service = try reader.section("service", ServiceSettings.init) ?? service
+        labels = (try reader.section("report", Self.labels) ?? nil) ?? labels
         let declared = try reader.section("namespaces", NamespaceConfiguration.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
         namespaceAccess = try reader.section("namespaces", AccessSettings.ofNamespaces) ?? [:]
+    }
+
+    private static func labels(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> [String: String]? {
+        try SettingsReader(value, at: path, knowing: ["labels"]).section("labels") {
+            (value, path) throws(SettingsError) in
+            let reader = try SettingsReader(value, at: path, knowing: nil)
+            var labels: [String: String] = [:]
+            for name in reader.names {
+                guard Placeholders.isLabelName(name) else {
+                    throw reader.failure(
+                        name, "is not a valid label name; use 1 to 64 letters, digits, \"_\" and \"-\"")
+                }
+                labels[name] = try reader.string(
+                    name, expected: "a text of 1 to 255 bytes without control characters, in quotes"
+                ) { (1...255).contains($0.utf8.count) && !$0.utf8.contains { $0 < 0x20 || $0 == 0x7f } }
+            }
+            return labels
+        }
     }
 
     private static func logLevel(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> Logger.Level? {
