@@ -1,5 +1,6 @@
 import Glibc
 package import Logging
+internal import Synchronization
 
 /// Writes the log statements of a service: to the systemd journal (``JournalOutput``) if standard error is connected to
 /// it, otherwise as lines of text (``TextOutput``).
@@ -13,8 +14,13 @@ package struct ServiceLogHandler: LogHandler {
         case text(TextOutput)
     }
 
-    /// The lowest level that is written.
-    package var logLevel: Logger.Level
+    /// The lowest level that is written: that of the process, unless it was set for this logger.
+    package var logLevel: Logger.Level {
+        get { ownLevel ?? processLevel.value }
+        set { ownLevel = newValue }
+    }
+    private var ownLevel: Logger.Level?
+    private let processLevel: ProcessLogLevel
     /// Metadata that is added to every statement.
     package var metadata: Logger.Metadata = [:]
     /// Provides further metadata for each statement.
@@ -26,10 +32,10 @@ package struct ServiceLogHandler: LogHandler {
     ///   - identifier: the name of the program, written as `SYSLOG_IDENTIFIER` and selected by `journalctl -t`
     ///   - fieldPrefix: the prefix of metadata fields in the journal, such as `LARDER_`. Without a prefix, metadata
     ///     could replace the journal's own fields.
-    ///   - level: the lowest level that is written
+    ///   - level: the lowest level that is written; a later change has effect on this logger, too
     ///   - metadataProvider: provides further metadata for each statement
     package init(
-        label: String, identifier: String, fieldPrefix: String, level: Logger.Level = .info,
+        label: String, identifier: String, fieldPrefix: String, level: ProcessLogLevel = ProcessLogLevel(.info),
         metadataProvider: Logger.MetadataProvider? = nil
     ) {
         self.init(
@@ -40,9 +46,9 @@ package struct ServiceLogHandler: LogHandler {
         self.metadataProvider = metadataProvider
     }
 
-    init(_ output: Output, level: Logger.Level = .info) {
+    init(_ output: Output, level: ProcessLogLevel = ProcessLogLevel(.info)) {
         self.output = output
-        logLevel = level
+        processLevel = level
     }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -57,6 +63,22 @@ package struct ServiceLogHandler: LogHandler {
         case .text(let text): text.write(event, members)
         }
     }
+}
+
+/// The lowest level that the loggers of a process write. It can change while they exist.
+package final class ProcessLogLevel: Sendable {
+    private static let levels = Logger.Level.allCases
+    /// The index of the level in ``levels``.
+    private let index: Atomic<Int>
+
+    package init(_ level: Logger.Level) { index = Atomic(Self.index(of: level)) }
+
+    package var value: Logger.Level {
+        get { Self.levels[index.load(ordering: .relaxed)] }
+        set { index.store(Self.index(of: newValue), ordering: .relaxed) }
+    }
+
+    private static func index(of level: Logger.Level) -> Int { levels.firstIndex(of: level) ?? 0 }
 }
 
 /// Detects output streams that are connected to the systemd journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).

@@ -75,22 +75,20 @@ enum Process {
         }
     }
 
-    /// The level of loggers that are created from now on, on any thread; nil until logging has started.
-    private static let logLevel = Mutex<Logger.Level?>(nil)
+    /// The lowest level that all loggers write.
+    private static let logLevel = ProcessLogLevel(.info)
+    private static let isLogging = Atomic(false)
 
     /// Sends the log to the journal if standard error is connected to it, otherwise to standard error. A later call
-    /// changes the level of loggers that are created after it.
+    /// changes the level of all loggers.
     static func startLogging(level: Logger.Level) {
-        let isStarted = logLevel.withLock { current in
-            defer { current = level }
-            return current != nil
-        }
-        if isStarted { return }
+        logLevel.value = level
+        if isLogging.exchange(true, ordering: .relaxed) { return }
         LoggingSystem.bootstrap(
             { label, provider in
                 ServiceLogHandler(
                     label: label, identifier: "larderd", fieldPrefix: "LARDER_",
-                    level: logLevel.withLock { $0 } ?? level, metadataProvider: provider)
+                    level: logLevel, metadataProvider: provider)
             }, metadataProvider: nil)
     }
 

@@ -115,6 +115,7 @@ struct ReloadService: AgentService {
                 // An earlier retry must not report its problem as one of the new settings.
                 retry?.cancel()
                 await retry?.value
+                Process.startLogging(level: next.logLevel)
                 context.settings = next.settingsSource
                 inForce = next
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
@@ -140,7 +141,6 @@ struct ReloadService: AgentService {
         if !old.stateDirectory.isSpelled(as: new.stateDirectory) { members.append("state.directory") }
         if !old.settings.cacheDirectory.isSpelled(as: new.settings.cacheDirectory) { members.append("cache.directory") }
         if old.settings.images.isEnabled != new.settings.images.isEnabled { members.append("images.enabled") }
-        if old.logLevel != new.logLevel { members.append("log.level") }
         if old.settings.current != new.settings.current { members.append("current") }
         if old.settings.service != new.settings.service { members.append("service") }
         if members.isEmpty { return }

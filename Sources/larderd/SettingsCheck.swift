@@ -22,7 +22,7 @@ struct SettingsCheck {
     private(set) var path: String?
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Layer files that are missing, and files that this user cannot read. They are not errors, because the agent may be
+    /// Files that are not read because of their names, layer files that are missing, and files that this user cannot read. They are not errors, because the agent may be
     /// able to read them. With `--for-reload`, errors in the files that the settings name are also warnings, because a
     /// running agent applies the settings and keeps what it has read from these files.
     private(set) var warnings: [String] = []
@@ -93,6 +93,9 @@ struct SettingsCheck {
             } else {
                 add(text)
             }
+        }
+        warnings += namespace.ignoredFiles().map { path in
+            "not read: \(path): its name ends with neither .json nor .json5; rename it, or move it elsewhere"
         }
         for finding in namespace.examineSchema() {
             switch finding.kind {

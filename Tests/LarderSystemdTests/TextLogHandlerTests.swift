@@ -59,6 +59,20 @@ struct TextLogHandlerTests {
         #expect(!Self.line("m", [:], .error).contains("\u{1b}"))
     }
 
+    @Test("a change of the level of the process applies to existing loggers, except those with a level of their own")
+    func processLevel() {
+        let level = ProcessLogLevel(.info)
+        let logger = Logger(label: "x") { _ in ServiceLogHandler(.text(TextOutput(descriptor: -1)), level: level) }
+        var own = logger
+        own.logLevel = .error
+        #expect(logger.logLevel == .info)
+        for changed in Logger.Level.allCases {
+            level.value = changed
+            #expect(logger.logLevel == changed)
+            #expect(own.logLevel == .error)
+        }
+    }
+
     @Test("each log event is written to the descriptor as one line, unless its level is disabled")
     func descriptor() throws {
         var ends: [CInt] = [-1, -1]

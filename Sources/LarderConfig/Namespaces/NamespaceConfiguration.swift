@@ -161,6 +161,14 @@ extension NamespaceConfiguration {
         }
         return problems
     }
+
+    /// The files in the directories of the layers that are not read because of their names, such as `40-web.jsn`. Blocks on
+    /// disk I/O.
+    package func ignoredFiles() -> [String] {
+        var directories = [defaultsPath, hostDirectory].compactMap(\.self)
+        if case .file(let file) = remote { directories.append(file.path) }
+        return directories.flatMap { LayerProblem.ignoredFiles(in: $0) }
+    }
 }
 
 /// The environment that all namespaces share.

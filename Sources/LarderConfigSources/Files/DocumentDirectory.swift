@@ -96,6 +96,26 @@ struct DocumentDirectory: Sendable, Hashable {
         return problems
     }
 
+    /// Returns the paths of the files that are probably meant to be read, but are not because of their names, in byte
+    /// order; empty if the directory cannot be read. Leaves out hidden files, files whose names begin with `README`, and
+    /// files such as `10-web.json.bak` and `10-web.json~`, because renaming a file is a usual way to exclude it.
+    func ignoredFiles() -> [String] {
+        guard let directory = try? opened(), let names = try? DirectoryListing.names(in: directory.number) else {
+            return []
+        }
+        let ignored = names.filter { name in
+            let text = String(decoding: name, as: UTF8.self)
+            return !Self.isRead(name) && !text.hasPrefix(".") && !text.hasPrefix("README") && !text.hasSuffix("~")
+                && ![".json.", ".json5."].contains(where: text.contains)
+        }
+        return ignored.sorted { $0.lexicographicallyPrecedes($1) }
+            .map { path + "/" + String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func isRead(_ name: [UInt8]) -> Bool {
+        name.first != UInt8(ascii: ".") && [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
+    }
+
     /// Returns the names of the files to read, in byte order.
     private func jsonNames(in directory: CInt) throws(FileReadError) -> [[UInt8]] {
         let names: [[UInt8]]
@@ -104,9 +124,7 @@ struct DocumentDirectory: Sendable, Hashable {
         } catch {
             throw FileReadError(path, errno: error.rawValue)
         }
-        let chosen = names.filter { name in
-            name.first != UInt8(ascii: ".") && [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
-        }
+        let chosen = names.filter(Self.isRead)
         guard chosen.count <= maximumFiles else {
             throw FileReadError(.tooMany, path, "it has \(chosen.count) files, more than \(maximumFiles); merge some")
         }

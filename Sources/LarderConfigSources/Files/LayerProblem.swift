@@ -30,6 +30,12 @@ package struct LayerProblem: Sendable, Hashable {
         }
     }
 
+    /// The files in a directory of layer files that are not read because of their names, although they are probably meant
+    /// to be. Blocks on disk I/O.
+    package static func ignoredFiles(in directory: String) -> [String] {
+        DocumentDirectory(path: directory).ignoredFiles()
+    }
+
     /// Checks the host layer directory. Blocks on disk I/O.
     /// - Parameter isNamed: whether the settings name the directory. If not, it is the default directory, which may be
     ///   missing.

@@ -83,6 +83,25 @@ extension Integration {
             }
         }
 
+        @Test("--check-settings and larder doctor name files of a layer that are not read")
+        func ignoredFiles() throws {
+            try AgentHome.with(settings: "{}") { home in
+                try home.makeDirectory("config.d")
+                for name in ["10.json", "40-x.jsn", ".hidden", "README", "20.json.bak", "30.json5~"] {
+                    try home.write("config.d/\(name)", "{}")
+                }
+                _ = try home.start()
+                let found = try check(home)
+                #expect(found.end == .exit(0))
+                let line = "\(home.directory)/config.d/40-x.jsn: its name ends with neither .json nor .json5"
+                #expect(found.log.hasPrefix("larderd: warning: not read: \(line)"), "\(found.log)")
+                #expect(found.log.split(separator: "\n").count == 1, "\(found.log)")
+                let doctor = try home.larder("doctor")
+                #expect(doctor.text.contains("files beside those of the layers are not read"), "\(doctor.text)")
+                #expect(doctor.text.contains(line), "\(doctor.text)")
+            }
+        }
+
         @Test("--check-settings warns about a missing layer file")
         func missingFile() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in

@@ -154,6 +154,16 @@ struct DoctorMoreChecksTests {
         #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
     }
 
+    @Test("files that are not read are a warning besides the state of the settings")
+    func ignoredFiles() {
+        let file = SettingsFacts(
+            path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early,
+            ignoredFiles: ["/etc/larder/config.d/40-x.jsn: its name"])
+        let findings = SettingsCheck.findings(file, .healthy, .units(.healthy))
+        #expect(findings.map(\.level) == [.ok, .warning])
+        #expect(findings.last?.detail == ["/etc/larder/config.d/40-x.jsn: its name"])
+    }
+
     @Test("settings count as changed only if the file is newer than the last time that the agent read it")
     func reloadedSettings() {
         func finding(changed: Int, readAt: Int) -> Finding? {

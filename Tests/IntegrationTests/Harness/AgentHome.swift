@@ -150,10 +150,11 @@ final class AgentHome {
     /// - Parameters:
     ///   - wrapper: A command that runs the agent, such as `prlimit` with its arguments.
     ///   - listener: A listening socket that is passed to the agent by socket activation, as systemd does.
+    ///   - logLevel: The option `--log-level`. Nil for the level of the settings.
     ///   - beforeReady: Called after the process has started and before the wait.
     func start(
         socket: String? = nil, state: String? = nil, cache: String? = nil, wrapper: [String] = [],
-        listener: Descriptor? = nil, logLevel: String = "info",
+        listener: Descriptor? = nil, logLevel: String? = "info",
         beforeReady: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
         // LISTEN_PID must be the pid of the agent, which is not known yet. A shell sets it and then becomes the agent
@@ -165,7 +166,7 @@ final class AgentHome {
         var environment = environment
         environment["NOTIFY_SOCKET"] = notify.path
         let process = try ChildProcess(
-            command[0], Array(command[1...]) + ["--log-level", logLevel], environment: environment,
+            command[0], Array(command[1...]) + (logLevel.map { ["--log-level", $0] } ?? []), environment: environment,
             directory: directory, passing: listener.map { [$0.number] } ?? [])
         let agent = AgentProcess(process: process, notify: notify, socket: socket ?? self.socket)
         agents.append(agent)

@@ -111,6 +111,24 @@ extension Integration {
             }
         }
 
+        @Test("the log level follows a reload")
+        func logLevel() throws {
+            try AgentHome.with(settings: "{ log: { level: 'error' } }") { home in
+                let agent = try home.start(logLevel: nil)
+                try home.write(settings: "{ log: { level: 'notice' }, current: { enabled: false } }")
+                try agent.reload()
+                _ = try agent.waitForLog("settings reloaded")
+                try home.write(settings: "{ log: { level: 'error' } }")
+                try agent.reload()
+                let before = agent.log
+                try home.write(settings: "{ log: { level: 'error' }, namespaces: { new: {} } }")
+                try agent.reload()
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "new"])
+                #expect(agent.log.dropFirst(before.count).contains("settings reloaded") == false, "\(agent.log)")
+                #expect(!agent.log.contains("log.level"), "\(agent.log)")
+            }
+        }
+
         @Test(
             "a reload applies a settings file that was created after the start; once it is removed, a reload fails"
         )

@@ -18,6 +18,17 @@ enum SettingsCheck {
         _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints(),
         problem: String? = nil
     ) -> [Finding] {
+        let found = findingsOfFile(facts, agent, service, hints, problem: problem)
+        guard let ignored = facts?.ignoredFiles, !ignored.isEmpty else { return found }
+        let advice = "rename files that are to be read, and move the others to another directory"
+        return found + [
+            Finding(.warning, name, "files beside those of the layers are not read", detail: ignored, advice: [advice])
+        ]
+    }
+
+    private static func findingsOfFile(
+        _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints, problem: String?
+    ) -> [Finding] {
         if let problem, facts?.deniedUser == nil {
             return [agent == nil ? awaited(problem, facts) : rejected(problem, facts, agent, service)]
         }
@@ -146,7 +157,7 @@ enum SettingsCheck {
             "\(facts.path) is valid, but was changed \(changed.ago(at: agent.now)), "
                 + "after the agent had read it",
             detail: [
-                "changes of socket, state, cache, log, service, current and images.enabled need a restart, others a reload"
+                "changes of socket, state, cache, service, current and images.enabled need a restart, others a reload"
             ],
             advice: service.reloadCommands(of: agent))
     }

@@ -25,6 +25,8 @@ struct SettingsFacts: Sendable, Equatable {
     var state: State
     /// The time of the last modification.
     var modifiedAt: Timestamp?
+    /// Why files in the directories of the layers are not read: one line for each file.
+    var ignoredFiles: [String] = []
     /// The user that the agent runs as, if that user may not read the file.
     var deniedUser: DeniedUser?
 
@@ -90,7 +92,7 @@ extension SettingsFacts {
             if errno == EACCES { facts.state = .unreadable }
             if errno == ENOENT, !patches.isEmpty {
                 facts.modifiedAt = lastChange(of: patches)
-                facts.state = await check(path)
+                (facts.state, facts.ignoredFiles) = await check(path)
             }
             return facts
         }
@@ -104,7 +106,7 @@ extension SettingsFacts {
             facts.state = .unreadable
             return facts
         }
-        facts.state = await check(path)
+        (facts.state, facts.ignoredFiles) = await check(path)
         return facts
     }
 
@@ -167,22 +169,23 @@ extension SettingsFacts {
         return list
     }
 
-    private static func check(_ path: String) async -> State {
-        guard let agent = agentProgram else { return .unchecked("there is no larderd on this host") }
+    private static func check(_ path: String) async -> (State, ignoredFiles: [String]) {
+        guard let agent = agentProgram else { return (.unchecked("there is no larderd on this host"), []) }
         // Pass directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check
         // these directories.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
         // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
-            return .unchecked("\(agent) cannot be run or did not end in time")
+            return (.unchecked("\(agent) cannot be run or did not end in time"), [])
         }
+        let lines = check.lines.map { $0.hasPrefix("larderd: ") ? String($0.dropFirst(9)) : $0 }
+        let warning = "warning: not read: "
+        let ignored = lines.filter { $0.hasPrefix(warning) }.map { String($0.dropFirst(warning.count)) }
         switch check.end {
-        case .exited(0): return .right
-        case .exited(78):
-            let lines = check.lines.map { $0.hasPrefix("larderd: ") ? String($0.dropFirst(9)) : $0 }
-            return .wrong(lines.filter { !$0.hasPrefix("warning: ") })
-        default: return .unchecked("\(agent) ended with \(check.end.text)")
+        case .exited(0): return (.right, ignored)
+        case .exited(78): return (.wrong(lines.filter { !$0.hasPrefix("warning: ") }), ignored)
+        default: return (.unchecked("\(agent) ended with \(check.end.text)"), [])
         }
     }
 
