@@ -2,6 +2,7 @@ import LarderImageFormats
 import LarderImages
 import LarderSettings
 import LarderUpstream
+import Logging
 import Testing
 
 @Suite("Image settings")
@@ -100,11 +101,29 @@ struct ImageSettingsTests {
             ("origins: {'http://h': {tokenFile: '/t', users: [1.5]}}", ".users must contain names"),
             ("origins: {'http://h': {ignoreQuery: ['*']}}", ".ignoreQuery[0] must be the name of a query member"),
             ("origins: {'http://h': {ignoreQuery: ['a&b']}}", ".ignoreQuery[0] must be the name of a query member"),
-            ("origins: {'http://h': {certificate: '/c'}}", ".certificate is not a setting"),
+            ("origins: {'http://h': {certificateAuthority: '/c'}}", ".certificateAuthority has no effect without TLS"),
+            ("origins: {'https://h': {certificate: '/c'}}", ".certificate needs \"privateKey\" too"),
+            (
+                "origins: {'https://h': {certificateAuthority: '/c', users: ['a']}}",
+                ".users has no effect without \"headers\""
+            ),
         ])
     func refused(members: String, message: String) {
         let error = #expect(throws: SettingsError.self) { try images(members) }
         #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
+    }
+
+    @Test("a client certificate is a credential, and a certificate authority alone is none")
+    func certificates() throws {
+        let settings = try images(
+            "origins: {'https://a': {certificateAuthority: '/ca'}, "
+                + "'https://b': {certificateAuthority: '/ca', certificate: '/c', privateKey: '/k', users: [7]}}")
+        let origins = try settings.cacheSettings(directory: "/d", logger: Logger(label: "x")).origins
+        #expect(origins.map(\.name) == ["https://a", "https://b"])
+        #expect(origins.map { $0.credential == nil } == [true, false])
+        #expect(origins.map(\.tls.certificateAuthority) == ["/ca", "/ca"])
+        #expect(origins.map(\.tls.privateKey) == [nil, "/k"])
+        #expect(origins.map(\.users) == [[], [7]])
     }
 
     @Test("header values do not appear in descriptions of settings or in errors")

@@ -319,16 +319,19 @@ extension ImageCache {
         _ id: TransferID, _ download: InFlightDownload, _ cached: ImageRow?
     ) async throws(ImageError) -> DownloadOutcome {
         var headers: [(name: String, value: String)] = []
-        if let credential = download.location.origin?.credential {
+        var tls: TLSOptions?
+        if let settings = download.location.origin, settings.credential != nil || settings.tls != TLSFiles() {
             do throws(UpstreamError) {
-                headers = try await disk.blocking.run { () throws(UpstreamError) in try credential.fields() }
+                (headers, tls) = try await disk.blocking.run { () throws(UpstreamError) in
+                    (try settings.credential?.fields() ?? [], try settings.tls.read())
+                }
             } catch {
                 throw ImageError(.upstreamFailed, error.message)
             }
         }
         if Task.isCancelled { throw ImageError.cancelled }
         let order = DownloadOrder(
-            id: id, url: download.url, headers: headers, cached: cached?.response,
+            id: id, url: download.url, headers: headers, tls: tls, cached: cached?.response,
             expectedDigest: download.expectedDigest, limits: downloads.table.limits)
         while true {
             do throws(ImageError) {

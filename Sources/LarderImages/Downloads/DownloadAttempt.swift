@@ -82,6 +82,7 @@ struct DownloadAttempt: Sendable {
             url: order.url, headers: order.headers, validator: part == nil ? condition?.validator : nil,
             timeouts: timeouts)
         request.missingPart = part?.missing
+        (request.tls, request.limitsAuthoritiesToOrigin) = (order.tls, true)
         return request
     }
 

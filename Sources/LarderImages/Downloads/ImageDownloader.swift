@@ -118,6 +118,8 @@ struct DownloadOrder: Sendable {
     let url: String
     /// The credential fields for the origin. They are not sent to other origins.
     let headers: [(name: String, value: String)]
+    /// The trusted authorities and the client certificate for the origin. Nil for the authorities of the system.
+    var tls: TLSOptions?
     /// The cached response for a conditional request. Nil to download the image unconditionally.
     let cached: StoredResponse?
     /// The required SHA-256 of the bytes, if any.

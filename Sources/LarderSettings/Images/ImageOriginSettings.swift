@@ -4,8 +4,9 @@ package import LarderUpstream
 /// `images.origins["https://img.example.org"]`: the credentials for one origin, the users who may have images that are
 /// fetched with them, and the query parameters that do not distinguish images.
 package struct ImageOriginSettings: Sendable, Equatable {
-    /// `headers`, `tokenFile` or `tokenCredential`: the credentials. They are sent only to this origin, not to another
-    /// origin after a redirect.
+    /// `headers`, `tokenFile` or `tokenCredential`, and `certificate` with `privateKey`: the credentials. They are sent only
+    /// to this origin, not to another origin after a redirect. `certificateAuthority`: the authorities that are trusted for
+    /// this origin.
     package var access = HTTPAccess()
     /// `users`: the users who may have images that are fetched with these credentials, besides root and the agent's
     /// user. Default: none.
@@ -18,15 +19,17 @@ package struct ImageOriginSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// Whether requests to this origin carry a header field or a token from the settings.
-    package var hasCredential: Bool { !access.headers.isEmpty || access.token != nil }
+    /// Whether requests to this origin carry a header field, a token or a client certificate from the settings.
+    package var hasCredential: Bool {
+        !access.headers.isEmpty || access.token != nil || access.tls.certificate != nil
+    }
 }
 
 extension ImageOriginSettings {
     init(_ value: SettingsValue, _ path: SettingsPath, for url: String) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,
-            knowing: ["headers", "tokenFile", "tokenCredential", "users", "groups", "ignoreQuery"])
+            knowing: HTTPAccess.settings + ["users", "groups", "ignoreQuery"])
         access = try HTTPAccess(reader, for: url)
         users = try reader.accounts("users", example: "\"alice\"")
         groups = try reader.accounts("groups", example: "\"www-data\"")
@@ -38,8 +41,8 @@ extension ImageOriginSettings {
         if !hasCredential, let name = ["users", "groups"].first(where: reader.has) {
             throw reader.failure(
                 name,
-                "has no effect without \"headers\", \"tokenFile\" or \"tokenCredential\", because images without "
-                    + "credentials are for all users; remove it")
+                "has no effect without \"headers\", \"tokenFile\", \"tokenCredential\" or \"certificate\", because images "
+                    + "without credentials are for all users; remove it")
         }
     }
 

@@ -124,7 +124,7 @@ extension ImageSettings {
             do throws(UpstreamError) {
                 origins.append(
                     try ImageOrigin(
-                        name, credential: settings.hasCredential ? settings.access : nil,
+                        name, credential: settings.hasCredential ? settings.access : nil, tls: settings.access.tls,
                         ignoredQuery: settings.ignoredQuery,
                         users: Self.numbers(settings.users, .user, "\(path).users", logger),
                         groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))

@@ -23,6 +23,9 @@ package struct FetchRequest: Sendable {
     /// The trusted authorities and the client certificate; nil for the authorities of the system and no certificate.
     /// The certificate is presented only to the origin of the URL.
     package var tls: TLSOptions?
+    /// Whether the authorities of ``tls`` are trusted only for the origin of the URL, and not for another origin after a
+    /// redirect.
+    package var limitsAuthoritiesToOrigin = false
     package var timeouts: FetchTimeouts
     /// The maximum size of the body in bytes, after content decoding.
     package var maximumBytes: Int

@@ -178,7 +178,9 @@ struct HTTPExchange: Sendable {
             message.headers.replaceOrAdd(name: "Range", value: "bytes=\(part.offset)-")
             message.headers.replaceOrAdd(name: "If-Range", value: part.tag)
         }
-        message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
+        if isSameOrigin || !request.limitsAuthoritiesToOrigin {
+            message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
+        }
         switch route {
         case .inProcess(let origin): return try await origin.execute(message, to: requested)
         case .client(let route):

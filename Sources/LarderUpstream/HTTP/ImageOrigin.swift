@@ -5,6 +5,9 @@ package struct ImageOrigin: Sendable {
     /// The credentials for requests to the origin, if any. Images that are fetched with them are cached separately, and
     /// only permitted users can have them.
     package var credential: HTTPAccess?
+    /// The files with the authorities that are trusted for the origin, and with the client certificate. A client
+    /// certificate is also a credential.
+    package var tls: TLSFiles
     /// The query members that do not affect the image, such as signatures. Each element is the name of a member, or the
     /// start of names followed by `*`.
     package var ignoredQuery: [String]
@@ -18,8 +21,8 @@ package struct ImageOrigin: Sendable {
     /// - Parameter name: an absolute `http` or `https` URL without a path
     /// - Throws: ``UpstreamError/Code/invalidURL``
     package init(
-        _ name: String, credential: HTTPAccess? = nil, ignoredQuery: [String] = [], users: Set<UInt32> = [],
-        groups: Set<UInt32> = []
+        _ name: String, credential: HTTPAccess? = nil, tls: TLSFiles = TLSFiles(), ignoredQuery: [String] = [],
+        users: Set<UInt32> = [], groups: Set<UInt32> = []
     ) throws(UpstreamError) {
         guard let address = try? FetchURL(parsing: name), address.path == "/", address.query == nil else {
             throw UpstreamError(
@@ -27,6 +30,7 @@ package struct ImageOrigin: Sendable {
         }
         self.name = address.origin
         self.credential = credential
+        self.tls = tls
         self.ignoredQuery = ignoredQuery
         self.users = users
         self.groups = groups
