@@ -89,8 +89,25 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         switch self {
         case .http(let http): http.access.problems()
         case .sse(let sse): sse.access.problems()
-        case .etcd(let etcd): (etcd.user?.password.problems() ?? []) + etcd.tls.problems()
+        case .etcd(let etcd):
+            (etcd.user?.password.problems() ?? []) + etcd.tls.problems() + (etcd.proxy.settings?.problems() ?? [])
         case .file: []
+        }
+    }
+
+    /// Returns the settings with the proxy of the whole agent, unless the source has an own one.
+    package func inheriting(proxy: ProxySettings?) -> RemoteSourceSettings {
+        switch self {
+        case .http(var http):
+            http.access.proxy = http.access.proxy.inheriting(proxy)
+            return .http(http)
+        case .sse(var sse):
+            sse.access.proxy = sse.access.proxy.inheriting(proxy)
+            return .sse(sse)
+        case .etcd(var etcd):
+            etcd.proxy = etcd.proxy.inheriting(proxy)
+            return .etcd(etcd)
+        case .file: return self
         }
     }
 }

@@ -43,7 +43,8 @@ struct Agent {
         // process.
         let resolverPool = NIOThreadPool(numberOfThreads: Self.resolverThreads)
         resolverPool.start()
-        let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
+        let fetcher = HTTPFetcher(
+            configuration: .init(version: larderVersion), resolver: SystemResolver(resolverPool), eventLoopGroup: group)
         let images = ImageFetcher(
             configuration: .init(version: larderVersion), resolver: SystemResolver(resolverPool), eventLoopGroup: group)
         do {

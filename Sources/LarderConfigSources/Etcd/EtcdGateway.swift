@@ -60,15 +60,18 @@ final class EtcdGateway: Sendable {
         return try answer.get()
     }
 
-    /// Returns a request with the TLS options and timeouts that all requests share.
+    /// Returns a request with the TLS options, proxies and timeouts that all requests share.
     func request(
         _ path: String, _ body: [UInt8], to endpoint: String, token: String?
     ) async throws(EtcdError) -> FetchRequest {
-        let files = configuration.tls
-        return FetchRequest(
+        let (files, proxy) = (configuration.tls, configuration.proxy.settings)
+        var request = FetchRequest(
             url: endpoint + path, headers: token.map { [(name: "Authorization", value: $0)] } ?? [], body: body,
-            tls: try await fromDisk { () throws(UpstreamError) in try files.read() },
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
+        (request.tls, request.proxy) = try await fromDisk { () throws(UpstreamError) in
+            (try files.read(), try proxy?.read())
+        }
+        return request
     }
 
     /// Converts a response with an error status to an error.

@@ -51,6 +51,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
     package var user: User?
     /// The certificates and the private key for TLS.
     package var tls = TLSFiles()
+    package var proxy = ProxyChoice.inherited
     /// The maximum time until a response or a watch begins, and the maximum time without data in a response.
     package var timeout = Duration.seconds(10)
     /// The time between two reads of all keys. The reads detect changes that a watch has missed.

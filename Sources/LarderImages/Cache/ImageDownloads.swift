@@ -14,6 +14,8 @@ struct ImageDownloads {
     private let log: ImageCacheLog
     fileprivate(set) var table: Table
     private(set) var failures: NegativeCache
+    /// The proxy for all origins that have no own one; nil for none.
+    private(set) var proxy: ProxySettings?
     fileprivate(set) var isStopping = false
 
     init(
@@ -23,12 +25,14 @@ struct ImageDownloads {
         (self.catalog, self.accounts, self.clock, self.log) = (catalog, accounts, clock, log)
         table = Table(limits: settings.downloadLimits, received: received)
         failures = NegativeCache(lifetimes: settings.failures)
+        proxy = settings.proxy
     }
 
     /// Applies new settings. Clears recorded failures, because the previous settings may have caused them.
     mutating func update(_ settings: ImageCacheSettings) {
         table.limits = settings.downloadLimits
         failures.lifetimes = settings.failures
+        proxy = settings.proxy
         failures.forgetAll()
     }
 
@@ -319,11 +323,13 @@ extension ImageCache {
         _ id: TransferID, _ download: InFlightDownload, _ cached: ImageRow?
     ) async throws(ImageError) -> DownloadOutcome {
         var headers: [(name: String, value: String)] = []
-        var tls: TLSOptions?
-        if let settings = download.location.origin, settings.credential != nil || settings.tls != TLSFiles() {
+        var (tls, proxy): (TLSOptions?, ProxyOptions?)
+        let settings = download.location.origin
+        let proxySettings = (settings?.proxy ?? .inherited).inheriting(downloads.proxy).settings
+        if proxySettings != nil || settings.map({ $0.credential != nil || $0.tls != TLSFiles() }) ?? false {
             do throws(UpstreamError) {
-                (headers, tls) = try await disk.blocking.run { () throws(UpstreamError) in
-                    (try settings.credential?.fields() ?? [], try settings.tls.read())
+                (headers, tls, proxy) = try await disk.blocking.run { () throws(UpstreamError) in
+                    (try settings?.credential?.fields() ?? [], try settings?.tls.read(), try proxySettings?.read())
                 }
             } catch {
                 throw ImageError(.upstreamFailed, error.message)
@@ -331,7 +337,7 @@ extension ImageCache {
         }
         if Task.isCancelled { throw ImageError.cancelled }
         let order = DownloadOrder(
-            id: id, url: download.url, headers: headers, tls: tls, cached: cached?.response,
+            id: id, url: download.url, headers: headers, tls: tls, proxy: proxy, cached: cached?.response,
             expectedDigest: download.expectedDigest, limits: downloads.table.limits)
         while true {
             do throws(ImageError) {

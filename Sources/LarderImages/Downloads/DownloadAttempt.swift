@@ -83,6 +83,7 @@ struct DownloadAttempt: Sendable {
             timeouts: timeouts)
         request.missingPart = part?.missing
         (request.tls, request.limitsAuthoritiesToOrigin) = (order.tls, true)
+        request.proxy = order.proxy
         return request
     }
 

@@ -120,6 +120,8 @@ struct DownloadOrder: Sendable {
     let headers: [(name: String, value: String)]
     /// The trusted authorities and the client certificate for the origin. Nil for the authorities of the system.
     var tls: TLSOptions?
+    /// The proxies for the origin and the targets of redirects. Nil for none.
+    var proxy: ProxyOptions?
     /// The cached response for a conditional request. Nil to download the image unconditionally.
     let cached: StoredResponse?
     /// The required SHA-256 of the bytes, if any.

@@ -14,6 +14,8 @@ package struct ImageCacheSettings: Sendable {
     /// Private addresses from which images may be downloaded.
     package var allowedNetworks: [AddressRange] = []
     package var origins: [ImageOrigin] = []
+    /// The proxy for all origins that have no own one; nil for none.
+    package var proxy: ProxySettings?
 
     package init(directory: String, space: SpaceLimits = SpaceLimits()) {
         self.directory = directory

@@ -37,6 +37,8 @@ package struct ImageSettings: Sendable, Equatable {
     /// `origins`: the settings of individual origins. The key is scheme, host and port in lower case, such as
     /// `https://img.example.org`. Default: none.
     package var origins: [String: ImageOriginSettings] = [:]
+    /// The proxy of the whole agent (`proxy`, outside this section); nil for none.
+    package var proxy: ProxySettings?
 
     package init() {}
 }
@@ -125,6 +127,7 @@ extension ImageSettings {
                 origins.append(
                     try ImageOrigin(
                         name, credential: settings.hasCredential ? settings.access : nil, tls: settings.access.tls,
+                        proxy: settings.access.proxy,
                         ignoredQuery: settings.ignoredQuery,
                         users: Self.numbers(settings.users, .user, "\(path).users", logger),
                         groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
@@ -139,6 +142,7 @@ extension ImageSettings {
         settings.failures = failures
         settings.allowedNetworks = allowedNetworks
         settings.origins = origins
+        settings.proxy = proxy
         return settings
     }
 

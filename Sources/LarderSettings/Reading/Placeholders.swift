@@ -32,7 +32,9 @@ struct Placeholders {
     /// The settings with placeholders. `*` stands for any name, and for any index of an array.
     private static let urls = [
         ["namespaces", "*", "remote", "http", "url"], ["namespaces", "*", "remote", "sse", "url"],
-        ["namespaces", "*", "remote", "sse", "pollUrl"], ["namespaces", "*", "remote", "etcd", "endpoints", "*"],
+        ["proxy", "url"], ["namespaces", "*", "remote", "*", "proxy", "url"],
+        ["images", "origins", "*", "proxy", "url"], ["namespaces", "*", "remote", "sse", "pollUrl"],
+        ["namespaces", "*", "remote", "etcd", "endpoints", "*"],
     ]
     private static let texts = [
         ["namespaces", "*", "remote", "http", "headers", "*"], ["namespaces", "*", "remote", "sse", "headers", "*"],

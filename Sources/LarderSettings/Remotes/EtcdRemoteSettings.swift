@@ -10,7 +10,7 @@ extension EtcdSourceSettings {
             knowing: [
                 "endpoints", "prefix", "key", "format", "user", "passwordFile", "passwordCredential", "timeoutSeconds",
                 "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds", "certificateAuthority",
-                "certificate", "privateKey",
+                "certificate", "privateKey", "proxy",
             ])
         self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
         if let given: Format = try reader.choice("format") {
@@ -21,6 +21,7 @@ extension EtcdSourceSettings {
         }
         user = try Self.user(reader)
         tls = try Self.tls(reader, endpoints)
+        proxy = try reader.section("proxy", ProxyChoice.init) ?? proxy
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         reconnectWindow = try reader.seconds("reconnectSplaySeconds", in: 0...86_400)

@@ -1,9 +1,9 @@
 import LarderUpstream
 
 extension HTTPAccess {
-    /// The names of the members for credentials and TLS in the settings of a remote source.
+    /// The names of the members for credentials, TLS and the proxy in the settings of a remote source.
     static let settings = [
-        "headers", "tokenFile", "tokenCredential", "certificateAuthority", "certificate", "privateKey",
+        "headers", "tokenFile", "tokenCredential", "certificateAuthority", "certificate", "privateKey", "proxy",
     ]
 
     init(_ reader: SettingsReader, for url: String) throws(SettingsError) {
@@ -13,6 +13,7 @@ extension HTTPAccess {
         if token != nil, headers.keys.contains(where: { $0.lowercased() == "authorization" }) {
             throw reader.failure("headers", "must not contain \"Authorization\" if there is a token; keep one of them")
         }
+        proxy = try reader.section("proxy", ProxyChoice.init) ?? proxy
         tls = try TLSFiles(reader)
         if tls != TLSFiles(), !url.lowercased().hasPrefix("https:") {
             let name = ["certificateAuthority", "certificate", "privateKey"].first(where: reader.has)

@@ -1,6 +1,8 @@
 package import LarderConfig
+import LarderConfigSources
 package import LarderJSON
 import LarderJSON5
+import LarderUpstream
 package import LarderServer
 package import Logging
 
@@ -49,7 +51,8 @@ extension Settings {
         let reader = try SettingsReader(
             value, at: .root,
             knowing: [
-                "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "report",
+                "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "proxy",
+                "report",
                 "namespaces",
             ])
         socket = try reader.section("socket", SocketSettings.init) ?? socket
@@ -64,6 +67,11 @@ extension Settings {
         labels = (try reader.section("report", Self.labels) ?? nil) ?? labels
         let declared = try reader.section("namespaces", NamespaceConfiguration.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
+        let proxy = try reader.section("proxy", ProxyChoice.init)?.settings
+        images.proxy = proxy
+        for (name, namespace) in namespaces {
+            namespaces[name]?.remote = namespace.remote?.inheriting(proxy: proxy)
+        }
         namespaceAccess = try reader.section("namespaces", AccessSettings.ofNamespaces) ?? [:]
     }
 

@@ -2,11 +2,19 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
+/// A proxy and the address that connections to it use.
+struct ProxyRoute: Sendable, Hashable {
+    let server: ProxyServer
+    let address: IPAddress
+}
+
 /// A client and the address that it connects to.
 struct ClientRoute: Sendable {
     let client: HTTPClient
-    /// The only address that the client can connect to; nil for any address of the host.
+    /// The only address that the client can connect to, or request from the proxy; nil for any address of the host.
     let address: IPAddress?
+    /// The proxy; nil for none.
+    var proxy: ProxyRoute?
 
     /// The maximum number of reused connections that are tried and closed for one request.
     private static let maximumReuses = 64

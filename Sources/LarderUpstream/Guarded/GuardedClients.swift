@@ -1,8 +1,10 @@
 internal import AsyncHTTPClient
 internal import NIOCore
 internal import Synchronization
+import Glibc
+package import NIOPosix
 
-/// HTTP clients that connect only to addresses that an ``AddressGuard`` allows.
+/// HTTP clients that connect only to addresses that an ``AddressGuard`` allows, directly or through a proxy.
 ///
 /// A name must not be resolved again after its address has been checked, because the second result can differ (DNS
 /// rebinding). AsyncHTTPClient resolves names itself, and offers no way to replace its resolver. However, a client can
@@ -12,11 +14,14 @@ internal import Synchronization
 /// a connection is reused only for the address that it was opened to.
 ///
 /// As a second check that does not depend on how the library parses a URL, the peer address of each new connection is
-/// compared with the checked address before any byte of the request is sent.
+/// compared with the checked address before any byte of the request is sent. With a proxy, it is compared with the address
+/// of the proxy, which connects to the checked address. If the proxy resolves names, only addresses in URLs are checked.
 final class GuardedClients: Sendable {
     private struct Pin: Hashable, Sendable {
         let host: String
-        let address: IPAddress
+        /// Nil if the proxy resolves the name.
+        let address: IPAddress?
+        let proxy: ProxyRoute?
     }
 
     private struct Entry: Sendable {
@@ -64,31 +69,52 @@ final class GuardedClients: Sendable {
     func update(_ addressGuard: AddressGuard) { state.withLock { $0.addressGuard = addressGuard } }
 
     /// Resolves the host of a URL once, checks the addresses, and runs `body` with a client that can connect only to
-    /// the first allowed address. If `body` throws `connectFailed`, it runs again with a client for the next allowed
-    /// address. At most three addresses are tried.
+    /// the first allowed address. If `body` throws `connectFailed` and there is no proxy, it runs again with a client for
+    /// the next allowed address. At most three addresses are tried.
     ///
+    /// - Parameter server: the proxy; nil for none
     /// - Throws: the errors of `body`; ``UpstreamError/Code/forbiddenAddress`` if the host has addresses but none is
     ///   allowed; ``UpstreamError/Code/connectFailed`` if the host has no address
     func withClient<Value: Sendable>(
-        for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
+        for url: FetchURL, via server: ProxyServer? = nil, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
         var failure: UpstreamError?
-        for address in try await allowedAddresses(of: url).prefix(Self.attempts) {
-            let pin = Pin(host: url.host.name, address: address)
+        let proxy = try await route(via: server)
+        for address in try await targets(of: url, via: server).prefix(Self.attempts) {
+            let pin = Pin(host: url.host.name, address: address, proxy: proxy)
             let client = try enter(pin)
             do throws(UpstreamError) {
-                let value = try await body(ClientRoute(client: client, address: address))
+                let value = try await body(ClientRoute(client: client, address: address, proxy: proxy))
                 await leave(pin)
                 return value
             } catch {
                 await leave(pin)
                 // Errors after the connection was opened, and the timeouts of `Deadline`, are not retried with another
                 // address.
-                guard error.code == .connectFailed, !Task.isCancelled else { throw error }
+                guard error.code == .connectFailed, proxy == nil, !Task.isCancelled else { throw error }
                 failure = error
             }
         }
-        throw failure ?? .unresolved(url)
+        throw failure ?? server?.unresolved(url) ?? .unresolved(url)
+    }
+
+    /// The address of a proxy. The settings name the proxy, so its address is not checked.
+    private func route(via server: ProxyServer?) async throws(UpstreamError) -> ProxyRoute? {
+        guard let server else { return nil }
+        if let address = IPAddress(server.host) { return ProxyRoute(server: server, address: address) }
+        guard let address = try await resolver.addresses(of: server.host).first else { throw server.unresolved }
+        return ProxyRoute(server: server, address: address)
+    }
+
+    /// The addresses to connect to, in the order in which they are tried; nil for one that the proxy resolves.
+    private func targets(of url: FetchURL, via server: ProxyServer?) async throws(UpstreamError) -> [IPAddress?] {
+        guard let server else { return try await allowedAddresses(of: url) }
+        if server.resolvesNames, url.host.address == nil { return [nil] }
+        let allowed = try await allowedAddresses(of: url)
+        // The HTTP client writes an IPv6 address without brackets into its request for a tunnel.
+        let usable = allowed.filter(\.isIPv4)
+        if usable.isEmpty, !allowed.isEmpty { throw server.onlyIPv6(url) }
+        return usable
     }
 
     /// Cancels all requests and closes all connections. Later requests fail with ``UpstreamError/Code/shutDown``.
@@ -142,14 +168,78 @@ final class GuardedClients: Sendable {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
         // AsyncHTTPClient gets no other spelling of the host, because `ClientRoute` builds its URLs from `FetchURL`.
-        configuration.dnsOverride = [pin.host: pin.address.description]
+        if let address = pin.address { configuration.dnsOverride = [pin.host: address.description] }
+        configuration.proxy = pin.proxy.map { $0.server.configuration(at: $0.address) }
         configuration.addRequestHandlers { channel in
             let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-            guard peer == pin.address else {
+            guard let peer, peer == pin.proxy?.address ?? pin.address else {
                 throw UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an unchecked address")
             }
         }
         return HTTPClient(
             eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }
+}
+
+/// Resolves host names to addresses.
+package protocol HostResolver: Sendable {
+    /// Returns the addresses of a host in order of preference; an empty array if the name does not resolve.
+    func addresses(of name: String) async throws(UpstreamError) -> [IPAddress]
+}
+
+/// The resolver of the system (getaddrinfo(3)): files, DNS and other services of nsswitch.conf(5). Sorts addresses by
+/// RFC 6724.
+package struct SystemResolver: HostResolver {
+    private let threads: NIOThreadPool
+
+    /// - Parameter threads: runs the lookups. Each lookup can block a thread until the name servers time out. The
+    ///   caller starts the pool and shuts it down; lookups after that fail with `cancelled`.
+    package init(_ threads: NIOThreadPool) { self.threads = threads }
+
+    /// Resolves a name on the thread pool, unless the task is already cancelled. If it is cancelled during the lookup,
+    /// the call throws `cancelled` without waiting for the lookup, whose result is then discarded.
+    package func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+        if Task.isCancelled { throw Self.cancelled(name) }
+        let (results, result) = AsyncStream.makeStream(of: [IPAddress].self)
+        threads.submit { state in
+            if state == .active { result.yield(Self.lookUp(name)) }
+            result.finish()
+        }
+        // A cancellation ends the stream.
+        for await addresses in results { return addresses }
+        throw Self.cancelled(name)
+    }
+
+    private static func cancelled(_ name: String) -> UpstreamError {
+        UpstreamError(.cancelled, "the lookup of \(name) was cancelled")
+    }
+
+    private static func lookUp(_ name: String) -> [IPAddress] {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_ADDRCONFIG
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var result: [IPAddress] = []
+        var next = list
+        while let entry = next {
+            if let address = address(entry.pointee), !result.contains(address) { result.append(address) }
+            next = entry.pointee.ai_next
+        }
+        return result
+    }
+
+    private static func address(_ entry: addrinfo) -> IPAddress? {
+        guard let raw = UnsafeRawPointer(entry.ai_addr) else { return nil }
+        switch entry.ai_family {
+        case AF_INET:
+            return IPAddress(ipv4: UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
+        case AF_INET6:
+            return IPAddress(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
+        default:
+            return nil
+        }
     }
 }

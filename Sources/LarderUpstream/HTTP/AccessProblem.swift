@@ -22,10 +22,10 @@ package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension HTTPAccess {
-    /// Checks the files with the token and the certificates. Blocks on disk I/O.
+    /// Checks the files with the token, the certificates and the password of the proxy. Blocks on disk I/O.
     package func problems() -> [AccessProblem] {
         let tokenProblems = token?.problems { () throws(UpstreamError) in _ = try fields() } ?? []
-        return tokenProblems + tls.problems()
+        return tokenProblems + tls.problems() + (proxy.settings?.problems() ?? [])
     }
 }
 
@@ -61,5 +61,14 @@ extension TLSFiles {
         guard problems.isEmpty, let path = certificateAuthority ?? certificate else { return problems }
         // The content of all files is checked together, because the key must be that of the certificate.
         return AccessProblem.found(at: path) { () throws(UpstreamError) in _ = try read() }
+    }
+}
+
+extension ProxySettings {
+    /// Checks the files with passwords. Blocks on disk I/O.
+    package func problems() -> [AccessProblem] {
+        // The settings name one password for both proxies.
+        guard case .credential(let credential)? = secure?.password else { return [] }
+        return credential.problems()
     }
 }

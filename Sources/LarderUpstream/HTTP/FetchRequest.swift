@@ -26,6 +26,8 @@ package struct FetchRequest: Sendable {
     /// Whether the authorities of ``tls`` are trusted only for the origin of the URL, and not for another origin after a
     /// redirect.
     package var limitsAuthoritiesToOrigin = false
+    /// The proxies for the URL and for the targets of redirects; nil for none.
+    package var proxy: ProxyOptions?
     package var timeouts: FetchTimeouts
     /// The maximum size of the body in bytes, after content decoding.
     package var maximumBytes: Int

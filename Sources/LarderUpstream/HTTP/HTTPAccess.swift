@@ -3,8 +3,8 @@ internal import LarderEncoding
 package import LarderJSON
 package import LarderPlatform
 
-/// The credentials for requests to an origin and the certificate authorities that are trusted for them. Header values may be
-/// secrets, so they do not appear in messages.
+/// The credentials for requests to an origin, the certificate authorities that are trusted for them, and their proxy. Header
+/// values may be secrets, so they do not appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
     /// Header fields of every request.
     @ComparedAsBytes package var headers: [String: String]
@@ -12,6 +12,7 @@ package struct HTTPAccess: Sendable, Equatable {
     package var token: Credential?
     /// The certificates and the private key for TLS.
     package var tls: TLSFiles
+    package var proxy = ProxyChoice.inherited
 
     package init(headers: [String: String] = [:], token: Credential? = nil, tls: TLSFiles = TLSFiles()) {
         self.headers = headers
@@ -24,12 +25,12 @@ package struct HTTPAccess: Sendable, Equatable {
     ///
     /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file that cannot be used
     package func open(_ request: inout FetchRequest, _ blocking: BlockingThreadPool) async throws(UpstreamError) {
-        let (access, tls) = (self, tls)
-        let (fields, options) = try await blocking.run { () throws(UpstreamError) in
-            (try access.fields(), try tls.read())
+        let access = self
+        let (fields, tls, proxy) = try await blocking.run { () throws(UpstreamError) in
+            (try access.fields(), try access.tls.read(), try access.proxy.settings?.read())
         }
         request.headers = fields + request.headers
-        request.tls = options
+        (request.tls, request.proxy) = (tls, proxy)
     }
 
     /// Returns the header fields, with the current content of the token file. Blocks on disk I/O.

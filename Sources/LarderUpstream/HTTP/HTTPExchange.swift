@@ -6,8 +6,8 @@ internal import NIOHTTP1
 
 /// Provides the HTTP client for a URL.
 enum ClientSource: Sendable {
-    /// One client for all URLs.
-    case shared(HTTPClient)
+    /// One client for all URLs without a proxy, and clients for those with one.
+    case shared(HTTPClient, proxied: GuardedClients)
     /// Clients that can connect only to checked addresses.
     case guarded(GuardedClients)
     /// No client, because the server is in this process.
@@ -15,13 +15,17 @@ enum ClientSource: Sendable {
 
     /// Runs `body` with the client for a URL. The client is valid until `body` returns. If a guarded client cannot
     /// connect, `body` runs again with another address of the host.
+    /// - Parameter proxy: the proxy; nil for none
     func withClient<Value: Sendable>(
-        for url: FetchURL, _ body: (RequestRoute) async throws(UpstreamError) -> Value
+        for url: FetchURL, via proxy: ProxyServer?, _ body: (RequestRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
         switch self {
-        case .shared(let client): try await body(.client(ClientRoute(client: client, address: nil)))
-        case .guarded(let clients):
-            try await clients.withClient(for: url) { route throws(UpstreamError) in try await body(.client(route)) }
+        case .shared(let client, _) where proxy == nil:
+            try await body(.client(ClientRoute(client: client, address: nil)))
+        case .shared(_, let clients), .guarded(let clients):
+            try await clients.withClient(for: url, via: proxy) { route throws(UpstreamError) in
+                try await body(.client(route))
+            }
         case .inProcess(let origin): try await body(.inProcess(origin))
         }
     }
@@ -99,7 +103,9 @@ struct HTTPExchange: Sendable {
         for _ in 0...max(0, maximumRedirects) {
             let hop: Hop<Output>
             do throws(UpstreamError) {
-                hop = try await clients.withClient(for: target) { route throws(UpstreamError) -> Hop<Output> in
+                let proxy = request.proxy?.server(for: target)
+                hop = try await clients.withClient(for: target, via: proxy) {
+                    route throws(UpstreamError) -> Hop<Output> in
                     deadline.progressed()
                     var response = try await send(to: target, route)
                     response.headers.trimValues()
@@ -187,8 +193,14 @@ struct HTTPExchange: Sendable {
             do {
                 return try await route.execute(message, to: requested, isRepeatable: !request.awaitsChange)
             } catch {
+                if let proxy = route.proxy,
+                    let failure = await proxy.server.failure(
+                        error, for: target, to: route.address, at: proxy.address, on: route.client.eventLoopGroup)
+                {
+                    throw failure
+                }
                 // Without a certificate that has expired or is not valid yet, the library's own error is reported.
-                guard TLSFailure(description: String(describing: error)).isUntrusted,
+                guard route.proxy == nil, TLSFailure(description: String(describing: error)).isUntrusted,
                     let certificates = await ServerCertificates.read(
                         from: target, at: route.address?.description, on: route.client.eventLoopGroup,
                         timeout: .seconds(5)),

@@ -1,6 +1,7 @@
 internal import AsyncHTTPClient
 package import NIOCore
 internal import NIOHTTP1
+private import NIOPosix
 internal import Synchronization
 
 /// Sends HTTP/1.1 and HTTP/2 requests for documents and event streams. The sources of configuration share one fetcher.
@@ -32,16 +33,28 @@ package final class HTTPFetcher: Sendable {
 
     private let configuration: Configuration
     private let eventLoopGroup: (any EventLoopGroup)?
+    /// The clients for requests through a proxy.
+    private let proxied: GuardedClients
     /// The tasks of all requests share the client.
     private let state = Mutex(State.unused)
 
     /// Makes a fetcher. Opens no connection.
     ///
-    /// - Parameter eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The
-    ///   caller keeps ownership.
-    package init(configuration: Configuration, eventLoopGroup: (any EventLoopGroup)? = nil) {
+    /// - Parameters:
+    ///   - resolver: resolves names for requests through a proxy. Names for other requests are resolved by the HTTP client.
+    ///   - eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The caller keeps
+    ///     ownership.
+    package init(
+        configuration: Configuration, resolver: any HostResolver = SystemResolver(.singleton),
+        eventLoopGroup: (any EventLoopGroup)? = nil
+    ) {
         self.configuration = configuration
         self.eventLoopGroup = eventLoopGroup
+        // The settings name the hosts of sources, so all addresses are allowed.
+        let everything = ["0.0.0.0/0", "::/0"].compactMap { AddressRange($0) }
+        proxied = GuardedClients(
+            addressGuard: AddressGuard(allowed: everything), resolver: resolver,
+            configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup)
     }
 
     /// Fetches one document.
@@ -94,7 +107,7 @@ package final class HTTPFetcher: Sendable {
 
     private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> HTTPExchange {
         HTTPExchange(
-            clients: .shared(try client()),
+            clients: .shared(try client(), proxied: proxied),
             fields: [
                 ("User-Agent", configuration.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate"),
             ],
@@ -108,6 +121,7 @@ package final class HTTPFetcher: Sendable {
             defer { state = .shutDown }
             return state
         }
+        await proxied.shutdown()
         guard case .running(let client) = last else { return }
         // shutdown() throws only if it has been called before. That is impossible, because only the caller that changes
         // the state from `running` to `shutDown` gets here.
