@@ -86,6 +86,9 @@ extension EtcdSourceSettings {
         case .prefix(let prefix):
             identity.add("prefix")
             identity.add(prefix)
+        case .prefixes(let prefixes):
+            identity.add("prefixes")
+            for prefix in prefixes { identity.add(prefix) }
         case .key(let key):
             identity.add("key")
             identity.add(key)

@@ -61,5 +61,7 @@ struct RemoteIdentityTests {
         }
         #expect(identity(.prefix("a/")) == identity(.prefix("a/"), ["https://e2", "https://e3"]))
         #expect(Set([identity(.prefix("a/")), identity(.prefix("b/")), identity(.key("a/"))]).count == 3)
+        let lists = [["a/", "b/"], ["b/", "a/"], ["a/"], ["a/b/"]]
+        #expect(Set(lists.map { identity(.prefixes($0)) } + [identity(.prefix("a/"))]).count == 5)
     }
 }

@@ -43,6 +43,9 @@ struct EtcdSettingsTests {
         let other = try self.etcd(
             "endpoints: ['http://a'], key: '/doc', user: 'u', passwordCredential: 'etcd-password'")
         #expect(other.keys == .key("/doc"))
+        let several = try self.etcd("endpoints: ['http://a'], prefixes: ['/common', '/hosts/a/'], format: 'text'")
+        #expect(several.keys == .prefixes(["/common/", "/hosts/a/"]))
+        #expect(several.location == "http://a prefixes /common/,/hosts/a/")
         #expect(other.user?.password == .systemd("etcd-password"))
     }
 
@@ -63,6 +66,21 @@ struct EtcdSettingsTests {
             ("endpoints: ['http://h', 'http://h/v3'], prefix: '/c'", "element 2 must end after the host and port"),
             ("endpoints: ['http://h?x=1'], prefix: '/c'", "element 1 must end after"),
             ("endpoints: ['http://h']", " names no keys; give \"prefix\""),
+            ("endpoints: ['http://h'], prefix: '/c', prefixes: ['/d']", " has both \"prefix\" and \"prefixes\""),
+            ("endpoints: ['http://h'], prefixes: []", ".prefixes must have 1 to 64 prefixes, not 0"),
+            (
+                "endpoints: ['http://h'], prefixes: ['/a', '/a/b']",
+                ".prefixes is invalid: element 2 begins with element 1"
+            ),
+            (
+                "endpoints: ['http://h'], prefixes: ['/a/b/', '/a']",
+                ".prefixes is invalid: element 1 begins with element 2"
+            ),
+            (
+                "endpoints: ['http://h'], prefixes: ['/a', '/a/']",
+                ".prefixes is invalid: element 2 begins with element 1"
+            ),
+            ("endpoints: ['http://h'], prefixes: ['/a', 5]", ".prefixes[1] must be a text without NUL"),
             ("endpoints: ['http://h'], prefix: '/c', key: '/d'", " has both \"prefix\" and \"key\""),
             ("endpoints: ['http://h'], key: ''", ".key must be a text of at least one character"),
             ("endpoints: ['http://h'], key: '/d', format: 'text'", ".format applies only to \"prefix\""),

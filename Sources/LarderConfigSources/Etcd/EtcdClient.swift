@@ -6,7 +6,7 @@ import Synchronization
 /// Reads and watches the keys of an etcd source. Switches to another endpoint when the current one fails.
 final class EtcdClient: Sendable {
     private let configuration: EtcdSourceSettings
-    private let keys: EtcdKeys
+    private let ranges: [EtcdKeys]
     private let endpoints: EtcdEndpoints
     private let gateway: EtcdGateway
     private let fetcher: HTTPFetcher
@@ -31,7 +31,7 @@ final class EtcdClient: Sendable {
         self.fetcher = fetcher
         self.clock = clock
         gateway = EtcdGateway(configuration, fetcher: fetcher, blocking: blocking, clock: clock)
-        keys = EtcdKeys(configuration.keys)
+        ranges = EtcdKeys.ranges(of: configuration.keys)
         endpoints = EtcdEndpoints(configuration.endpoints, startingAt: start)
     }
 
@@ -70,17 +70,48 @@ final class EtcdClient: Sendable {
     }
 
     private func readPages(from endpoint: String) async throws(EtcdError) -> EtcdKeyspace {
-        var page = try await page(keys, revision: nil, from: endpoint)
-        var keyspace = EtcdKeyspace(page.header)
-        while true {
-            keyspace.add(page.pairs)
-            if keyspace.exceeds(configuration.maximumBytes) { throw gateway.tooLarge }
-            guard page.hasMore, let last = page.pairs.last else { return keyspace }
-            page = try await self.page(keys.from(after: last.key), revision: keyspace.revision, from: endpoint)
-            guard page.header.cluster == keyspace.cluster else {
-                throw EtcdError(.compacted, "etcd at \(endpoint): the cluster changed between two pages")
+        let pages = try await firstPages(from: endpoint)
+        guard let header = pages.first?.header else { throw gateway.notEtcd(endpoint) }
+        var keyspace = EtcdKeyspace(header)
+        for (range, first) in zip(ranges, pages) {
+            var page = first
+            while true {
+                keyspace.add(page.pairs)
+                if keyspace.exceeds(configuration.maximumBytes) { throw gateway.tooLarge }
+                guard page.hasMore, let last = page.pairs.last else { break }
+                page = try await self.page(range.from(after: last.key), revision: keyspace.revision, from: endpoint)
+                guard page.header.cluster == keyspace.cluster else {
+                    throw EtcdError(.compacted, "etcd at \(endpoint): the cluster changed between two pages")
+                }
             }
         }
+        return keyspace
+    }
+
+    /// Reads the first page of each range at the newest revision. Several ranges are read in one transaction, so that all
+    /// pages are of the same revision.
+    private func firstPages(from endpoint: String) async throws(EtcdError) -> [EtcdPage] {
+        if ranges.count == 1 { return [try await page(ranges[0], revision: nil, from: endpoint)] }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.name("success")
+        writer.beginArray()
+        for range in ranges {
+            writer.beginObject()
+            writer.name("request_range")
+            writer.beginObject()
+            writer.write(range)
+            writer.member("limit", Self.pageSize)
+            writer.endObject()
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+        let answer = try await gateway.post("/v3/kv/txn", writer.bytes, to: endpoint)
+        guard let pages = EtcdPage.all(ofTransaction: answer), pages.count == ranges.count else {
+            throw gateway.notEtcd(endpoint)
+        }
+        return pages
     }
 
     /// - Parameter revision: the revision to read; nil for the newest one, by a linearizable read
@@ -126,17 +157,22 @@ final class EtcdClient: Sendable {
     private func watchRequest(
         after revision: Int, at endpoint: String, token: String?
     ) async throws(EtcdError) -> FetchRequest {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.name("create_request")
-        writer.beginObject()
-        writer.write(keys)
-        writer.member("start_revision", String(revision + 1))
-        writer.member("progress_notify", true)
-        writer.member("fragment", true)
-        writer.endObject()
-        writer.endObject()
-        var request = try await gateway.request("/v3/watch", writer.bytes, to: endpoint, token: token)
+        // The stream of one request carries a watch for each range.
+        var body: [UInt8] = []
+        for range in ranges {
+            var writer = JSONWriter()
+            writer.beginObject()
+            writer.name("create_request")
+            writer.beginObject()
+            writer.write(range)
+            writer.member("start_revision", String(revision + 1))
+            writer.member("progress_notify", true)
+            writer.member("fragment", true)
+            writer.endObject()
+            writer.endObject()
+            body += writer.bytes
+        }
+        var request = try await gateway.request("/v3/watch", body, to: endpoint, token: token)
         // With this header, etcd ends the watch if the member that serves it loses contact with the leader. Without the
         // header, the watch would stay open without events.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))

@@ -5,7 +5,7 @@ import LarderJSON
 ///
 /// Under a prefix, each key is one value. The part of the key after the prefix is its path, with `/` between the
 /// segments. The same keys always produce the same document. If one key cannot be used, the whole document is rejected
-/// with an error that names the key.
+/// with an error that names the key. The documents of several prefixes are merged (RFC 7396).
 struct EtcdDocument: Sendable {
     let keys: EtcdSourceSettings.Keys
     let format: EtcdSourceSettings.Format
@@ -31,14 +31,38 @@ struct EtcdDocument: Sendable {
                         + "or force a refresh if an empty configuration is intended")
             }
             return try nested(leaves(of: entries), under: prefix)
+        case .prefixes(let prefixes):
+            guard mayBeEmpty || entries.contains(where: { !Self.isMark($0.key, $0.value) }) else {
+                let shown = prefixes.map { Self.shown(Array($0.utf8)) }.joined(separator: ", ")
+                throw Self.rejected(
+                    "no key with a value begins with one of \(shown); add one, correct the prefixes, or force a refresh if "
+                        + "an empty configuration is intended")
+            }
+            var merged = JSONValue.emptyObject
+            for prefix in prefixes {
+                let own = entries.filter { $0.key.starts(with: prefix.utf8) }
+                let document = try nested(leaves(of: own), under: prefix)
+                merged = MergePatch.apply(document, to: merged)
+            }
+            try checkSize(merged.textSize)
+            return merged
         }
     }
 
     /// Returns the key of the value at a path. If the value consists of several keys, returns their common prefix with
     /// a trailing `/`. Nil if no key is found.
     func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
-        if case .key(let key) = keys { return key }
-        guard case .prefix(var key) = keys else { return nil }
+        switch keys {
+        case .key(let key): return key
+        case .prefix(let prefix): return self.key(of: path, under: prefix, in: entries)
+        case .prefixes(let prefixes):
+            // A later prefix takes precedence.
+            return prefixes.reversed().lazy.compactMap { self.key(of: path, under: $0, in: entries) }.first
+        }
+    }
+
+    private func key(of path: [String], under prefix: String, in entries: [[UInt8]: [UInt8]]) -> String? {
+        var key = prefix
         for segment in path {
             // Keys are split at slashes, so no key has a segment that contains a slash. A member with such a name can
             // only be inside the value of a key. In that case, the loop has already returned that key at an earlier

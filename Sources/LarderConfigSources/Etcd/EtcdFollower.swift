@@ -7,7 +7,8 @@ import LarderUpstream
 ///
 /// First all keys are read at one revision. Then a watch reports every later change. When a watch ends for any reason,
 /// all keys are read again, for two reasons: etcd may have compacted (discarded) the changes since then, and a cluster
-/// restored from a backup may have reached the known revision with other keys.
+/// restored from a backup may have reached the known revision with other keys. With several watches, each change ends them,
+/// and all keys are read again.
 struct EtcdFollower: Sendable {
     /// The current task of the source, until it ends or another step replaces it.
     struct Step: Sendable, Equatable {
@@ -65,9 +66,13 @@ struct EtcdFollower: Sendable {
 
     /// The maximum size of a document, in bytes.
     private let maximumBytes: Int
+    /// Whether an event makes the source read all keys, and is not applied itself. Required for several watches, because
+    /// the events of one revision may arrive in several messages, between which the keys have no consistent state.
+    private let readsAfterEvents: Bool
 
-    init(maximumBytes: Int, plan: ReconnectPlan) {
+    init(maximumBytes: Int, plan: ReconnectPlan, readsAfterEvents: Bool = false) {
         self.maximumBytes = maximumBytes
+        self.readsAfterEvents = readsAfterEvents
         self.plan = plan
     }
 
@@ -170,6 +175,11 @@ struct EtcdFollower: Sendable {
         }
         isSuspect = false
         let began = watchBegan()
+        if readsAfterEvents {
+            // A progress notification concerns only one of the watches.
+            let isNews = message.events.contains { $0.pair.modified > known?.revision ?? 0 }
+            return isNews ? began.union(go(to: .read)) : began
+        }
         fragments += message.events
         if message.isFragment {
             fragmentBytes += message.events.reduce(0) {

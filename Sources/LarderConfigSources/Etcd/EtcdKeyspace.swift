@@ -186,17 +186,21 @@ package struct EtcdKeys: Sendable, Equatable {
 }
 
 extension EtcdKeys {
-    /// One key, or all keys with a prefix.
-    init(_ keys: EtcdSourceSettings.Keys) {
+    /// The ranges of the keys that a source reads, at least one.
+    static func ranges(of keys: EtcdSourceSettings.Keys) -> [EtcdKeys] {
         switch keys {
-        case .key(let key):
-            self.init(first: Array(key.utf8), end: nil)
-        case .prefix(let prefix):
-            // Keys in etcd are never empty, so a range cannot begin with the empty prefix. A range from NUL to NUL
-            // contains all keys.
-            let bytes = Array(prefix.utf8)
-            self.init(first: bytes.isEmpty ? [0] : bytes, end: Self.end(ofPrefix: bytes))
+        case .key(let key): [EtcdKeys(first: Array(key.utf8), end: nil)]
+        case .prefix(let prefix): [EtcdKeys(prefix: prefix)]
+        case .prefixes(let prefixes): prefixes.map(EtcdKeys.init(prefix:))
         }
+    }
+
+    /// All keys with a prefix.
+    init(prefix: String) {
+        // Keys in etcd are never empty, so a range cannot begin with the empty prefix. A range from NUL to NUL contains all
+        // keys.
+        let bytes = Array(prefix.utf8)
+        self.init(first: bytes.isEmpty ? [0] : bytes, end: Self.end(ofPrefix: bytes))
     }
 
     /// The rest of the range after a key, for the next page.

@@ -53,12 +53,24 @@ struct EtcdPage: Sendable, Equatable {
     var hasMore: Bool
 
     init?(_ value: JSONValue) {
-        guard let header = EtcdHeader(value["header"]),
-            let pairs = (value["kvs"] ?? .array([])).elements.mapAll(EtcdPair.init)
-        else { return nil }
+        guard let header = EtcdHeader(value["header"]) else { return nil }
+        self.init(value, header)
+    }
+
+    private init?(_ value: JSONValue, _ header: EtcdHeader) {
+        guard let pairs = (value["kvs"] ?? .array([])).elements.mapAll(EtcdPair.init) else { return nil }
         self.header = header
         self.pairs = pairs
         hasMore = value["more"]?.bool == true
+    }
+
+    /// The pages in the response to a transaction of range requests, all at one revision; nil if the response has another
+    /// form. Only the response itself has a complete header.
+    static func all(ofTransaction value: JSONValue) -> [EtcdPage]? {
+        guard let header = EtcdHeader(value["header"]) else { return nil }
+        return (value["responses"] ?? .array([])).elements.mapAll { response in
+            response["response_range"].flatMap { EtcdPage($0, header) }
+        }
     }
 }
 

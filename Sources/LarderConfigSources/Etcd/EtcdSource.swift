@@ -47,7 +47,10 @@ final class EtcdSource: ConfigSource {
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
         state = Mutex(
             State(
-                follower: EtcdFollower(maximumBytes: configuration.maximumBytes, plan: plan), generator: generator))
+                follower: EtcdFollower(
+                    maximumBytes: configuration.maximumBytes, plan: plan,
+                    readsAfterEvents: EtcdKeys.ranges(of: configuration.keys).count > 1),
+                generator: generator))
     }
 
     // MARK: Fetches

@@ -8,12 +8,17 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         /// Each key with this prefix is one value. The part of the key after the prefix is its path, with `/` between
         /// the segments.
         case prefix(String)
+        /// Each of these prefixes forms a document as ``prefix(_:)`` does. Each document is merged over those before it.
+        /// No prefix begins with another one.
+        case prefixes([String])
         /// One key contains the whole document.
         case key(String)
 
         package static func == (left: Keys, right: Keys) -> Bool {
             switch (left, right) {
             case (.prefix(let left), .prefix(let right)), (.key(let left), .key(let right)): left.isSpelled(as: right)
+            case (.prefixes(let left), .prefixes(let right)):
+                left.elementsEqual(right) { $0.isSpelled(as: $1) }
             default: false
             }
         }
@@ -69,6 +74,7 @@ package struct EtcdSourceSettings: Sendable, Equatable {
         let place = endpoints.joined(separator: ",")
         switch keys {
         case .prefix(let prefix): return "\(place) prefix \(prefix)"
+        case .prefixes(let prefixes): return "\(place) prefixes \(prefixes.joined(separator: ","))"
         case .key(let key): return "\(place) key \(key)"
         }
     }

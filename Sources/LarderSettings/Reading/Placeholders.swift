@@ -39,7 +39,7 @@ struct Placeholders {
     private static let texts = [
         ["namespaces", "*", "remote", "http", "headers", "*"], ["namespaces", "*", "remote", "sse", "headers", "*"],
         ["images", "origins", "*", "headers", "*"], ["namespaces", "*", "remote", "etcd", "prefix"],
-        ["namespaces", "*", "remote", "etcd", "key"],
+        ["namespaces", "*", "remote", "etcd", "prefixes", "*"], ["namespaces", "*", "remote", "etcd", "key"],
     ]
 
     /// - Parameter settings: the settings, which contain the labels

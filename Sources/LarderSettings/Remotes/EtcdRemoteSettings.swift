@@ -8,14 +8,16 @@ extension EtcdSourceSettings {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "endpoints", "prefix", "key", "format", "user", "passwordFile", "passwordCredential", "timeoutSeconds",
+                "endpoints", "prefix", "prefixes", "key", "format", "user", "passwordFile", "passwordCredential",
+                "timeoutSeconds",
                 "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds", "certificateAuthority",
                 "certificate", "privateKey", "proxy",
             ])
         self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
         if let given: Format = try reader.choice("format") {
             if case .key = keys {
-                throw reader.failure("format", "applies only to \"prefix\"; the value of a \"key\" is always JSON")
+                throw reader.failure(
+                    "format", "applies only to \"prefix\" and \"prefixes\"; the value of a \"key\" is always JSON")
             }
             format = given
         }
@@ -57,15 +59,38 @@ extension EtcdSourceSettings {
         let key = try reader.string("key", expected: "a text of at least one character, without NUL, in quotes") {
             !$0.isEmpty && !$0.utf8.contains(0)
         }
-        switch (prefix, key) {
-        // A final slash is added to the prefix. Otherwise `app` would also include the keys of `app2/`.
-        case (let prefix?, nil): return .prefix(prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/")
-        case (nil, let key?): return .key(key)
-        case (nil, nil):
+        let prefixes = try reader.strings("prefixes", each: "a text without NUL, in quotes") { !$0.utf8.contains(0) }
+        let given = ["prefix", "prefixes", "key"].filter(reader.has)
+        guard given.count <= 1 else {
             throw reader.failure(
-                nil, "names no keys; give \"prefix\" for one key per value, or \"key\" for one document")
-        case (_?, _?): throw reader.failure(nil, "has both \"prefix\" and \"key\"; keep one of them")
+                nil, "has both \"\(given[0])\" and \"\(given[1])\"; keep one of them")
         }
+        if let prefix { return .prefix(withSlash(prefix)) }
+        if let key { return .key(key) }
+        guard let prefixes = prefixes?.map(withSlash) else {
+            throw reader.failure(
+                nil,
+                "names no keys; give \"prefix\" or \"prefixes\" for one key per value, or \"key\" for one document")
+        }
+        // etcd permits 128 operations in a transaction by default (--max-txn-ops).
+        guard (1...64).contains(prefixes.count) else {
+            throw reader.failure("prefixes", "must have 1 to 64 prefixes, not \(prefixes.count)")
+        }
+        for (index, prefix) in prefixes.enumerated() {
+            for (other, longer) in prefixes.enumerated()
+            where index != other && longer.utf8.starts(with: prefix.utf8) {
+                throw reader.failure(
+                    "prefixes",
+                    "is invalid: element \(other + 1) begins with element \(index + 1), so that keys would count twice; "
+                        + "use prefixes beside each other")
+            }
+        }
+        return .prefixes(prefixes)
+    }
+
+    /// Adds a final slash to a prefix. Otherwise `app` would also include the keys of `app2/`.
+    private static func withSlash(_ prefix: String) -> String {
+        prefix.isEmpty || prefix.utf8.last == UInt8(ascii: "/") ? prefix : prefix + "/"
     }
 
     private static func user(_ reader: SettingsReader) throws(SettingsError) -> User? {

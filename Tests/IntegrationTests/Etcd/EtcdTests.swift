@@ -43,6 +43,50 @@ extension Integration {
             }
         }
 
+        @Test("several prefixes are merged in order at one revision, and explain names the key")
+        func prefixes() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                // More keys than fit in one page of the agent.
+                for number in 0..<510 { try gateway.put("/common/many/k\(number)", "\(number)") }
+                try gateway.put("/common/search/limit", "20")
+                try gateway.put("/common/search/engine", #""x""#)
+                let first = try gateway.put("/hosts/a/search/limit", "5")
+                try home.write(
+                    settings: """
+                        { report: { labels: { host: 'a' } }, namespaces: { default: { remote: { etcd: { endpoints: ['\(etcd.url)'],
+                          prefixes: ['/common', '/hosts/{label:host}/'] } } } } }
+                        """)
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["search"])
+                try client.events(until: ["limit": 5, "engine": "x"])
+                try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "fresh" }
+                #expect(try client.call("config.get", ["many.k509"])["value"] == 509)
+                let status = try agent.status()
+                #expect(status["upstream"]?["location"]?.string == "\(etcd.url) prefixes /common/,/hosts/a/")
+                #expect(status["upstream"]?["version"]?.string == "\(first)")
+                func key(_ path: String) throws -> String? {
+                    let explanation = try client.call("config.explain", [.string(path)])
+                    return explanation["layers"]?.elements.first { $0["layer"] == "remote" }?["source"]?["key"]?.string
+                }
+                #expect(try key("search.limit") == "/hosts/a/search/limit")
+                #expect(try key("search.engine") == "/common/search/engine")
+                // Each prefix is watched.
+                try gateway.put("/common/search/engine", #""y""#)
+                try client.events(until: ["limit": 5, "engine": "y"])
+                try gateway.delete("/hosts/a/search/limit")
+                try client.events(until: ["limit": 20, "engine": "y"])
+                let last = try gateway.put("/hosts/a/search/engine", "null")
+                try client.events(until: ["limit": 20])
+                #expect(try agent.status()["upstream"]?["version"]?.string == "\(last)")
+                try gateway.put("/hosts/b/search/limit", "1")
+                #expect(try client.call("config.refresh")["notModified"] == true)
+            }
+        }
+
         @Test("a single key can hold the whole document, and the format `text` keeps every value as a string")
         func forms() throws {
             try AgentHome.with(settings: "{}") { home in

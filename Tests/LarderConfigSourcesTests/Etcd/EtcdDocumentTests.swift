@@ -55,6 +55,37 @@ struct EtcdDocumentTests {
         #expect(value[" \"\\\n"] == ["x": 3])
     }
 
+    @Test("the documents of several prefixes are merged in their order, and a key is found under the last one")
+    func prefixes() throws {
+        let mapping = EtcdDocument(keys: .prefixes(["/common/", "/hosts/a/"]), format: .json, maximumBytes: 100)
+        func entries(_ pairs: [String: String]) -> [[UInt8]: [UInt8]] {
+            Dictionary(uniqueKeysWithValues: pairs.map { (Array($0.key.utf8), Array($0.value.utf8)) })
+        }
+        let keys = entries([
+            "/common/search/limit": "25", "/common/search/engine": "\"x\"", "/common/banner": "\"all\"",
+            "/hosts/a/search/limit": "5", "/hosts/a/banner": "null", "/hosts/a/own": "{\"b\":1}",
+        ])
+        #expect(
+            try mapping.value(of: keys, mayBeEmpty: false)
+                == ["search": ["limit": 5, "engine": "x"], "own": ["b": 1]])
+        #expect(mapping.key(of: ["search", "limit"], in: keys) == "/hosts/a/search/limit")
+        #expect(mapping.key(of: ["search", "engine"], in: keys) == "/common/search/engine")
+        #expect(mapping.key(of: ["own", "b"], in: keys) == "/hosts/a/own")
+        #expect(mapping.key(of: ["none"], in: keys) == nil)
+        // A key may be a value under one prefix, and a parent under another one.
+        let mixed = entries(["/common/a": "1", "/hosts/a/a/b": "2"])
+        #expect(try mapping.value(of: mixed, mayBeEmpty: false) == ["a": ["b": 2]])
+        #expect(try mapping.value(of: [:], mayBeEmpty: true) == .emptyObject)
+        let empty = try refusal { try mapping.value(of: [:], mayBeEmpty: false) }
+        #expect(empty.contains("no key with a value begins with one of \"/common/\", \"/hosts/a/\""), "\(empty)")
+        let large = String(repeating: "x", count: 60)
+        let tooLarge = try refusal {
+            try mapping.value(
+                of: entries(["/common/a": "\"\(large)\"", "/hosts/a/b": "\"\(large)\""]), mayBeEmpty: false)
+        }
+        #expect(tooLarge.contains("more than 100 bytes"), "\(tooLarge)")
+    }
+
     @Test("an empty prefix includes all keys")
     func emptyPrefix() throws {
         #expect(try document(["a/b": "1", "c": "2"], prefix: "") == ["a": ["b": 1], "c": 2])
@@ -191,15 +222,16 @@ struct EtcdKeysTests {
             ("/c/", "/c/", "/c0"), ("a", "a", "b"), ("", "\0", "\0"), ("a\u{7f}", "a\u{7f}", nil),
         ])
     func prefix(prefix: String, first: String, end: String?) {
-        let keys = EtcdKeys(.prefix(prefix))
+        let keys = EtcdKeys(prefix: prefix)
         #expect(keys.first == Array(first.utf8))
         #expect(keys.end == end.map { Array($0.utf8) } ?? Array("a".utf8) + [0x80])
     }
 
     @Test("a single key is requested without a range end, and the next page of a prefix begins after the last key")
     func key() {
-        #expect(EtcdKeys(.key("a")).end == nil)
-        let next = EtcdKeys(.prefix("a/")).from(after: Array("a/x".utf8))
+        #expect(EtcdKeys.ranges(of: .key("a")).map(\.end) == [nil])
+        #expect(EtcdKeys.ranges(of: .prefixes(["a/", "b/"])) == [EtcdKeys(prefix: "a/"), EtcdKeys(prefix: "b/")])
+        let next = EtcdKeys(prefix: "a/").from(after: Array("a/x".utf8))
         #expect(next.first == Array("a/x\0".utf8))
         #expect(next.end == Array("a0".utf8))
     }

@@ -120,6 +120,24 @@ struct EtcdFollowerTests {
         #expect(keys() == ["b", "c"])
     }
 
+    @Test("with several watches, an event is not applied, but makes the source read all keys and watch again")
+    mutating func severalWatches() throws {
+        follower = EtcdFollower(maximumBytes: 1000, plan: Self.plan, readsAfterEvents: true)
+        try startWatching()
+        #expect(try receive(Self.message(9)) == [], "progress of one watch says nothing about the others")
+        #expect(follower.known?.revision == 5)
+        #expect(try receive(Self.events(5, [("a", 5)])) == [], "the read included this event")
+        let watch = follower.step.number
+        #expect(try receive(Self.events(10, [("b", 10)])) == .newStep)
+        #expect(follower.step.task == .read)
+        #expect(keys() == ["a"])
+        // A late message of the ended watches has no effect.
+        #expect(try follower.watchReceived(Self.events(11, [("c", 11)]), number: watch) == [])
+        #expect(read(Self.keyspace(11, [("a", 1), ("b", 10)])) == [.signal, .newStep])
+        #expect(follower.step.task == .watch(after: 11))
+        #expect(keys() == ["a", "b"])
+    }
+
     @Test("after a message, the known revision is that of its last event, not that of its header")
     mutating func catchingUp() throws {
         try startWatching()

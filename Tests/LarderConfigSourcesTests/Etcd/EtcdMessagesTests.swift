@@ -31,6 +31,20 @@ struct EtcdMessagesTests {
 
     @Test("a number may be a string or a JSON number, and a missing number is 0")
     func numbers() throws {
+        let range: JSONValue = [
+            "header": ["revision": "7"], "kvs": [["key": "YQ==", "value": "MQ==", "mod_revision": "6"]],
+        ]
+        let pages = try #require(
+            EtcdPage.all(ofTransaction: [
+                "header": ["cluster_id": "5", "revision": "7"],
+                "responses": [["response_range": range], ["response_range": ["more": true]]],
+            ]))
+        #expect(pages.map(\.header) == [EtcdHeader(cluster: "5", revision: 7), EtcdHeader(cluster: "5", revision: 7)])
+        #expect(pages.map(\.pairs.count) == [1, 0])
+        #expect(pages.map(\.hasMore) == [false, true])
+        #expect(EtcdPage.all(ofTransaction: ["responses": []]) == nil)
+        #expect(
+            EtcdPage.all(ofTransaction: ["header": ["cluster_id": "5"], "responses": [["response_put": [:]]]]) == nil)
         let page = try #require(EtcdPage(["header": ["cluster_id": 5, "revision": 3]]))
         #expect(page.header == EtcdHeader(cluster: "5", revision: 3))
         #expect(page.pairs.isEmpty && !page.hasMore)
