@@ -15,7 +15,9 @@ struct GuideSettingsTests {
             let text = try String(contentsOf: guide, encoding: .utf8)
             for part in text.components(separatedBy: "```json5\n").dropFirst() {
                 let block = try #require(part.components(separatedBy: "\n```").first)
-                let errors = Settings.examine(Array(block.utf8), maxErrors: 100).errors.map(\.description)
+                let errors = Settings.examine(
+                    Array(block.utf8), maxErrors: 100, host: HostFacts(name: "kiosk", id: "0")
+                ).errors.map(\.description)
                 #expect(errors == [], "\(guide.lastPathComponent): \(block)")
                 count += 1
             }
