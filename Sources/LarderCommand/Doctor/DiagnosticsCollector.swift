@@ -93,6 +93,7 @@ struct Examination: Sendable {
             findings += AgentProblemCheck.findings(facts.info, service.reloadCommands(of: facts))
         }
         findings += settingsFindings
+        findings += ProxyCheck.findings(settings)
         findings += ClockCheck.findings(isClockSynchronized, agent.facts, service)
         findings += DiskCheck.findings(volumes, agent.facts)
         if let facts = agent.facts {

@@ -154,6 +154,32 @@ struct DoctorMoreChecksTests {
         #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
     }
 
+    @Test("each proxy of the settings is checked")
+    func proxies() {
+        var file = SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right)
+        #expect(ProxyCheck.findings(file) == [])
+        file.proxies = [
+            ProxyFacts(place: "p:1", origin: "/etc/larder/larder.json:2"),
+            ProxyFacts(place: "q:2", origin: "/etc/larder/larder.d/a.json:3", problem: "Connection refused"),
+        ]
+        let findings = ProxyCheck.findings(file)
+        #expect(findings.map(\.level) == [.ok, .problem])
+        #expect(findings.last?.title == "no connection to the proxy q:2: Connection refused")
+        #expect(findings.last?.detail == ["named in /etc/larder/larder.d/a.json:3"])
+    }
+
+    @Test(
+        "the address of a proxy is that of its URL",
+        arguments: [
+            ("http://p.example:3128", "p.example", 3128), ("HTTP://p/", "p", 80), ("http://[::1]:8080/", "::1", 8080),
+            ("http://[::1]", "::1", 80), ("http://127.0.0.1:1", "127.0.0.1", 1),
+        ])
+    func proxyAddress(url: String, host: String, port: Int) throws {
+        let address = try #require(ProxyFacts.address(url))
+        #expect(address.host == host)
+        #expect(address.port == port)
+    }
+
     @Test("files that are not read are a warning besides the state of the settings")
     func ignoredFiles() {
         let file = SettingsFacts(

@@ -55,7 +55,12 @@ extension Integration {
                     ),
                     "\(refusal)")
                 #expect(refusal.contains("many proxies refuse ports other than 443"), "\(refusal)")
+                #expect(try home.larder("doctor").text.contains("127.0.0.1:\(proxy.port) accepts connections"))
                 proxy.stop()
+                let doctor = try home.larder("doctor").text
+                #expect(
+                    doctor.contains("no connection to the proxy 127.0.0.1:\(proxy.port): Connection refused"),
+                    "\(doctor)")
                 let absence = try client.refusal("config.refresh").detail
                 #expect(
                     absence.contains("the proxy 127.0.0.1:\(proxy.port) cannot be reached: Connection refused"),

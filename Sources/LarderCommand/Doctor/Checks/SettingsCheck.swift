@@ -163,6 +163,24 @@ enum SettingsCheck {
     }
 }
 
+/// Checks whether this host can connect to the proxies that the settings name. Whether a proxy permits a request is shown by
+/// the errors of the sources.
+enum ProxyCheck {
+    private static let name = "proxy"
+
+    static func findings(_ facts: SettingsFacts?) -> [Finding] {
+        (facts?.proxies ?? []).map { proxy in
+            guard let problem = proxy.problem else { return Finding(.ok, name, "\(proxy.place) accepts connections") }
+            return Finding(
+                .problem, name, "no connection to the proxy \(proxy.place): \(problem)",
+                detail: ["named in \(proxy.origin)"],
+                advice: [
+                    "check that the proxy is running and that a firewall permits the connection, or correct the settings"
+                ])
+        }
+    }
+}
+
 /// Checks whether the schemas of the namespaces can be used, and whether they have rejected content.
 enum SchemaCheck {
     private static let name = "schema"

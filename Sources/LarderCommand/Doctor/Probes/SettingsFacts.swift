@@ -27,6 +27,8 @@ struct SettingsFacts: Sendable, Equatable {
     var modifiedAt: Timestamp?
     /// Why files in the directories of the layers are not read: one line for each file.
     var ignoredFiles: [String] = []
+    /// The proxies in the settings.
+    var proxies: [ProxyFacts] = []
     /// The user that the agent runs as, if that user may not read the file.
     var deniedUser: DeniedUser?
 
@@ -107,6 +109,7 @@ extension SettingsFacts {
             return facts
         }
         (facts.state, facts.ignoredFiles) = await check(path)
+        if facts.state == .right { facts.proxies = await ProxyFacts.probe(path) }
         return facts
     }
 
@@ -224,5 +227,83 @@ extension SettingsFacts {
         return (variable("XDG_CONFIG_HOME") ?? variable("HOME").map { "\($0)/.config" }).map {
             "\($0)/larder/larder.json"
         }
+    }
+}
+
+/// A proxy in the settings, and whether this host can connect to it.
+struct ProxyFacts: Sendable, Equatable {
+    /// The host and port, as in the URL.
+    var place: String
+    /// Where the settings name the proxy: `FILE:LINE`.
+    var origin: String
+    /// Why no connection could be opened; nil if one was.
+    var problem: String?
+}
+
+extension ProxyFacts {
+    /// Connects to each proxy that valid settings name. Sends nothing.
+    static func probe(_ settings: String) async -> [ProxyFacts] {
+        guard let list = try? await SettingsFacts.merged(settings) else { return [] }
+        var proxies: [ProxyFacts] = []
+        for setting in list.elements {
+            // A URL with a placeholder is not complete here.
+            guard let name = setting["setting"]?.string, name == "proxy.url" || name.hasSuffix(".proxy.url"),
+                let url = setting["value"]?.string, !url.contains("{"), let (host, port) = address(url)
+            else { continue }
+            let place = (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
+            if proxies.contains(where: { $0.place == place }) { continue }
+            let origin = "\(setting["file"]?.string ?? ""):\(setting["line"]?.int ?? 1)"
+            let problem = await onOwnThread { Self.problem(host, port) }
+            proxies.append(ProxyFacts(place: place, origin: origin, problem: problem))
+        }
+        return proxies
+    }
+
+    /// The host and port of a valid URL of a proxy.
+    static func address(_ url: String) -> (host: String, port: Int)? {
+        guard url.lowercased().hasPrefix("http://") else { return nil }
+        let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
+        let end = authority.lastIndex(of: "]").map(authority.index(after:)) ?? authority.firstIndex(of: ":")
+        let host = authority[..<(end ?? authority.endIndex)].filter { $0 != "[" && $0 != "]" }
+        let digits = authority[(end ?? authority.endIndex)...].dropFirst()
+        guard let port = digits.isEmpty ? 80 : Int(digits), !host.isEmpty else { return nil }
+        return (String(host), port)
+    }
+
+    /// The time for a connection to one address, in milliseconds.
+    private static let timeout: CInt = 5000
+
+    /// Why no connection can be opened; nil if it can. Blocks the thread.
+    private static func problem(_ host: String, _ port: Int) -> String? {
+        var hints = addrinfo()
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &list) == 0 else { return "its name does not resolve" }
+        defer { freeaddrinfo(list) }
+        var problem: String?
+        var next = list
+        while let entry = next {
+            let failure = connectionFailure(entry.pointee)
+            if failure == 0 { return nil }
+            problem = String(cString: strerror(failure))
+            next = entry.pointee.ai_next
+        }
+        return problem
+    }
+
+    /// The error of a connection to an address (connect(2)); 0 if it was opened.
+    private static func connectionFailure(_ entry: addrinfo) -> CInt {
+        let flags = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(entry.ai_family, flags, 0)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        if connect(descriptor, entry.ai_addr, entry.ai_addrlen) == 0 { return 0 }
+        guard errno == EINPROGRESS else { return errno }
+        var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        let ready = uninterrupted { poll(&output, 1, timeout) }
+        guard ready > 0 else { return ready == 0 ? ETIMEDOUT : errno }
+        var (failure, size): (CInt, socklen_t) = (0, socklen_t(MemoryLayout<CInt>.size))
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 else { return errno }
+        return failure
     }
 }
