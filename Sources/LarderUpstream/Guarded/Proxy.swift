@@ -190,10 +190,14 @@ struct ProxyServer: Sendable, Hashable {
         case let error as HTTPClientError where error == .invalidProxyResponse:
             let status = await ConnectProbe.status(
                 of: target, authorization: authorization?.headerValue, at: proxy, port: port, on: group)
-            problem =
-                "refuses a connection to \(target)" + (status.map { " with status \($0)" } ?? "")
-                + "; allow it there, or add the host to noProxy"
-                + (url.port == 443 ? "" : "; many proxies refuse ports other than 443")
+            if let status, status >= 500 {
+                problem = "could not connect to \(target) (status \(status)); check that server and its address"
+            } else {
+                problem =
+                    "refuses a connection to \(target)" + (status.map { " with status \($0)" } ?? "")
+                    + "; allow it there, or add the host to noProxy"
+                    + (url.port == 443 ? "" : "; many proxies refuse ports other than 443")
+            }
         case let error as HTTPClientError where error == .httpProxyHandshakeTimeout:
             problem = "did not connect to \(target) in time; check the proxy and that server"
         case let error as HTTPClientError where error == .connectTimeout:
