@@ -41,11 +41,12 @@ package final class HTTPFetcher: Sendable {
     /// Makes a fetcher. Opens no connection.
     ///
     /// - Parameters:
-    ///   - resolver: resolves names for requests through a proxy. Names for other requests are resolved by the HTTP client.
+    ///   - resolver: resolves names for requests through a proxy; nil for the resolver of the system on the process-wide
+    ///     threads of SwiftNIO. Names for other requests are resolved by the HTTP client.
     ///   - eventLoopGroup: the event loops of the connections; nil for the process-wide group of SwiftNIO. The caller keeps
     ///     ownership.
     package init(
-        configuration: Configuration, resolver: any HostResolver = SystemResolver(.singleton),
+        configuration: Configuration, resolver: (any HostResolver)? = nil,
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
         self.configuration = configuration
@@ -53,7 +54,7 @@ package final class HTTPFetcher: Sendable {
         // The settings name the hosts of sources, so all addresses are allowed.
         let everything = ["0.0.0.0/0", "::/0"].compactMap { AddressRange($0) }
         proxied = GuardedClients(
-            addressGuard: AddressGuard(allowed: everything), resolver: resolver,
+            addressGuard: AddressGuard(allowed: everything), resolver: resolver ?? SharedResolver(),
             configuration: HTTPClient.Configuration(configuration), eventLoopGroup: eventLoopGroup)
     }
 
@@ -144,6 +145,13 @@ package final class HTTPFetcher: Sendable {
         }
         guard let client else { throw .shutDown }
         return client
+    }
+}
+
+/// The resolver of the system. Starts the process-wide threads of SwiftNIO at the first lookup, not before.
+private struct SharedResolver: HostResolver {
+    func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+        try await SystemResolver(.singleton).addresses(of: name)
     }
 }
 
