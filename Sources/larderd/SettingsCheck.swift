@@ -66,6 +66,7 @@ struct SettingsCheck {
     /// - Returns: nil if the file cannot be read
     private mutating func readSettings(_ command: Larderd) -> Settings? {
         guard let path else { return Settings() }
+        warnAboutIgnored(LayerProblem.ignoredFiles(in: Settings.directory(beside: path)))
         do throws(SettingsError) {
             let examination = try Settings.examine(file: path, host: AgentPlan.host)
             errors = examination.errors.map(\.description)
@@ -94,9 +95,7 @@ struct SettingsCheck {
                 add(text)
             }
         }
-        warnings += namespace.ignoredFiles().map { path in
-            "not read: \(path): its name ends with neither .json nor .json5; rename it, or move it elsewhere"
-        }
+        warnAboutIgnored(namespace.ignoredFiles())
         for finding in namespace.examineSchema() {
             switch finding.kind {
             case .unchecked where !isAgentUser: warnings.append("not checked: \(finding.text)")
@@ -105,6 +104,12 @@ struct SettingsCheck {
             }
         }
         for problem in namespace.remote?.accessProblems() ?? [] { add(problem, in: section) }
+    }
+
+    private mutating func warnAboutIgnored(_ paths: [String]) {
+        warnings += paths.map { path in
+            "not read: \(path): its name ends with neither .json nor .json5; rename it, or move it elsewhere"
+        }
     }
 
     private mutating func add(_ problem: AccessProblem, in section: [String]) {

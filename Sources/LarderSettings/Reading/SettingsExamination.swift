@@ -62,13 +62,18 @@ extension SettingsExamination {
     /// Each value of the settings that is not an object, and each empty object, as written, with its place; in the order of
     /// the merged settings.
     package var origins: [SettingOrigin] {
-        document?.values(at: .root).map { (path, value, offset) in
-            let place = text.place(of: offset)
+        let values = document?.values(at: .root) ?? []
+        // The places are computed in one pass over each text.
+        let order = values.indices.sorted { values[$0].offset < values[$1].offset }
+        var places = [(file: String?, line: Int)](repeating: (nil, 1), count: values.count)
+        for (index, place) in zip(order, text.lines(of: order.map { values[$0].offset })) { places[index] = place }
+        return zip(values, places).map { found, place in
+            let (path, value, _) = found
             let isSecret = path.names.dropLast().last?.isSpelled(as: "headers") == true
             return SettingOrigin(
                 name: path.description, value: isSecret ? nil : value.json ?? .null, file: place.file ?? "",
                 line: place.line)
-        } ?? []
+        }
     }
 }
 

@@ -32,6 +32,11 @@ extension Settings {
             pathLines: examination.pathLines, isPresent: files.first?.isPatch == false)
     }
 
+    /// The directory `larder.d` beside a settings file, whose files are merged over it.
+    package static func directory(beside path: String) -> String {
+        "\(path.lastIndex(of: "/").map { path[...$0] } ?? "")larder.d"
+    }
+
     /// Parses settings.
     ///
     /// - Parameters:
@@ -59,11 +64,6 @@ struct SettingsFile {
     /// The maximum number of files in `larder.d`.
     private static let maxPatches = 1024
 
-    /// The directory `larder.d` beside a settings file.
-    static func directory(beside path: String) -> String {
-        "\(path.lastIndex(of: "/").map { path[...$0] } ?? "")larder.d"
-    }
-
     /// Reads the settings file at a path, and the files of `larder.d` in the byte order of their names.
     ///
     /// The files of `larder.d` can grant rights, so the directory and each file must belong to root or to the user of this
@@ -80,7 +80,7 @@ struct SettingsFile {
             missing = error
         }
         var room = Settings.maxFileBytes - (files.first?.text.count ?? 0)
-        for patch in try patches(in: directory(beside: path)) {
+        for patch in try patches(in: Settings.directory(beside: path)) {
             let text = try read(patch, upTo: room)
             room -= text.count
             files.append(SettingsFile(path: patch, isPatch: true, text: text))

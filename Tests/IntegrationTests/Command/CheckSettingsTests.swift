@@ -87,6 +87,8 @@ extension Integration {
         func ignoredFiles() throws {
             try AgentHome.with(settings: "{}") { home in
                 try home.makeDirectory("config.d")
+                try home.makeDirectory("larder.d")
+                try home.write("larder.d/50-limits", "{}")
                 for name in ["10.json", "40-x.jsn", ".hidden", "README", "20.json.bak", "30.json5~"] {
                     try home.write("config.d/\(name)", "{}")
                 }
@@ -94,10 +96,15 @@ extension Integration {
                 let found = try check(home)
                 #expect(found.end == .exit(0))
                 let line = "\(home.directory)/config.d/40-x.jsn: its name ends with neither .json nor .json5"
-                #expect(found.log.hasPrefix("larderd: warning: not read: \(line)"), "\(found.log)")
-                #expect(found.log.split(separator: "\n").count == 1, "\(found.log)")
+                let lines = found.log.split(separator: "\n")
+                #expect(lines.count == 2, "\(found.log)")
+                #expect(
+                    lines.first?.hasPrefix("larderd: warning: not read: \(home.directory)/larder.d/50-limits: ") == true
+                )
+                #expect(lines.last?.hasPrefix("larderd: warning: not read: \(line)") == true, "\(found.log)")
                 let doctor = try home.larder("doctor")
-                #expect(doctor.text.contains("files beside those of the layers are not read"), "\(doctor.text)")
+                #expect(
+                    doctor.text.contains("files beside those of settings and layers are not read"), "\(doctor.text)")
                 #expect(doctor.text.contains(line), "\(doctor.text)")
             }
         }

@@ -22,7 +22,9 @@ enum SettingsCheck {
         guard let ignored = facts?.ignoredFiles, !ignored.isEmpty else { return found }
         let advice = "rename files that are to be read, and move the others to another directory"
         return found + [
-            Finding(.warning, name, "files beside those of the layers are not read", detail: ignored, advice: [advice])
+            Finding(
+                .warning, name, "files beside those of settings and layers are not read", detail: ignored,
+                advice: [advice])
         ]
     }
 

@@ -25,7 +25,7 @@ struct SettingsFacts: Sendable, Equatable {
     var state: State
     /// The time of the last modification.
     var modifiedAt: Timestamp?
-    /// Why files in the directories of the layers are not read: one line for each file.
+    /// Why files in `larder.d` and in the directories of the layers are not read: one line for each file.
     var ignoredFiles: [String] = []
     /// The proxies in the settings.
     var proxies: [ProxyFacts] = []
