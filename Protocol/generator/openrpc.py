@@ -2,7 +2,7 @@
 
 Each file in schemas/methods describes a method: its name (title), its parameters in positional order ($defs/params), its
 result ($defs/result), its errors (x-errors, names from error.json), the right that its caller needs, if any (x-right), and
-examples. The conditions on the right (x-scope, x-right-if, x-right-also) are only used for the generated code.
+examples. The conditions on the right (x-scope, x-right-if, x-right-also, x-right-or) are only used for the generated code.
 """
 
 import json

@@ -253,12 +253,19 @@ class Generator:
 
     def requirement(self, source, enum):
         """The right that the caller needs, according to `x-right`, `x-right-if`, `x-right-also`,
-        `x-right-also-for` and `x-scope`."""
+        `x-right-also-for`, `x-right-or` and `x-scope`."""
         title, right = source["title"], source.get("x-right")
         properties = source["$defs"]["params"].get("properties", {})
         parameter = "_ parameters: Parameters"
         if right is None:
             need, parameter = ".nothing", "_: Parameters"
+        elif "x-right-or" in source:
+            if (right, source["x-right-or"], source.get("x-scope")) != ("read", "monitor", "anywhere"):
+                raise SystemExit(f"{title}: there is only a requirement of `read` anywhere or `monitor`")
+            if "namespace" in properties:
+                need = ".monitoring(parameters.namespace)"
+            else:
+                need, parameter = ".monitoring(nil)", "_: Parameters"
         elif "namespace" in properties:
             rights = f".{right}"
             for flag, other in source.get("x-right-if", {}).items():

@@ -93,6 +93,8 @@ class Tables:
             source = self.schemas.files[file]
             name, right = f"`{source['title']}`", source.get("x-right", "none")
             also = source.get("x-right-also", [])
+            if "x-right-or" in source:
+                rows[source["x-right-or"]]["for the whole agent"].append(name)
             if "x-right" not in source:
                 rows[right]["for the whole agent"].append(name)
             elif self.has_namespace(file):

@@ -96,8 +96,8 @@ struct Larder: AsyncParsableCommand {
             ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self,
             RefreshCommand.self, PushCommand.self, BackupCommand.self, RestoreCommand.self,
             RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
-            DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self, ImageCommand.self,
-            CallCommand.self,
+            DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self, MetricsCommand.self,
+            ImageCommand.self, CallCommand.self,
         ])
 
     // This text is created at every start. It is built without joined(), because the first call of joined() makes the

@@ -47,6 +47,17 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         if case .http(let http) = self { http.staleIfError } else { nil }
     }
 
+    /// When the first certificate that the settings name expires, in seconds since 1970, as of the last request; nil
+    /// without certificates.
+    package var certificateExpiresAt: Int? {
+        switch self {
+        case .http(let http): http.access.tls.expiry.seconds
+        case .sse(let sse): sse.access.tls.expiry.seconds
+        case .etcd(let etcd): etcd.tls.expiry.seconds
+        case .file: nil
+        }
+    }
+
     /// Sets the maximum size of the source's documents.
     package mutating func limitDocuments(to bytes: Int) {
         switch self {

@@ -171,13 +171,16 @@ package enum Requirement: Sendable, Equatable {
     case inNamespace(Right, String)
     /// The peer must have all of these rights in the namespace.
     case allInNamespace([Right], String)
+    /// The peer must have the right `monitor`, or `read` in the namespace, or in any if it is nil. The method shows a peer
+    /// without `read` no values and no texts of errors.
+    case monitoring(String?)
     /// The peer must have one or two rights for the whole agent, and access to the images of the URL's origin, which
     /// the settings may restrict to certain users.
     case image(url: String, Right, and: Right? = nil)
 }
 
-/// A method whose schema states the rights that its caller needs (`x-right`, `x-scope`, `x-right-if` and
-/// `x-right-also`).
+/// A method whose schema states the rights that its caller needs (`x-right`, `x-scope`, `x-right-if`,
+/// `x-right-also` and `x-right-or`).
 package protocol AuthorizedMethod: WireMethod {
     /// The rights that a call with these parameters needs.
     static func requirement(_ parameters: Parameters) -> Requirement

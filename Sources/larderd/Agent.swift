@@ -163,7 +163,7 @@ struct Agent {
             return nil
         }
         return IdleExit(
-            idleTimeout: .seconds(60 * minutes), idleTime: { server.idleTime },
+            idleTimeout: .seconds(60 * minutes), idleTime: { await server.idleTime() },
             work: { within in
                 for namespace in namespaces.all {
                     if let work = await namespace.pendingWork(within: within) {

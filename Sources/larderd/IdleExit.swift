@@ -7,8 +7,9 @@ import ServiceLifecycle
 struct IdleExit: AgentService {
     /// The time without a connection after which the agent exits.
     let idleTimeout: Duration
-    /// Returns how long no client has been connected; nil while a client is connected.
-    let idleTime: @Sendable () -> Duration?
+    /// Returns how long no client has been connected; nil while a client is connected. Clients that only monitor the agent
+    /// do not count.
+    let idleTime: @Sendable () async -> Duration?
     /// Describes the work that is due within the given time; nil if none is due.
     let work: @Sendable (_ within: Duration) async -> String?
     /// Stops accepting connections unless a client is connected. Returns true if it stopped. Later clients wait in the
@@ -27,9 +28,10 @@ struct IdleExit: AgentService {
         var logged: String?
         while !Task.isCancelled {
             var pause = idleTimeout
-            if let idle = idleTime(), idle < idleTimeout {
+            let idle = await idleTime()
+            if let idle, idle < idleTimeout {
                 pause = idleTimeout - idle
-            } else if idleTime() != nil {
+            } else if idle != nil {
                 let work = await work(idleTimeout)
                 if work == nil, await stopAccepting() {
                     return logger.notice(

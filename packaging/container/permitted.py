@@ -52,5 +52,5 @@ def a_user_outside_the_group_cannot_connect():
 
 @check
 def root_has_all_rights():
-    everything = ["read", "write", "push", "administer", "secrets", "images"]
+    everything = ["read", "write", "push", "administer", "secrets", "images", "monitor"]
     expect(rights("root") == everything, f"rights: {rights('root')}")

@@ -176,6 +176,207 @@ struct PingCommand: AsyncParsableCommand {
     }
 }
 
+/// `larder metrics`
+struct MetricsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "metrics",
+        abstract: "Print the agent's figures in the text format of Prometheus.",
+        discussion: """
+            Requires the right monitor. The package has a timer, off by default, that writes the figures for the \
+            textfile collector of node_exporter: systemctl enable --now larder-metrics.timer
+
+            EXAMPLES:
+              larder metrics | promtool check metrics
+              larder metrics --json | jq '.namespaces[] | select(.rejected) | .namespace'
+            """)
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.connection.withClient { client in
+            let result = try await client.call(AgentMetrics.name)
+            if agent.json { return try Output.line(result.compactText) }
+            let metrics = try readable { () throws(WireError) in try AgentMetrics.Result(from: result) }
+            try Output.text(MetricsText(metrics).text)
+        }
+    }
+}
+
+/// The figures of an agent in the text format 0.0.4 of Prometheus.
+struct MetricsText {
+    private typealias Labels = [(String, String)]
+    private typealias Namespace = AgentMetrics.Namespace
+
+    private(set) var text = ""
+
+    private static let states: [ConfigState] = [.initializing, .fresh, .refreshing, .stale, .failed]
+
+    init(_ metrics: AgentMetrics.Result) {
+        gauge("build_info", "Version of the agent.", [([("version", metrics.version)], "1")])
+        gauge("start_time_seconds", "Start of the agent, in seconds since 1970.", Self.seconds(metrics.startedAt))
+        addNamespaces(metrics.namespaces)
+        addDurations(metrics.sourceRequests)
+        counter("publications_total", "Published snapshots.", metrics.publications)
+        gauge("subscribers", "Open subscriptions.", "\(metrics.subscriptionsOpen)")
+        gauge(
+            "subscribers_behind", "Subscriptions whose client has not read earlier output.",
+            "\(metrics.subscriptionsBehind)")
+        gauge("connections", "Open connections.", "\(metrics.connections)")
+        counter("requests_total", "Requests of clients.", metrics.requests)
+        addRefusals(metrics.refused)
+        if let images = metrics.images { addImages(images) }
+        gauge(
+            "disk_free_bytes", "Free space on the file system of a directory.",
+            metrics.disks.map { ([("directory", $0.directory)], "\($0.freeBytes)") })
+        gauge(
+            "disk_size_bytes", "Size of the file system of a directory.",
+            metrics.disks.map { ([("directory", $0.directory)], "\($0.bytes)") })
+        gauge("resident_memory_bytes", "Resident memory of the agent.", "\(metrics.residentBytes)")
+        gauge("open_fds", "Open file descriptors of the agent.", "\(metrics.openFiles)")
+        gauge("max_fds", "Limit on open file descriptors of the agent.", "\(metrics.maximumFiles)")
+    }
+
+    private mutating func addNamespaces(_ namespaces: [Namespace]) {
+        func samples(_ value: (Namespace) -> String?) -> [(Labels, String)] {
+            namespaces.compactMap { namespace in value(namespace).map { ([("namespace", namespace.namespace)], $0) } }
+        }
+        let states = namespaces.flatMap { namespace in
+            // A newer agent may have further states.
+            (Self.states + (Self.states.contains(namespace.state) ? [] : [namespace.state])).map { state in
+                let labels = [("namespace", namespace.namespace), ("state", state.rawValue)]
+                return (labels, state == namespace.state ? "1" : "0")
+            }
+        }
+        gauge("namespace_state", "Whether the namespace is in the state.", states)
+        gauge("namespace_revision", "Revision of the current snapshot.", samples { "\($0.revision)" })
+        gauge("namespace_overrides", "Overrides of the namespace.", samples { "\($0.overrides)" })
+        gauge(
+            "namespace_rejected", "Whether the newest content is rejected.", samples { $0.isRejected ? "1" : "0" })
+        gauge(
+            "source_last_success_timestamp_seconds", "Last usable response of the source, in seconds since 1970.",
+            samples { $0.lastSuccessAt.map(Self.seconds) })
+        let results: [(String, (Namespace) -> Int)] = [
+            ("changed", \.changed), ("not_modified", \.notModified), ("failed", \.failed),
+        ]
+        add(
+            "source_requests_total", "counter", "Refreshes from the source by result.",
+            namespaces.flatMap { namespace in
+                results.map { ([("namespace", namespace.namespace), ("result", $0)], "\($1(namespace))") }
+            })
+        gauge(
+            "certificate_expiry_timestamp_seconds",
+            "Expiry of the first certificate of the source's settings, in seconds since 1970.",
+            samples { $0.certificateExpiresAt.map(Self.seconds) })
+    }
+
+    private mutating func addDurations(_ durations: AgentMetrics.Durations) {
+        let name = "source_request_duration_seconds"
+        begin(name, "histogram", "Durations of requests to sources, without long polls.")
+        var count = 0
+        for (index, more) in durations.counts.enumerated() {
+            count += more
+            let bounds = durations.boundsMilliseconds
+            let bound = index < bounds.count ? Self.seconds(milliseconds: bounds[index]) : "+Inf"
+            addSample(name + "_bucket", [("le", bound)], "\(count)")
+        }
+        addSample(name + "_sum", [], Self.seconds(milliseconds: durations.totalMilliseconds))
+        addSample(name + "_count", [], "\(count)")
+    }
+
+    private mutating func addRefusals(_ refused: AgentStats.Refusals) {
+        let reasons = [
+            ("connections", refused.connections), ("connections_per_user", refused.connectionsPerUser),
+            ("subscriptions", refused.subscriptions), ("requests", refused.requests),
+            ("queued_bytes", refused.queuedBytes), ("queued_connections", refused.queuedConnections),
+            ("lines", refused.lines), ("malformed", refused.malformed),
+        ]
+        add(
+            "refused_total", "counter", "Connections, requests and lines that were refused.",
+            reasons.map { ([("reason", $0)], "\($1)") })
+    }
+
+    private mutating func addImages(_ images: AgentMetrics.Images) {
+        let requests = [
+            ("hit", images.hits), ("miss", images.misses), ("joined", images.joined), ("stale", images.staleAnswers),
+        ]
+        add(
+            "image_requests_total", "counter", "Requests for images by result.",
+            requests.map { ([("result", $0)], "\($1)") })
+        let downloads = [
+            ("downloaded", images.downloaded), ("not_modified", images.revalidated), ("failed", images.failed),
+        ]
+        add(
+            "image_downloads_total", "counter", "Downloads of images by result.",
+            downloads.map { ([("result", $0)], "\($1)") })
+        gauge("image_bytes", "Disk space of the cached images.", "\(images.bytes)")
+        gauge("image_bytes_limit", "Limit on the disk space of the cached images.", "\(images.maximumBytes)")
+        gauge("images", "Cached images.", "\(images.entries)")
+    }
+
+    // MARK: Lines
+
+    private mutating func gauge(_ name: String, _ help: String, _ value: String) { gauge(name, help, [([], value)]) }
+
+    private mutating func gauge(_ name: String, _ help: String, _ samples: [(Labels, String)]) {
+        add(name, "gauge", help, samples)
+    }
+
+    private mutating func counter(_ name: String, _ help: String, _ value: Int) {
+        add(name, "counter", help, [([], "\(value)")])
+    }
+
+    private mutating func add(_ name: String, _ type: String, _ help: String, _ samples: [(Labels, String)]) {
+        if samples.isEmpty { return }
+        begin(name, type, help)
+        for (labels, value) in samples { addSample(name, labels, value) }
+    }
+
+    private mutating func begin(_ name: String, _ type: String, _ help: String) {
+        text += "# HELP larder_\(name) \(help)\n# TYPE larder_\(name) \(type)\n"
+    }
+
+    private mutating func addSample(_ name: String, _ labels: Labels, _ value: String) {
+        text += "larder_"
+        text += name
+        var separator = "{"
+        for (label, value) in labels {
+            text += separator
+            text += label
+            text += "=\""
+            text += Self.escaped(value)
+            text += "\""
+            separator = ","
+        }
+        text += labels.isEmpty ? " " : "} "
+        text += value
+        text += "\n"
+    }
+
+    /// The value of a label. Only a foreign agent sends characters that need an escape.
+    private static func escaped(_ value: String) -> String {
+        guard value.utf8.contains(where: { $0 == 0x22 || $0 == 0x5C || $0 == 0x0A }) else { return value }
+        return value.reduce(into: "") { text, character in
+            switch character {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            default: text.append(character)
+            }
+        }
+    }
+
+    private static func seconds(_ time: Timestamp) -> String { seconds(milliseconds: time.milliseconds) }
+
+    /// A time in seconds, without zeros at the end of the fraction.
+    private static func seconds(milliseconds: Int) -> String {
+        let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)
+        if rest == 0 { return "\(whole)" }
+        var digits = String("\(1000 + rest)".dropFirst())
+        while digits.last == "0" { digits.removeLast() }
+        return "\(whole).\(digits)"
+    }
+}
+
 /// `larder call METHOD [PARAMS]`
 struct CallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -16,8 +16,10 @@ struct StatusCommand: AsyncParsableCommand {
             still served).
 
             With --check, the exit status is 0 without problems and warnings, 12 if something works but needs \
-            attention, such as a stale namespace, a rejected document or a rollback, 1 if something does not work, and \
-            5 if the agent is unreachable. larder doctor uses the same statuses and checks more.
+            attention, such as a stale namespace, a rejected document, a rollback, a certificate that expires within 14 \
+            days or a disk with less than 5 % of free space, 1 if something does not work, and 5 if the agent is \
+            unreachable. Without the right monitor and without -n, it is at least 12, because there may be namespaces \
+            that you may not see. larder doctor uses the same statuses and checks more.
 
             EXAMPLES:
               larder status
@@ -44,7 +46,12 @@ struct StatusCommand: AsyncParsableCommand {
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
-            if check { status = StatusCheck.status(namespaces, info, info.map(VolumeFacts.all) ?? []) }
+            if check {
+                let isPartial = namespace == nil && info.map(StatusCheck.mayMissNamespaces) ?? false
+                status = StatusCheck.status(
+                    namespaces, info, info.map(VolumeFacts.all) ?? [], isPartial: isPartial)
+                if isPartial { Output.note(StatusCheck.partial) }
+            }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
             try Output.line(report.text(namespaces))
@@ -72,11 +79,21 @@ struct StatusCommand: AsyncParsableCommand {
 
 /// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
+    /// The note if there may be namespaces that the user may not see.
+    static let partial =
+        "this speaks only for the namespaces that this user may see; run it as root, grant the right \"monitor\" with "
+        + "\"access\" in the settings, or name a namespace with -n"
+
+    /// Whether there may be namespaces that the user may not see. Neither the agent nor this check tells whether there are.
+    static func mayMissNamespaces(_ info: AgentInfo.Result) -> Bool { !info.rights.contains(.monitor) }
+
     /// - Parameters:
     ///   - info: the agent's data about itself; nil if unknown
     ///   - volumes: the file systems of the directories of the agent; one that this process cannot see is skipped
+    ///   - isPartial: whether there may be namespaces that are not in `namespaces`, although all were requested
     static func status(
-        _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = []
+        _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = [],
+        isPartial: Bool = false
     ) -> ExitStatus {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
@@ -86,6 +103,7 @@ enum StatusCheck {
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
+        if isPartial { findings.append(Finding(.warning, RightsCheck.name, partial)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }
 }
@@ -238,6 +256,7 @@ struct StatusReport {
             let last = upstream.lastAttemptAt.map { ", the last \($0.ago(at: now))" } ?? ""
             lines.append(style.problem("\(failures) since\(last)"))
         }
+        if let expiry = UpstreamCheck.expiry(of: upstream, now) { lines.append(style.problem(expiry)) }
         if let next = upstream.nextAttemptAt {
             lines.append("next attempt \(Human.ahead(milliseconds: next.milliseconds - now.milliseconds))")
         }

@@ -41,6 +41,10 @@ package final class ConfigNamespace: Sendable {
     /// The namespace's settings.
     package var configuration: NamespaceConfiguration { state.withLock { $0.configuration } }
 
+    /// When the first certificate that the settings of the source name expires, in milliseconds since 1970, as of the last
+    /// request; nil without certificates.
+    package var certificateExpiresAt: Int? { configuration.remote?.certificateExpiresAt.map { 1000 * $0 } }
+
     private var explainer: ConfigExplainer {
         let (configuration, source) = state.withLock { ($0.configuration, $0.source) }
         return ConfigExplainer(configuration: configuration, source: source, blocking: environment.blocking)
@@ -65,7 +69,8 @@ package final class ConfigNamespace: Sendable {
         self.store = store
         store.publication.raise(environment.changes)
         let source = configuration.remote.map(environment.sources.source)
-        refresher = ConfigRefreshService(store: store, source: source, clock: environment.clock)
+        refresher = ConfigRefreshService(
+            store: store, source: source, clock: environment.clock, durations: environment.durations)
         state = Mutex(
             State(
                 configuration: configuration, source: source,
@@ -95,6 +100,9 @@ package final class ConfigNamespace: Sendable {
         state.withLock { $0.isApplying = true }
         await stopFollowing()
         let previous = self.configuration
+        var configuration = configuration
+        // The source is kept, and records the expiry of its certificates in the settings that it was created with.
+        if configuration.remote == previous.remote { configuration.remote = previous.remote }
         state.withLock { state in
             state.configuration = configuration
             for layer in FileLayer.allCases where !previous.hasSameFiles(layer, as: configuration) {

@@ -12,6 +12,8 @@ package final class ConfigNamespaces: Sendable {
     private struct State {
         var namespaces = NamedNamespaces([])
         var unopened: [UnopenedNamespace] = []
+        /// The number of snapshots that removed namespaces have published.
+        var removedPublications = 0
     }
 
     private let environment: NamespaceEnvironment
@@ -93,6 +95,19 @@ package final class ConfigNamespaces: Sendable {
     /// All namespaces, sorted by name.
     package var all: [ConfigNamespace] { state.withLock { $0.namespaces.all } }
 
+    /// All namespaces, sorted by name, and the number of snapshots that removed namespaces have published since the start.
+    package var counted: (namespaces: [ConfigNamespace], removedPublications: Int) {
+        state.withLock { ($0.namespaces.all, $0.removedPublications) }
+    }
+
+    /// The durations of the requests to the sources of all namespaces, including removed ones.
+    package var requestDurations: RequestDurations { environment.durations }
+
+    /// Runs a body that may block on a thread for disk work.
+    package func onDisk<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await environment.blocking.run(body)
+    }
+
     /// Yields an element after each publication of any namespace, and after a namespace starts or ends. Until the
     /// consumer takes an element, later changes are coalesced into it. The stream has one consumer.
     ///
@@ -121,9 +136,15 @@ package final class ConfigNamespaces: Sendable {
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
-            replaceAll { $0.filter { $0 !== namespace } }
+            let publishes = namespace.publication.status.publishes
+            state.withLock { state in
+                state.namespaces = NamedNamespaces(state.namespaces.all.filter { $0 !== namespace })
+                state.removedPublications += publishes
+            }
             namespace.publication.withdraw()
             await namespace.stop()
+            let last = namespace.publication.status.publishes - publishes
+            state.withLock { $0.removedPublications += last }
             namespace.publication.end()
         }
         var problems: [UnopenedNamespace] = []

@@ -187,6 +187,8 @@ struct NamespaceEnvironment: Sendable {
     let hostUptime: @Sendable () -> Duration
     /// The signal that is raised at each publication of a namespace, and when a namespace starts or ends.
     let changes: Signal
+    /// The durations of all requests to sources.
+    let durations = RequestDurations()
     /// Provides random delays.
     let generator: any RandomNumberGenerator & Sendable
     let logger: Logger

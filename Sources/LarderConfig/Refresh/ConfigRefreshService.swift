@@ -29,6 +29,7 @@ package actor ConfigRefreshService {
     private let store: ConfigStore
     /// The time since the creation of the service.
     private let uptime: @Sendable () -> Duration
+    private let durations: RequestDurations
     private var source: (any ConfigSource)?
     private var queue = RefreshQueue()
     /// The callers that wait for the result of a command.
@@ -39,8 +40,12 @@ package actor ConfigRefreshService {
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
-    init(store: ConfigStore, source: (any ConfigSource)?, clock: any Clock<Duration>) {
+    init(
+        store: ConfigStore, source: (any ConfigSource)?, clock: any Clock<Duration>,
+        durations: RequestDurations = RequestDurations()
+    ) {
         self.store = store
+        self.durations = durations
         uptime = clock.stopwatch()
         self.source = source
         (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -268,6 +273,9 @@ package actor ConfigRefreshService {
             if case .delivery(let delivery) = command { return try await response(to: delivery, from: source) }
             let reason = command.reason ?? .requested
             let validator = reason == .forced ? nil : await store.validator(ofSource: source.identity)
+            let begin = uptime()
+            // The duration of a long poll depends on when the document changes.
+            defer { if reason != .longPoll, !Task.isCancelled { durations.add(uptime() - begin) } }
             do throws(ConfigError) {
                 let response = try await source.fetch(ifChangedFrom: validator, reason: reason)
                 guard await fetchEnded(response, source) else { throw Self.cancelled }

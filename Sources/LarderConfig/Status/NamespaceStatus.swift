@@ -2,6 +2,7 @@ package import LarderConfigModel
 import LarderConfigSources
 import LarderEncoding
 import LarderJSON
+import Synchronization
 
 /// How current a namespace's configuration is.
 package enum Freshness: String, Sendable {
@@ -331,4 +332,32 @@ package struct NamespaceStatus: Sendable {
             self.isHolding = isHolding
         }
     }
+}
+
+/// A histogram of the durations of requests to sources. Any thread adds to it.
+package final class RequestDurations: Sendable {
+    private final class Counter: Sendable {
+        let count = Atomic<Int>(0)
+    }
+
+    /// The longest duration of each class but the last, which has the longer ones.
+    package static let boundsMilliseconds = [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000]
+
+    private let classes = (0...boundsMilliseconds.count).map { _ in Counter() }
+    private let total = Atomic<Int>(0)
+
+    package init() {}
+
+    /// Counts a request.
+    func add(_ duration: Duration) {
+        let milliseconds = max(0, duration.milliseconds)
+        let index = Self.boundsMilliseconds.firstIndex { milliseconds <= $0 } ?? Self.boundsMilliseconds.count
+        classes[index].count.add(1, ordering: .relaxed)
+        total.add(milliseconds, ordering: .relaxed)
+    }
+
+    /// The number of requests in each class.
+    package var counts: [Int] { classes.map { $0.count.load(ordering: .relaxed) } }
+    /// The sum of all durations.
+    package var totalMilliseconds: Int { total.load(ordering: .relaxed) }
 }

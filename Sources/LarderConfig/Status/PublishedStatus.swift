@@ -100,8 +100,13 @@ package struct PublishedStatus: Sendable {
     package var schemaFileProblem: String? { shared.status.schemaFileProblem }
     /// Why new content was rejected last, at most 200 characters; nil if no content is rejected now.
     package var rejection: String? { shared.status.rejection }
+    /// Whether new content is rejected now.
+    package var isRejecting: Bool { shared.status.schema.rejection != nil || rejected != nil }
 
     // MARK: Layers
+
+    /// The number of overrides.
+    package var overrides: Int { layers.override.count }
 
     /// The hold of a rollback; nil for none.
     package var hold: RollbackHold? { layers.hold }

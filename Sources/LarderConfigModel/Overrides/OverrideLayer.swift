@@ -25,6 +25,8 @@ package struct OverrideLayer: Sendable {
     /// When an entry was last set, in milliseconds since 1970; nil if there are no entries. Entries that have been
     /// removed count too, but not after a restart.
     package var updatedAt: Int? { root == nil ? nil : lastSetAt }
+    /// The number of entries.
+    package var count: Int { root?.totals.count ?? 0 }
     /// The number of entries that expire.
     package var expiring: Int { root?.totals.expiring ?? 0 }
 

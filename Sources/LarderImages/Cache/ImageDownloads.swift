@@ -359,6 +359,7 @@ extension ImageCache {
         switch result {
         case .success(.published(let blob, let response, let url)):
             downloads.originResponded(download)
+            catalog.count { $0.downloads += 1 }
             let row = ImageRow(
                 keyText: download.location.keyText, url: url, blob: blob, response: withoutCredentials(response),
                 lastUse: clock.now)

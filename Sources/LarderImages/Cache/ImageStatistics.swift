@@ -6,6 +6,8 @@ package struct ImageStatistics: Sendable, Hashable {
     package var misses = 0
     /// Requests that waited for a download that was already in progress.
     package var joined = 0
+    /// Downloads that delivered an image.
+    package var downloads = 0
     /// Revalidations in which the origin confirmed the cached image.
     package var revalidations = 0
     /// Requests that were answered with a stale image.

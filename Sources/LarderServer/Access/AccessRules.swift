@@ -80,6 +80,7 @@ package struct Rights: OptionSet, Sendable, Hashable {
             case .administer: 3
             case .secrets: 4
             case .images: 5
+            case .monitor: 6
             }
         self.init(rawValue: 1 << place)
     }

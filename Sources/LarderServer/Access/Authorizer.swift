@@ -34,6 +34,7 @@ struct Authorizer: Sendable {
         case .anywhere(let right): rights.hasAnywhere(right) ? nil : .lacking(right)
         case .inNamespace(let right, let name): decide(right, in: name, rights)
         case .allInNamespace(let all, let name): all.lazy.compactMap { decide($0, in: name, rights) }.first
+        case .monitoring(let name): decideMonitoring(name, rights)
         case .image(let url, let right, let other):
             if !rights.general.contains(right) {
                 .lacking(right)
@@ -65,7 +66,13 @@ struct Authorizer: Sendable {
         if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceConfiguration.isName(name) {
             return Denial(error: unknownNamespace(name, rights))
         }
-        return .lacking(right, in: name, mayNotExist: granted.isEmpty || !exists)
+        return .lacking(right, in: name, mayNotExist: !rights.mayKnow(of: name) || !exists)
+    }
+
+    /// Decides about the status of one namespace, or of all if `name` is nil.
+    private func decideMonitoring(_ name: String?, _ rights: PeerRights) -> Denial? {
+        guard let name else { return rights.monitors || rights.hasAnywhere(.read) ? nil : .lacking(.read) }
+        return rights.monitors && namespaces[name] != nil ? nil : decide(.read, in: name, rights)
     }
 
     /// The error for a namespace that does not exist. It lists the namespaces whose existence the peer may know of.

@@ -81,9 +81,13 @@ struct PeerCredentials: Sendable, Hashable {
     }
 
     /// The first line of a file of a process; empty if it cannot be read.
-    static func line(of name: String, of pid: Int) -> String {
-        guard pid > 0 else { return "" }
-        let file = open("\(processes)/\(pid)/\(name)", O_RDONLY | O_CLOEXEC)
+    private static func line(of name: String, of pid: Int) -> String {
+        pid > 0 ? line(at: "\(processes)/\(pid)/\(name)") : ""
+    }
+
+    /// The first line of a short file; empty if it cannot be read.
+    static func line(at path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
         // The kernel limits the name of a process to 16 bytes (proc(5)). The other files are nearly as short.

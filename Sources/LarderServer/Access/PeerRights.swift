@@ -40,7 +40,8 @@ final class PeerRights: Sendable {
             return given.isEmpty ? [] : given.union(administer)
         }
         readsEverything = general.contains(.read) && own.values.allSatisfy { $0.contains(.read) }
-        mayHaveHiddenNamespaces = defaultRights.isEmpty || own.values.contains { $0.isEmpty }
+        mayHaveHiddenNamespaces =
+            !general.contains(.monitor) && (defaultRights.isEmpty || own.values.contains { $0.isEmpty })
     }
 
     /// The rights in a namespace. The namespace need not exist.
@@ -59,8 +60,12 @@ final class PeerRights: Sendable {
 
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }
 
-    /// Whether the peer may know that the namespace exists: true if the peer has a right in the namespace.
-    func mayKnow(of namespace: String) -> Bool { !rights(in: namespace).isEmpty }
+    /// Whether the peer may see the states and figures of all namespaces, and therefore their names.
+    var monitors: Bool { general.contains(.monitor) }
+
+    /// Whether the peer may know that the namespace exists: true if the peer has a right in the namespace, or the right
+    /// `monitor`.
+    func mayKnow(of namespace: String) -> Bool { monitors || !rights(in: namespace).isEmpty }
 
     /// The peer's rights in those of `namespaces` whose settings have an `access` member. Omits namespaces in which the
     /// peer has no right.

@@ -29,6 +29,8 @@ final class Connection {
         var usage: ConnectionUsage
         var principal: Principal
         var hasAcknowledged = false
+        /// The number of lines that were only a request of `agent.ping` or `agent.metrics`.
+        var monitoringLines = 0
     }
 
     let id: Int
@@ -150,6 +152,13 @@ final class Connection {
     /// The numbers of lines served and of bytes received; zeros for a closed connection.
     var received: (lines: Int, bytes: Int) { driver?.received ?? (0, 0) }
 
+    /// Records a line that is only a request of `agent.ping` or `agent.metrics`.
+    func servedMonitoring() { state.monitoringLines += 1 }
+
+    /// Whether the client has only monitored the agent, so that its connection does not keep an idle agent running.
+    /// - Parameter lines: the number of lines that were served
+    func isMonitoring(lines: Int) -> Bool { lines > 0 && lines == state.monitoringLines }
+
     /// Continues with requests that waited because too many others were pending, or because output was pending.
     func resumeRequests() { driver?.resumeRequests() }
 
@@ -163,7 +172,11 @@ final class Connection {
     /// resumes.
     func outputDrained() {
         chargeBufferedBytes()
-        for subscription in subscriptions.takeLagging() { subscription.catchUp() }
+        let lagging = subscriptions.takeLagging()
+        if !lagging.isEmpty {
+            loop.laggingSubscriptions -= lagging.count
+            for subscription in lagging { subscription.catchUp() }
+        }
         resumeRequests()
         closeIfDone()
     }
@@ -334,6 +347,8 @@ struct ConnectionSubscriptions {
 
     var count: Int { subscriptions.count }
     var isEmpty: Bool { subscriptions.isEmpty }
+    /// The number of subscriptions that missed the newest snapshot.
+    var laggingCount: Int { lagging.count }
 
     /// The subscriptions in the order in which they were opened.
     var sorted: [any ConnectionSubscription] { isEmpty ? [] : subscriptions.values.sorted { $0.id < $1.id } }

@@ -80,7 +80,7 @@ final class SocketReader: EpollTarget, ConnectionDriver {
 
     func outputWaits() { server.stalls.watch(connection) }
 
-    func connectionClosed() { server.remove(connection) }
+    func connectionClosed() { server.remove(connection, lines: received.lines) }
 
     // MARK: Events
 

@@ -103,6 +103,9 @@ struct RequestContext: Sendable {
     /// The namespaces that the peer may read.
     var readableNamespaces: [ConfigNamespace] { server.namespaces.all.filter { rights.mayRead($0.name) } }
 
+    /// The namespaces whose status and figures the peer may see.
+    var monitoredNamespaces: [ConfigNamespace] { rights.monitors ? server.namespaces.all : readableNamespaces }
+
     /// The patterns of values in a namespace that are masked for the peer; empty if it may see secrets.
     func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
         rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets

@@ -281,6 +281,17 @@ struct TaskReply<Result: WireResult> {
         self.init(size: size, operation) { result, _ in result }
     }
 
+    /// - Parameter operation: makes a result that is encoded in the task, so that the event loop only copies it
+    init(encoding size: ReplySize, _ operation: @escaping @Sendable () async -> Result) {
+        self.size = size
+        start = { runner, ticket, reservation in
+            runner.run(
+                { (_) async throws(WireError) in EncodedResult(await operation()) }, for: ticket, size, reservation,
+                endsOnCancellation: false
+            ) { result, _ in result }
+        }
+    }
+
     /// - Parameter operation: makes the result in chunks, and reserves memory before each of them
     init(_ operation: @escaping @Sendable (inout ReplyMemory) async throws(WireError) -> Result) {
         size = .small
@@ -307,6 +318,21 @@ struct TaskReply<Result: WireResult> {
                 endsOnCancellation: endsOnCancellation, finish: finish)
         }
     }
+}
+
+/// A result as JSON text.
+private struct EncodedResult: WireResult {
+    private let text: [UInt8]
+
+    init(_ result: some WireResult) {
+        var writer = JSONWriter()
+        result.write(to: &writer)
+        text = writer.bytes
+    }
+
+    init(from value: JSONValue) throws(WireError) { text = Array(value.compactText.utf8) }
+
+    func write(to writer: inout JSONWriter) { text.withUnsafeBytes { writer.raw($0) } }
 }
 
 /// Completes one request with a result of its method.

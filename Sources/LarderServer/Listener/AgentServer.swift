@@ -25,15 +25,16 @@ package final class AgentServer: Sendable {
     /// The number of connected clients.
     package var connections: Int { registry.connections }
 
-    /// How long no client has been connected; nil while a client is connected.
-    package var idleTime: Duration? { registry.idleTime }
+    /// How long no client has been connected; nil while a client is connected. A client that has only called `agent.ping`
+    /// and `agent.metrics` does not count.
+    package func idleTime() async -> Duration? { await registry.idleTime() }
 
-    /// Stops accepting connections if no client is connected. Later clients wait in the kernel's queue. If systemd
+    /// Stops accepting connections if no client is connected that counts (``idleTime()``). Later clients wait in the kernel's queue. If systemd
     /// passed the socket, the next agent serves them.
-    /// - Returns: whether no client is connected
+    /// - Returns: whether no such client is connected
     package func stopAcceptingIfIdle() async -> Bool {
         await acceptor.pause()
-        if registry.connections == 0 { return true }
+        if await registry.idleTime() != nil { return true }
         await acceptor.resume()
         return false
     }

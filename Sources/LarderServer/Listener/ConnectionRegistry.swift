@@ -9,6 +9,11 @@ import Glibc
 /// The connections of one event loop, as the registry uses them. Used on that loop only.
 protocol RegisteredLoop: AnyObject {
     var traffic: AgentStats.Traffic { get }
+    /// The number of subscriptions that have missed the newest snapshot because output is pending.
+    var laggingSubscriptions: Int { get }
+
+    /// The number of connections that only monitor the agent.
+    var monitoringConnections: Int { get }
 
     /// The connections as `agent.clients` reports them.
     func clients() -> [AgentClients.Client]
@@ -34,7 +39,7 @@ final class ConnectionRegistry: Sendable {
     /// The resources used by each user.
     let users = UserUsageTable()
     private let startedAt = ContinuousClock.now
-    /// When the last connection ended, in nanoseconds after ``startedAt``.
+    /// When the last connection ended that did not only monitor the agent, in nanoseconds after ``startedAt``.
     private let emptySince = Atomic<Int>(0)
     /// The snapshots that clients have acknowledged as applied or rejected.
     let acknowledgements = AcknowledgementRegistry()
@@ -112,16 +117,20 @@ final class ConnectionRegistry: Sendable {
 
     var connections: Int { open.load(ordering: .relaxed) }
 
-    /// How long no connection has been open; nil while a connection is open.
-    var idleTime: Duration? {
-        guard open.load(ordering: .acquiring) == 0 else { return nil }
+    /// How long no connection has been in use; nil while one is. Connections that only monitor the agent do not count.
+    func idleTime() async -> Duration? {
+        let connections = open.load(ordering: .acquiring)
+        if connections > 0, await onEachLoop({ $0.monitoringConnections }).reduce(0, +) < connections { return nil }
         return ContinuousClock.now - startedAt - .nanoseconds(emptySince.load(ordering: .relaxed))
     }
 
-    func connectionEnded() {
+    /// - Parameter isMonitoring: whether the connection has only monitored the agent
+    func connectionEnded(isMonitoring: Bool = false) {
         // The time is set before the count changes, so that a reader that finds no open connection also finds the time
         // at which the last one ended. It is set for each connection, because several may end at once.
-        emptySince.store(Int((ContinuousClock.now - startedAt).wholeNanoseconds), ordering: .relaxed)
+        if !isMonitoring {
+            emptySince.store(Int((ContinuousClock.now - startedAt).wholeNanoseconds), ordering: .relaxed)
+        }
         guard open.subtract(1, ordering: .releasing).newValue == 0 else { return }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
@@ -153,6 +162,9 @@ final class ConnectionRegistry: Sendable {
         total.connectionsRefused = total.refused.connections + total.refused.connectionsPerUser
         return total
     }
+
+    /// The number of subscriptions that have missed the newest snapshot because output is pending.
+    func laggingSubscriptions() async -> Int { await onEachLoop { $0.laggingSubscriptions }.reduce(0, +) }
 
     /// All connections, ordered by id.
     func clients() async -> [AgentClients.Client] {

@@ -29,6 +29,8 @@ final class LoopContext {
     // them, and each check takes 63 to 91 instructions. The checks are not needed: only the event loop uses the
     // properties, and code that changes one of them does not call code that could access it. Debug builds, which the
     // tests use, do check.
+    /// The number of subscriptions that have missed the newest snapshot because output is pending.
+    var laggingSubscriptions = 0
     /// The parser for all requests of the loop. They share one, so that its memory is reused.
     #if !DEBUG
         @exclusivity(unchecked)

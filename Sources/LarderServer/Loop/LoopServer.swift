@@ -48,11 +48,12 @@ final class LoopServer: RegisteredLoop {
         loop.traffic.connectionsAccepted += 1
     }
 
-    func remove(_ connection: Connection) {
+    /// - Parameter lines: the number of lines that the connection has served
+    func remove(_ connection: Connection, lines: Int) {
         guard connections.removeValue(forKey: connection.id) != nil else { return }
         load.removed()
         loop.traffic.connectionsOpen -= 1
-        loop.registry.connectionEnded()
+        loop.registry.connectionEnded(isMonitoring: connection.isMonitoring(lines: lines))
     }
 
     /// Ends the leases on images that have expired.
@@ -78,6 +79,11 @@ final class LoopServer: RegisteredLoop {
     // MARK: For the registry
 
     var traffic: AgentStats.Traffic { loop.traffic }
+    var laggingSubscriptions: Int { loop.laggingSubscriptions }
+
+    var monitoringConnections: Int {
+        connections.values.count { $0.isMonitoring(lines: $0.received.lines) }
+    }
 
     func clients() -> [AgentClients.Client] { connections.values.map { AgentClients.Client($0) } }
 

@@ -9,7 +9,10 @@ import NIOCore
 import Glibc
 
 extension AgentPing: Method {
-    static func call(_ call: MethodCall<Self>) -> Outcome<Result> { .now(Result()) }
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        if !call.isInBatch { call.connection.servedMonitoring() }
+        return .now(Result())
+    }
 }
 
 extension AgentInfo: Method {
@@ -22,6 +25,16 @@ extension AgentStats: Method {
         // The names and figures of a namespace take at most 256 bytes.
         let size = ReplySize.atMost(256 * call.server.namespaces.all.count)
         return .reply(size: size) { () async throws(WireError) in await context.stats() }
+    }
+}
+
+extension AgentMetrics: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        if !call.isInBatch { call.connection.servedMonitoring() }
+        let context = call.context
+        // The figures of a namespace take at most 512 bytes, once as values and once as text.
+        let size = ReplySize.atMost(1024 * call.server.namespaces.all.count)
+        return .task(TaskReply(encoding: size) { await context.metrics() })
     }
 }
 
@@ -100,7 +113,7 @@ extension RequestContext {
 
     fileprivate func stats() async -> AgentStats.Result {
         var namespaces: [String: AgentStats.Namespace] = [:]
-        for namespace in readableNamespaces {
+        for namespace in monitoredNamespaces {
             let status = namespace.publication.status
             let counters = status.counters
             var figures = AgentStats.Namespace()
@@ -114,15 +127,112 @@ extension RequestContext {
         }
         return AgentStats.Result(
             uptimeMilliseconds: server.uptimeMilliseconds, traffic: await connections.traffic(),
-            residentBytes: Self.residentBytes(), namespaces: namespaces,
+            residentBytes: ProcessFigures.residentBytes, namespaces: namespaces,
             images: server.images.map { AgentStats.Images($0.view.statistics) })
     }
 
-    /// The resident memory in bytes; 0 if it cannot be read. The second number in `statm` (proc(5)) is the same in
-    /// pages.
-    private static func residentBytes() -> Int {
-        let fields = PeerCredentials.line(of: "statm", of: Int(getpid())).split(separator: " ")
+    /// The number of namespaces after which the task lets others run.
+    private static let namespacesPerSlice = 64
+
+    /// Collects the figures outside the event loops.
+    @concurrent
+    fileprivate func metrics() async -> AgentMetrics.Result {
+        let (traffic, behind) = (await connections.traffic(), await connections.laggingSubscriptions())
+        let (namespaces, removedPublications) = server.namespaces.counted
+        var publications = removedPublications
+        var figures: [AgentMetrics.Namespace] = []
+        figures.reserveCapacity(namespaces.count)
+        for (index, namespace) in namespaces.enumerated() {
+            if index % Self.namespacesPerSlice == Self.namespacesPerSlice - 1 { await Task.yield() }
+            let status = namespace.publication.status
+            publications += status.publishes
+            figures.append(AgentMetrics.Namespace(namespace, status))
+        }
+        let durations = server.namespaces.requestDurations
+        let directories =
+            [("state", server.identity.stateDirectory)] + (server.images.map { [("images", $0.directory)] } ?? [])
+        let (process, disks) = await server.namespaces.onDisk {
+            (ProcessFigures(), directories.compactMap { AgentMetrics.Disk($0, at: $1) })
+        }
+        return AgentMetrics.Result(
+            version: server.identity.version, startedAt: server.startedAt, connections: traffic.connectionsOpen,
+            requests: traffic.requestsTotal, subscriptionsOpen: traffic.subscriptionsOpen, subscriptionsBehind: behind,
+            publications: publications, refused: traffic.refused,
+            sourceRequests: AgentMetrics.Durations(
+                boundsMilliseconds: RequestDurations.boundsMilliseconds, counts: durations.counts,
+                totalMilliseconds: durations.totalMilliseconds),
+            residentBytes: process.residentBytes, openFiles: process.openFiles, maximumFiles: process.maximumFiles,
+            disks: disks, namespaces: figures,
+            images: server.imageProblem == nil ? server.images.map { AgentMetrics.Images($0.view.statistics) } : nil)
+    }
+}
+
+extension AgentMetrics.Namespace {
+    fileprivate init(_ namespace: ConfigNamespace, _ status: PublishedStatus) {
+        let counters = status.counters
+        self.init(
+            namespace: namespace.name, state: ConfigState(status.freshness),
+            revision: namespace.publication.current.snapshot.revision, overrides: status.overrides,
+            isRejected: status.isRejecting,
+            lastSuccessAt: status.source?.lastSuccessAt.map(Timestamp.init(milliseconds:)),
+            certificateExpiresAt: namespace.certificateExpiresAt.map(Timestamp.init(milliseconds:)),
+            changed: counters.changed, notModified: counters.notModified, failed: counters.failed)
+    }
+}
+
+extension AgentMetrics.Images {
+    fileprivate init(_ statistics: ImageStatistics) {
+        self.init()
+        hits = statistics.hits
+        misses = statistics.misses
+        joined = statistics.joined
+        staleAnswers = statistics.staleAnswers
+        downloaded = statistics.downloads
+        revalidated = statistics.revalidations
+        failed = statistics.failures
+        bytes = statistics.bytes
+        maximumBytes = statistics.limits.bytes
+        entries = statistics.entries
+    }
+}
+
+extension AgentMetrics.Disk {
+    /// Measures the file system of a directory (statvfs(3)); nil if that is impossible. Blocks on disk I/O.
+    fileprivate init?(_ directory: String, at path: String) {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        let unit = Int(clamping: status.f_frsize)
+        self.init(
+            directory: directory, bytes: Int(clamping: status.f_blocks) * unit,
+            freeBytes: Int(clamping: status.f_bavail) * unit)
+    }
+}
+
+/// What the agent's process uses, as proc(5) shows it.
+private struct ProcessFigures: Sendable {
+    let residentBytes = Self.residentBytes
+    let openFiles = Self.openFiles
+    let maximumFiles = Self.maximumFiles
+
+    /// The resident memory in bytes; 0 if it cannot be read. The second number in `statm` is the same in pages.
+    static var residentBytes: Int {
+        let fields = PeerCredentials.line(at: "/proc/self/statm").split(separator: " ")
         return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
+    }
+
+    /// The number of open file descriptors; 0 if it cannot be read.
+    private static var openFiles: Int {
+        guard let directory = opendir("/proc/self/fd") else { return 0 }
+        defer { closedir(directory) }
+        // The entries ".", ".." and the descriptor of the directory do not count.
+        var count = -3
+        while readdir(directory) != nil { count += 1 }
+        return max(0, count)
+    }
+
+    private static var maximumFiles: Int {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? Int(clamping: limit.rlim_cur) : 0
     }
 }
 

@@ -9,7 +9,7 @@ extension ConfigStatus: Method {
             if let name = call.parameters.namespace {
                 [try call.namespace(name)]
             } else {
-                call.context.readableNamespaces
+                call.context.monitoredNamespaces
             }
         let states = namespaces.map { ($0, $0.publication.current.snapshot) }
         func result() -> Result { Result(namespaces: states.map { Namespace($0, $1, call) }) }
@@ -48,7 +48,8 @@ extension ConfigStatus.Namespace {
                     lastAttemptAt: $0.lastAttemptAt.map(Timestamp.init(milliseconds:)),
                     lastSuccessAt: $0.lastSuccessAt.map(Timestamp.init(milliseconds:)),
                     nextAttemptAt: $0.nextAttemptAt.map(Timestamp.init(milliseconds:)),
-                    consecutiveFailures: $0.consecutiveFailures, watchError: $0.watchError)
+                    consecutiveFailures: $0.consecutiveFailures, watchError: $0.watchError,
+                    certificateExpiresAt: namespace.certificateExpiresAt.map(Timestamp.init(milliseconds:)))
             },
             layers: ConfigLayer.allCases.map { ConfigStatus.Layer($0, of: status) })
         writeError = status.writeError.map(ConfigStatus.Problem.init)
@@ -79,6 +80,27 @@ extension ConfigStatus.Namespace {
             let (path, problem) = copies.copy(of: namespace.name)
             return ConfigStatus.Copy(path: path, problem: problem)
         }
+        if !call.connection.rights.mayRead(namespace.name) { hideTexts() }
+    }
+
+    /// Replaces the texts that may quote a document, or that a client has sent. Their presence remains visible.
+    private mutating func hideTexts() {
+        let hidden = "the text is hidden, because it requires the right \"read\""
+        lastError?.message = hidden
+        writeError?.message = hidden
+        rejected?.reason = hidden
+        let error = SchemaError(path: [], schemaPath: "#", keyword: "", message: hidden)
+        if var state = schema {
+            if state.problem != nil { state.problem = hidden }
+            state.errors = state.errors.map { _ in error }
+            schema = state
+        }
+        if let rejection = schemaRejection { schemaRejection?.errors = rejection.errors.map { _ in error } }
+        if hold?.reason != nil { hold?.reason = hidden }
+        if upstream?.watchError != nil { upstream?.watchError = hidden }
+        for index in layers.indices where layers[index].problem != nil { layers[index].problem = hidden }
+        for index in acknowledgements.rejected.indices { acknowledgements.rejected[index].reason = nil }
+        if copy?.problem != nil { copy?.problem = hidden }
     }
 }
 

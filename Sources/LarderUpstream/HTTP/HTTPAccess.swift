@@ -144,6 +144,8 @@ package struct TLSFiles: Sendable, Equatable {
     /// The file with the key of the client certificate, without a passphrase; nil for no client certificate. Other
     /// users must not be able to read the file.
     @ComparedAsBytes package var privateKey: String?
+    /// When the certificates expire, as of the last ``read()``.
+    package let expiry = CertificateExpiry()
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
         self.certificateAuthority = certificateAuthority
@@ -159,9 +161,11 @@ package struct TLSFiles: Sendable, Equatable {
     /// - Throws: ``UpstreamError/Code/unusableFile``, naming the file
     package func read() throws(UpstreamError) -> TLSOptions? {
         if self == TLSFiles() { return nil }
-        return try TLSOptions(
+        let options = try TLSOptions(
             authorities: Self.pem(certificateAuthority), certificate: Self.pem(certificate),
             privateKey: Self.pem(privateKey, mustBePrivate: true))
+        expiry.seconds = options.expiresAt
+        return options
     }
 
     static func pem(

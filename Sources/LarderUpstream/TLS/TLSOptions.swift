@@ -1,4 +1,5 @@
 internal import NIOSSL
+internal import Synchronization
 
 /// The trusted authorities and the client certificate of a TLS connection. Requests with equal options share
 /// connections.
@@ -63,6 +64,13 @@ package struct TLSOptions: Sendable, Hashable {
         throw UpstreamError(.invalidRequest, "\(file.path) does not contain a PEM certificate; replace it")
     }
 
+    /// When the connection fails first because a certificate expires, in seconds since 1970: when the first certificate of
+    /// the client's chain expires, or the last authority. Nil without certificates.
+    var expiresAt: Int? {
+        [chain.map { Int($0.notValidAfter) }.min(), authorities.map { Int($0.notValidAfter) }.max()]
+            .compactMap(\.self).min()
+    }
+
     /// - Parameter withIdentity: whether the connection presents the client certificate
     func configuration(withIdentity: Bool) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
@@ -74,4 +82,23 @@ package struct TLSOptions: Sendable, Hashable {
         }
         return configuration
     }
+}
+
+/// When certificates that are read for each request expire. Settings share it with their copies. It does not matter when
+/// settings are compared.
+package final class CertificateExpiry: Sendable, Equatable {
+    /// The time in seconds since 1970; ``unknown`` before the first read.
+    private let time = Atomic(CertificateExpiry.unknown)
+    private static let unknown = Int.min
+
+    /// The time in seconds since 1970; nil if it is unknown.
+    package internal(set) var seconds: Int? {
+        get {
+            let seconds = time.load(ordering: .relaxed)
+            return seconds == Self.unknown ? nil : seconds
+        }
+        set { time.store(newValue ?? Self.unknown, ordering: .relaxed) }
+    }
+
+    package static func == (_: CertificateExpiry, _: CertificateExpiry) -> Bool { true }
 }

@@ -32,7 +32,7 @@ extension Integration {
                 // Waits until the agent has closed the connections of the previous clients.
                 try member.call("agent.clients", until: { $0["clients"]?.count == 1 })
                 #expect(try member.refusal("config.set", ["a", 1]).name == "denied")
-                #expect(try agent.call("agent.info")["rights"]?.count == 6)
+                #expect(try agent.call("agent.info")["rights"]?.count == 7)
             }
         }
 
@@ -68,6 +68,49 @@ extension Integration {
                     #expect(try reader.call("config.get")["value"] == [:])
                     #expect(try other.call("config.get")["value"] == [:])
                 }
+            }
+        }
+
+        @Test("the right `monitor` reveals the figures of all namespaces, but no values and texts of errors")
+        func monitor() throws {
+            let access = "{ users: { '4711': ['monitor'], '4712': ['read'] } }"
+            try AgentHome.with(settings: Self.settings(access)) { home in
+                let agent = try home.start()
+                try agent.call("config.set", ["a", 1, "shop"])
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", #"{"password": "hunter2" x}"#)
+                let problem = try home.larder("refresh")
+                #expect(problem.status == 0, "\(problem)")
+                let (monitor, reader) = try (
+                    OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
+                )
+                func names(_ result: JSONValue) -> [String?]? {
+                    result["namespaces"]?.elements.map { $0["namespace"]?.string }
+                }
+                #expect(names(try monitor.call("agent.metrics")) == ["default", "shop"])
+                #expect(try monitor.call("agent.ping")["pong"] == true)
+                #expect(try monitor.call("agent.stats")["namespaces"]?.members.map(\.0) == ["default", "shop"])
+                let status = try monitor.call("config.status")
+                #expect(names(status) == ["default", "shop"])
+                let layers = status["namespaces"]?[0]?["layers"]
+                let hidden = layers?.elements.first { $0["name"] == "host" }?["problem"]?.string
+                #expect(hidden?.contains("requires the right \"read\"") == true, "\(status)")
+                #expect(!status.compactText.contains("10.json:") && !status.compactText.contains("hunter2"))
+                #expect(names(try monitor.call("config.status", ["shop"])) == ["shop"])
+                for method in ["config.get", "config.explain", "config.history", "agent.clients", "image.list"] {
+                    #expect(try monitor.refusal(method).name == "denied")
+                }
+                let refusal = try monitor.refusal("config.get", ["", "shop"])
+                #expect(refusal.name == "denied" && !refusal.detail.contains("if that exists"))
+                #expect(try monitor.refusal("config.get", ["", "none"]).name == "unknownNamespace")
+
+                #expect(try reader.refusal("agent.metrics").name == "denied")
+                #expect(names(try reader.call("config.status")) == ["default"])
+                let check = try Command.run(
+                    "setpriv", OtherUser.command(4712).dropFirst() + [Products.commandLine, "status", "--check"],
+                    environment: home.clientEnvironment)
+                #expect(check.log.contains("only for the namespaces that this user may see"), "\(check)")
+                #expect(check.status == 12)
             }
         }
 

@@ -245,6 +245,8 @@ struct DoctorMoreChecksTests {
         #expect(
             finding { $0.freeInodes = 0 }.title == "state /s: the file system has only 0 inodes left for new files")
         #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
+        #expect(finding { $0.freeBytes = $0.bytes / 20 - 1 }.level == .warning)
+        #expect(finding { $0.freeBytes = $0.bytes / 20 }.level == .ok)
         #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs reports no inode counts")
         func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
         #expect(small(free: 761_000).level == .ok, "the thresholds of a small file system are shares of its size")
@@ -252,6 +254,43 @@ struct DoctorMoreChecksTests {
         #expect(small(free: 4096).level == .problem)
         let missing = DiskCheck.finding(VolumeFacts(purpose: "images", path: "/i", state: .missing))
         #expect(missing.level == .problem)
+    }
+
+    @Test("a certificate that expires within 14 days is a warning of doctor, status and status --check")
+    func certificates() {
+        func namespace(expiringIn milliseconds: Int) -> ConfigStatus.Namespace {
+            var namespace = ConfigStatus.Namespace.followed(.fresh)
+            namespace.upstream?.certificateExpiresAt = Timestamp(
+                milliseconds: AgentFacts.present.milliseconds + milliseconds)
+            return namespace
+        }
+        func titles(_ namespace: ConfigStatus.Namespace) -> [String] {
+            UpstreamCheck.findings(namespace, AgentFacts.present, Hints()).map(\.title)
+        }
+        let day = 86_400_000
+        #expect(titles(namespace(expiringIn: 14 * day)).isEmpty)
+        #expect(
+            titles(namespace(expiringIn: 14 * day - 1)) == [
+                "default: a certificate for its source expires in 13 d 23 h"
+            ])
+        #expect(titles(namespace(expiringIn: -2 * day)) == ["default: a certificate for its source expired 2 d ago"])
+        let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
+        #expect(report.text([namespace(expiringIn: day)]).contains("a certificate for its source expires in 1 d"))
+        // The times of the fixture are in the past.
+        #expect(StatusCheck.status([namespace(expiringIn: 0)], nil).rawValue == 12)
+    }
+
+    @Test("`status --check` is at least a warning for a user who may not see all namespaces")
+    func partialStatus() {
+        var info = AgentFacts.healthy.info
+        #expect(StatusCheck.mayMissNamespaces(info))
+        info.rights.append(.monitor)
+        #expect(!StatusCheck.mayMissNamespaces(info))
+        #expect(StatusCheck.status([.healthy], nil, isPartial: false) == .success)
+        #expect(StatusCheck.status([.healthy], nil, isPartial: true).rawValue == 12)
+        var failing = ConfigStatus.Namespace.healthy
+        failing.writeError = ConfigStatus.Problem(name: "storageFailed", message: "no space", at: AgentFacts.start)
+        #expect(StatusCheck.status([failing], nil, isPartial: true) == .failure)
     }
 
     @Test("`status --check` fails if the state cannot be written to disk or the file system is full")

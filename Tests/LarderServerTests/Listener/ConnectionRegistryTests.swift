@@ -18,17 +18,32 @@ struct ConnectionRegistryTests {
     }
 
     @Test("the idle time is nil while a connection is open, and starts when the last one ends")
-    func idleTime() throws {
+    func idleTime() async throws {
         let registry = ConnectionRegistry()
-        let before = try #require(registry.idleTime)
-        #expect(try #require(registry.idleTime) >= before)
+        let before = try #require(await registry.idleTime())
+        #expect(try #require(await registry.idleTime()) >= before)
         _ = registry.admit(limit: 3)
-        #expect(registry.idleTime == nil)
+        #expect(await registry.idleTime() == nil)
         #expect(registry.connections == 1)
         let connected = ContinuousClock.now
         registry.connectionEnded()
-        let idle = try #require(registry.idleTime)
+        let idle = try #require(await registry.idleTime())
         #expect(idle <= .now - connected)
+    }
+
+    @Test("a connection that only monitored the agent does not restart the idle time when it ends")
+    func monitoring() async throws {
+        let registry = ConnectionRegistry()
+        let start = ContinuousClock.now
+        _ = registry.admit(limit: 3)
+        registry.connectionEnded()
+        let used = ContinuousClock.now
+        _ = registry.admit(limit: 3)
+        registry.connectionEnded(isMonitoring: true)
+        let reached = ContinuousClock.now
+        let idle = try #require(await registry.idleTime())
+        #expect(idle >= reached - used)
+        #expect(idle <= .now - start)
     }
 
     @Test("a task that waits for an empty registry returns despite concurrent refusals")

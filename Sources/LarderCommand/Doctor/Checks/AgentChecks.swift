@@ -16,7 +16,7 @@ enum VersionCheck {
 
 /// Reports the rights of this user.
 enum RightsCheck {
-    private static let name = "rights"
+    static let name = "rights"
 
     static func finding(_ facts: AgentFacts) -> Finding {
         let rights = facts.info.rights

@@ -7,8 +7,11 @@ enum DiskCheck {
     static let name = "disk"
     /// The free space, in bytes, below which writes may fail at any time: 1 MiB, or 2 % of a small file system.
     private static func minFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(1 << 20, capacity.bytes / 50) }
-    /// The free space, in bytes, below which an administrator should act: 64 MiB, or 10 % of a small file system.
-    private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int { min(64 << 20, capacity.bytes / 10) }
+    /// The free space, in bytes, below which an administrator should act: 5 % of the file system, but at least 64 MiB, or
+    /// 10 % of a small file system.
+    private static func lowFreeBytes(_ capacity: VolumeFacts.Capacity) -> Int {
+        max(capacity.bytes / 20, min(64 << 20, capacity.bytes / 10))
+    }
 
     /// The findings about the file systems, and about namespaces that cannot write their state. A file system with
     /// enough space on which the agent cannot write is not called ok.

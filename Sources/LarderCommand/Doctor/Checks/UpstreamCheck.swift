@@ -70,6 +70,15 @@ enum UpstreamCheck {
                     "\(name) was rolled back to revision \(hold.revision), which holds back newer content of its sources",
                     advice: ["end the rollback: \(command("larder rollback --release"))"]))
         }
+        if let expiry = namespace.upstream.flatMap({ expiry(of: $0, now) }) {
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name): \(expiry)",
+                    advice: [
+                        "renew the files that certificate or certificateAuthority of the source name; the agent reads them "
+                            + "for each request"
+                    ]))
+        }
         for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
             findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
         }
@@ -85,6 +94,19 @@ enum UpstreamCheck {
                     advice: ["list the rejections: \(command("larder status"))"]))
         }
         return findings
+    }
+
+    /// The time before the expiry of a certificate at which the warning begins, in milliseconds.
+    private static let warningBeforeExpiry = 14 * 86_400_000
+
+    /// The warning that a certificate of the source's settings expires soon or has expired; nil if that is not so.
+    static func expiry(of upstream: ConfigStatus.Upstream, _ now: Timestamp) -> String? {
+        guard let expiry = upstream.certificateExpiresAt else { return nil }
+        let left = expiry.milliseconds - now.milliseconds
+        if left >= warningBeforeExpiry { return nil }
+        return left > 0
+            ? "a certificate for its source expires \(Human.ahead(milliseconds: left))"
+            : "a certificate for its source expired \(Human.ago(milliseconds: -left))"
     }
 
     /// The finding about the state of a namespace; nil if it is up to date.

@@ -32,7 +32,6 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
         package var eventsSkipped = 0
         package var bytesReceived = 0
         package var bytesSent = 0
-        /// Refusals because of a limit, since the start.
         package var refused = Refusals()
 
         package init() {}
@@ -298,7 +297,8 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
         package var traffic: Traffic
         /// Resident memory in bytes.
         package var residentBytes: Int
-        /// The counters of each namespace that the caller may read, by name.
+        /// The counters of each namespace that the caller may read, by name; of all namespaces if it has the right
+        /// `monitor`.
         package var namespaces: [String: Namespace]
         /// The image cache; nil if it is disabled or cannot be used.
         package var images: Images?
@@ -348,5 +348,5 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .anywhere(.read) }
+    package static func requirement(_: Parameters) -> Requirement { .monitoring(nil) }
 }

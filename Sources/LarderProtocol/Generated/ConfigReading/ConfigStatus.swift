@@ -378,10 +378,14 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// Why the connection over which the source reports changes failed last, for people; nil if it works or the
         /// source needs none.
         package var watchError: String?
+        /// When the first certificate that the settings of the source name expires, as of the last request: of the
+        /// client certificates the first one, of the authorities the last one. Nil without such certificates.
+        package var certificateExpiresAt: Timestamp?
 
         package init(
             kind: String, location: String, version: String?, etag: String?, lastAttemptAt: Timestamp?,
-            lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int, watchError: String? = nil
+            lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int, watchError: String? = nil,
+            certificateExpiresAt: Timestamp? = nil
         ) {
             self.kind = kind
             self.location = location
@@ -392,6 +396,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.nextAttemptAt = nextAttemptAt
             self.consecutiveFailures = consecutiveFailures
             self.watchError = watchError
+            self.certificateExpiresAt = certificateExpiresAt
         }
 
         init(from reader: MemberReader) throws(WireError) {
@@ -404,6 +409,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             nextAttemptAt = try reader.timestamp("nextAttemptAt")
             consecutiveFailures = try reader.requiredInt("consecutiveFailures")
             watchError = try reader.string("watchError")
+            certificateExpiresAt = try reader.timestamp("certificateExpiresAt")
         }
 
         func write(to writer: inout JSONWriter) {
@@ -417,6 +423,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             writer.nullableMember("nextAttemptAt", nextAttemptAt?.description)
             writer.member("consecutiveFailures", consecutiveFailures)
             writer.member("watchError", watchError)
+            writer.member("certificateExpiresAt", certificateExpiresAt?.description)
             writer.endObject()
         }
     }
@@ -664,6 +671,6 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
     }
 
     package static func requirement(_ parameters: Parameters) -> Requirement {
-        parameters.namespace.map { .inNamespace(.read, $0) } ?? .anywhere(.read)
+        .monitoring(parameters.namespace)
     }
 }

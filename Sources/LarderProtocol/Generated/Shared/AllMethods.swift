@@ -5,9 +5,9 @@ package enum AllMethods {
     /// All methods of the protocol.
     package static var types: [any AuthorizedMethod.Type] {
         [
-            AgentClients.self, AgentInfo.self, AgentPing.self, AgentStats.self, ConfigAcknowledge.self,
-            ConfigApply.self, ConfigBackup.self, ConfigDiff.self, ConfigExplain.self, ConfigGet.self,
-            ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigPin.self, ConfigPush.self,
+            AgentClients.self, AgentInfo.self, AgentMetrics.self, AgentPing.self, AgentStats.self,
+            ConfigAcknowledge.self, ConfigApply.self, ConfigBackup.self, ConfigDiff.self, ConfigExplain.self,
+            ConfigGet.self, ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigPin.self, ConfigPush.self,
             ConfigRefresh.self, ConfigRollback.self, ConfigSchema.self, ConfigSet.self, ConfigStatus.self,
             ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self, ImageCancel.self,
             ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self, ImagePin.self,

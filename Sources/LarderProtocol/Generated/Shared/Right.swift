@@ -16,4 +16,6 @@ package enum Right: String, Sendable, Hashable, CaseIterable {
     case secrets
     /// Get images.
     case images
+    /// See the names, states and figures of all namespaces, without values and the texts of errors.
+    case monitor
 }

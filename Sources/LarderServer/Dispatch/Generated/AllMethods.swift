@@ -8,6 +8,7 @@ extension MethodRegistry {
         var registry = MethodRegistry()
         registry.register(AgentClients.self)
         registry.register(AgentInfo.self)
+        registry.register(AgentMetrics.self)
         registry.register(AgentPing.self)
         registry.register(AgentStats.self)
         registry.register(ConfigAcknowledge.self)
