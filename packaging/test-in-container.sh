@@ -54,7 +54,7 @@ cannot() {
 contrib/install-needs.sh mmdebstrap systemd-container python3
 packages=(
   systemd systemd-sysv dbus dbus-user-session libpam-systemd apparmor adduser sudo man-db procps # a Debian host
-  nginx-light socat python3 autopkgtest dpkg-dev                                                # what the checks use
+  nginx-light socat python3 autopkgtest dpkg-dev prometheus prometheus-node-exporter            # what the checks use
 )
 
 work=$(mktemp -d -t larder-container.XXXXXX)
@@ -131,6 +131,7 @@ fi
 cp "$deb" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
 cp README.md contrib/guides/install.md "$work/results/"
+cp -r contrib/observability "$work/results/"
 install -d -m 755 "$work/test"
 install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"
 install -m 755 packaging/container/container-test.service "$root/etc/systemd/system/"

@@ -64,7 +64,7 @@ def the_commands_of_the_guide_leave_the_start_to_the_first_client():
 @check
 def systemd_analyze_verify_reports_no_problems():
     verify = ("verify", "--recursive-errors=no", "larder.service", "larder.socket")
-    output = run("systemd-analyze", *verify)
+    output = run("systemd-analyze", *verify, "larder-metrics.service", "larder-metrics.timer")
     output += run("env", "HOME=/root", "XDG_RUNTIME_DIR=/run", "systemd-analyze", "--user", *verify)
     expect(not output.strip(), output)
 
@@ -113,6 +113,7 @@ def manual_pages_completions_schemas_and_examples_are_installed():
     wanted += [r"schemas/.*\.json", r"openrpc\.json", "sysusers.d/larder.conf$", "/etc/larder/|examples/"]
     wanted += [r"doc/larder/contrib/guides/settings\.md", r"doc/larder/SECURITY\.md"]
     wanted += ["user/larder.socket$", "user/larder.service$", "/swift-backtrace"]
+    wanted += ["system/larder-metrics.service$", "system/larder-metrics.timer$", "examples/observability/larder-alerts.yml"]
     missing = [one for one in wanted if not any(re.search(one, path) for path in present)]
     expect(not missing, f"not in the package: {', '.join(missing)}")
     if not os.access("/usr/bin/man", os.X_OK):

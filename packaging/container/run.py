@@ -13,6 +13,7 @@ import activated  # noqa: F401
 import personal
 import permitted  # noqa: F401
 import configured  # noqa: F401
+import monitored  # noqa: F401
 import supervised  # noqa: F401
 import upgraded  # noqa: F401
 import removed

