@@ -1,6 +1,7 @@
 import ConfigTestSupport
 import Foundation
 import LarderPlatform
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -105,5 +106,31 @@ struct CredentialTests {
                 "\(garbage) does not contain a PEM certificate"))
         #expect(try message(TLSFiles(certificateAuthority: scratch.at("none"))).hasPrefix(scratch.at("none")))
         #expect(try message(TLSFiles(certificate: garbage, privateKey: key)).hasPrefix("\(key): it contains a secret"))
+    }
+
+    @Test("the expiry of the certificates is known after they were read, and does not matter when files are compared")
+    func expiry() throws {
+        let certificates = Certificates(directory: scratch.path)
+        try certificates.makeAuthority("ours")
+        try certificates.make("soon", by: "ours", days: 1)
+        let authority = TLSFiles(certificateAuthority: scratch.at("ours.pem"))
+        #expect(authority.expiry.seconds == nil)
+        _ = try authority.read()
+        let last = try #require(authority.expiry.seconds)
+        #expect(chmod(scratch.at("soon.key"), 0o600) == 0)
+        let both = TLSFiles(
+            certificateAuthority: scratch.at("ours.pem"), certificate: scratch.at("soon.pem"),
+            privateKey: scratch.at("soon.key"))
+        let copy = both
+        _ = try both.read()
+        let first = try #require(copy.expiry.seconds)
+        let now = Int(Date().timeIntervalSince1970)
+        #expect(now..<now + 2 * 86_400 ~= first)
+        #expect(first < last)
+        #expect(
+            both
+                == TLSFiles(
+                    certificateAuthority: scratch.at("ours.pem"), certificate: scratch.at("soon.pem"),
+                    privateKey: scratch.at("soon.key")))
     }
 }

@@ -216,6 +216,33 @@ extension Integration {
             }
         }
 
+        @Test("a subscription is behind until its client reads the pending output")
+        func behind() throws {
+            try AgentHome.with(settings: "{}") { home in
+                let agent = try home.start()
+                let (client, reader) = try (agent.connect(), agent.connect())
+                func isBehind(_ count: Int) -> (JSONValue) -> Bool {
+                    { $0["subscriptions"]?["behind"]?.int == count }
+                }
+                try client.call("agent.metrics", until: isBehind(0))
+                // Each value is larger than a socket buffer, so the second event has to wait.
+                for letter in ["x", "y", "z"] {
+                    try client.call("config.set", ["large", .string(String(repeating: letter, count: 900_000))])
+                    if letter == "x" { try reader.call("config.subscribe", ["large"]) }
+                }
+                try client.call("agent.metrics", until: isBehind(1))
+                while try reader.event()["value"]?.string?.hasPrefix("z") != true {}
+                try client.call("agent.metrics", until: isBehind(0))
+                // A client that disconnects is no longer behind.
+                for letter in ["x", "y", "z"] {
+                    try client.call("config.set", ["large", .string(String(repeating: letter, count: 900_000))])
+                }
+                try client.call("agent.metrics", until: isBehind(1))
+                reader.close()
+                try client.call("agent.metrics", until: isBehind(0))
+            }
+        }
+
         @Test("publications of a removed namespace still count")
         func removedNamespace() throws {
             try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in

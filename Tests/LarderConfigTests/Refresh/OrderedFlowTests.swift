@@ -200,6 +200,41 @@ struct CancellationTests {
         }
     }
 
+    @Test("requests are counted by their duration, but long polls are not")
+    func durations() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let (source, durations) = (ScriptedSource(longPollWait: .seconds(60)), RequestDurations())
+        let refresher = ConfigRefreshService(
+            store: store, source: source, clock: fixture.clock, durations: durations)
+        let flow = Task { await refresher.run() }
+        async let refresh = refresher.refreshIfNeeded()
+        await source.nextRequest().answer(["v": 1])
+        _ = try await refresh
+        #expect(durations.counts.reduce(0, +) == 1)
+        async let failure: ConfigRefreshService.Outcome? = try? refresher.refreshIfNeeded()
+        await source.nextRequest().fail()
+        #expect(await failure == nil)
+        #expect(durations.counts.reduce(0, +) == 2)
+        async let wait = refresher.awaitChange()
+        await source.nextRequest().answerNotModified()
+        _ = try await wait
+        #expect(durations.counts.reduce(0, +) == 2)
+        flow.cancel()
+        await flow.value
+        await store.stop()
+    }
+
+    @Test("a duration is in the first class whose bound it does not exceed")
+    func classes() {
+        let durations = RequestDurations()
+        for milliseconds in [0, 10, 11, 30_000, 30_001] { durations.add(.milliseconds(milliseconds)) }
+        #expect(durations.counts == [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
+        #expect(durations.counts.count == RequestDurations.boundsMilliseconds.count + 1)
+        #expect(durations.totalMilliseconds == 60_022)
+    }
+
     @Test("all waiting callers get `stopped` when the service stops")
     func stop() async throws {
         let fixture = StoreFixture()

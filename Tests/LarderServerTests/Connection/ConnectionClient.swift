@@ -140,6 +140,14 @@ final class ConnectionClient: Sendable {
         }
     }
 
+    /// Whether the client has only monitored the agent.
+    var isMonitoring: Bool {
+        get async throws {
+            let connection = connection
+            return try await eventLoop.executeInContext { connection.value.isMonitoring }
+        }
+    }
+
     /// The lines that the connection has sent since the last call.
     func output() async throws -> [String] {
         var output: [UInt8] = []

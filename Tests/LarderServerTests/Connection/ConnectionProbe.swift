@@ -26,6 +26,8 @@ struct ConnectionProbe {
     var usage: UserUsage { connection.usage.user }
     /// The number of served lines.
     var requests: Int { reader.received.lines }
+    /// Whether the client has only monitored the agent.
+    var isMonitoring: Bool { connection.isMonitoring(lines: requests) }
     var isClosed: Bool { connection.phase == .closed }
     var isOutputPending: Bool { connection.output.isPending }
     /// Whether the rest of the input is deferred until other connections have been served.

@@ -43,6 +43,26 @@ struct MethodTests {
         return methods
     }
 
+    @Test("a client monitors the agent as long as it calls nothing but agent.ping and agent.metrics")
+    func monitoring() async throws {
+        try await ConnectionFixture.with { client, _ in
+            #expect(try await client.isMonitoring == false)
+            try await client.send(#"{"id":1,"method":"agent.ping"}"# + "\n")
+            #expect(try await client.isMonitoring)
+            try await client.send(#"{"id":2,"method":"agent.metrics"}"# + "\n")
+            #expect(try await client.isMonitoring)
+            // The two lines after the first are the same, so that the reply to the last comes from a cache.
+            for id in 3...5 { try await client.send(#"{"id":\#(id),"method":"config.get"}"# + "\n") }
+            #expect(try await client.isMonitoring == false)
+            try await client.send(#"{"id":6,"method":"agent.ping"}"# + "\n")
+            #expect(try await client.isMonitoring == false)
+        }
+        try await ConnectionFixture.with { client, _ in
+            try await client.send(#"[{"id":1,"method":"agent.ping"},{"id":2,"method":"config.get"}]"# + "\n")
+            #expect(try await client.isMonitoring == false)
+        }
+    }
+
     @Test("a notification that calls a method that needs a reply is not executed, and has no reply in a batch")
     func notification() async throws {
         let calls = Calls()
