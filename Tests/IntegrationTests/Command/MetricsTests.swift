@@ -169,6 +169,8 @@ extension Integration {
                 try LineClient(path: home.socket).call(
                     "config.status",
                     until: { $0["namespaces"]?[1]?["upstream"]?["lastSuccessAt"]?.isNull == false })
+                // The source may have delivered its document without a request.
+                try agent.call("config.refresh", ["shop"])
                 try agent.call("config.set", ["a", 1])
                 try agent.call("config.set", ["b", 2])
                 let result = try home.larder("metrics")
