@@ -1,3 +1,4 @@
+import Glibc
 import LarderClientCore
 import LarderEncoding
 import LarderJSON
@@ -37,14 +38,19 @@ extension String {
         return text
     }
 
+    /// The number of characters, without the colors of ``Style``.
+    var width: Int {
+        hasControls ? Style.sequences.reduce(self) { $0.split(separator: $1).joined() }.count : count
+    }
+
     /// The text, padded with trailing spaces to a width in characters.
     func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: max(0, width - count))
+        self + String(repeating: " ", count: max(0, width - self.width))
     }
 
     /// The text, padded with leading spaces, or another filler of one character, to a width in characters.
     func rightAligned(to width: Int, with filler: String = " ") -> String {
-        String(repeating: filler, count: max(0, width - count)) + self
+        String(repeating: filler, count: max(0, width - self.width)) + self
     }
 
     private func escaped(_ isBad: (Unicode.Scalar) -> Bool) -> String {
@@ -68,7 +74,7 @@ struct TextTable {
     /// - Parameter minWidths: the minimum width of each column.
     static func text(_ rows: [[String]], figures: Set<Int>, minWidths: [Int]? = nil) -> String {
         let widths = (rows.first ?? []).indices.map { column in
-            max(minWidths?[column] ?? 0, rows.map { $0[column].count }.max() ?? 0)
+            max(minWidths?[column] ?? 0, rows.map { $0[column].width }.max() ?? 0)
         }
         return rows.map { row in
             let line = row.enumerated().map { column, cell in
@@ -194,6 +200,20 @@ extension Timestamp {
 
     /// How long ago the time was, such as `35 s ago`.
     func ago(at now: Timestamp) -> String { Human.ago(milliseconds: now.milliseconds - milliseconds) }
+
+    /// How long ago the time was, and the time: `35 s ago (2027-01-15 08:59:25)`.
+    func dated(at now: Timestamp) -> String { "\(ago(at: now)) (\(local))" }
+
+    /// The date and time in the time zone of this process: `2027-01-15 08:59:25`.
+    var local: String {
+        var seconds = time_t((Double(milliseconds) / 1000).rounded(.down))
+        var parts = tm()
+        guard localtime_r(&seconds, &parts) != nil else { return description }
+        func padded(_ number: CInt) -> String { "\(number)".rightAligned(to: 2, with: "0") }
+        let date = [padded(parts.tm_year + 1900), padded(parts.tm_mon + 1), padded(parts.tm_mday)]
+        let time = [padded(parts.tm_hour), padded(parts.tm_min), padded(parts.tm_sec)]
+        return "\(date.joined(separator: "-")) \(time.joined(separator: ":"))"
+    }
 }
 
 /// Colors text if the terminal supports colors and the user does not disable them.

@@ -10,7 +10,8 @@ struct ClientsCommand: AsyncParsableCommand {
         abstract: "List the connected clients, their traffic and the revisions they run.",
         discussion: """
             PENDING is output that the client has not read yet. RUNS lists the revisions that the client acknowledged, \
-            with the namespace unless it is default. A revision that the client rejected begins with "not".
+            with the namespace unless it is default. A revision that the client rejected begins with "not". UNIT is the \
+            systemd unit of the process, or - if there is none or the process is not visible here.
 
             EXAMPLES:
               larder clients
@@ -21,7 +22,7 @@ struct ClientsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await agent.printResult(of: AgentClients.self, NoParameters()) { result in
-            ClientsTable(now: .now).text(result.clients)
+            ClientsTable(now: .now, unit: ProcessUnit.name).text(result.clients)
         }
     }
 }
@@ -30,10 +31,14 @@ struct ClientsCommand: AsyncParsableCommand {
 struct ClientsTable {
     /// The time that ages are relative to.
     let now: Timestamp
+    /// Returns the systemd unit of a client; nil if there is none or it is unknown.
+    let unit: (AgentClients.Client) -> String?
 
     private static let table = TextTable(
-        headings: ["ID", "PID", "UID", "COMMAND", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING", "RUNS"],
-        figures: [0, 1, 2, 5, 6, 7, 8, 9])
+        headings: [
+            "ID", "PID", "UID", "COMMAND", "UNIT", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING", "RUNS",
+        ],
+        figures: [0, 1, 2, 6, 7, 8, 9, 10])
 
     /// The table without a final line end.
     func text(_ clients: [AgentClients.Client]) -> String { Self.table.text(clients.map(row)) }
@@ -42,6 +47,7 @@ struct ClientsTable {
         [
             "\(client.id)", "\(client.peer.pid)", "\(client.peer.uid)",
             client.command.isEmpty ? "?" : client.command.printable,
+            unit(client)?.printable ?? "-",
             client.connectedAt.ago(at: now),
             "\(client.requests)", "\(client.subscriptions)",
             Human.bytes(client.bytesReceived), Human.bytes(client.bytesSent), Human.bytes(client.pendingBytes),
@@ -57,6 +63,33 @@ struct ClientsTable {
             + "\(acknowledgement.revision)"
         if acknowledgement.accepted { return snapshot.printable }
         return "not \(snapshot)\(acknowledgement.reason.map { ": \($0)" } ?? "")".printable
+    }
+}
+
+/// Finds the systemd unit of a process by its control group.
+enum ProcessUnit {
+    /// The unit of a client's process, such as `shop.service` or `session-3.scope`; nil if it has none, if it has
+    /// ended, or if it is not visible here, for example because it runs in another container.
+    static func name(of client: AgentClients.Client) -> String? {
+        let pid = client.peer.pid
+        // In another container, or after the process has ended, another process can have this ID.
+        guard let command = AgentProbe.command(of: pid), command.isSpelled(as: client.command),
+            let groups = try? Input.contents(of: "/proc/\(pid)/cgroup")
+        else { return nil }
+        return name(inControlGroups: String(decoding: groups, as: UTF8.self))
+    }
+
+    /// The unit in the text of `/proc/PID/cgroup` (cgroups(7)): the innermost service or scope.
+    static func name(inControlGroups text: String) -> String? {
+        for line in text.split(separator: "\n") {
+            // A line is `0::PATH` in version 2, and `NUMBER:NAMES:PATH` for each hierarchy of version 1.
+            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3, fields[1].isEmpty || fields[1] == "name=systemd" else { continue }
+            let unit = fields[2].split(separator: "/").last { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }
+            // systemd escapes the name of a group that the kernel could use itself with an underscore.
+            if let unit { return String(unit.hasPrefix("_") ? unit.dropFirst() : unit) }
+        }
+        return nil
     }
 }
 

@@ -9,6 +9,10 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the state of each namespace, and why.",
         discussion: """
+            Prints one line for each namespace; REASON is what needs attention. With --long or --namespace, prints all \
+            details: layers, source, errors, rollbacks, and the clients that use or reject a revision. Times are in \
+            the local time zone.
+
             The states are: initializing (the remote source has not responded yet), fresh, refreshing (a poll is in \
             progress, or the first one after a start is due), stale (the last poll failed; the last good snapshot is \
             still served), and failed (the last poll failed, and either there has never been a usable response, or the \
@@ -24,13 +28,18 @@ struct StatusCommand: AsyncParsableCommand {
             EXAMPLES:
               larder status
               larder status --check >/dev/null || larder doctor
-              larder status -n billing
+              larder status -n billing           all details of a namespace
+              larder status --long               all details of all namespaces
               larder status --json | jq -r '.namespaces[] | select(.state != "fresh") | .namespace'
             """)
 
     @Option(
-        name: .shortAndLong, help: ArgumentHelp("Show only this namespace.", valueName: "name"), completion: .namespace)
+        name: .shortAndLong, help: ArgumentHelp("Show only this namespace, with all details.", valueName: "name"),
+        completion: .namespace)
     var namespace: String?
+
+    @Flag(help: "Show all details.")
+    var long = false
 
     @Flag(help: "Set the exit status: 0 without problems and warnings, 12 with warnings only, 1 with problems.")
     var check = false
@@ -54,14 +63,14 @@ struct StatusCommand: AsyncParsableCommand {
             }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
-            try Output.line(report.text(namespaces))
+            try Output.line(long || namespace != nil ? report.text(namespaces) : report.table(namespaces))
             if let problem = info?.threadProblem {
                 try Output.line("\nthreads  \(Style.standardOutput.problem(problem.printable))")
             }
             if let info, let problem = info.settingsProblem {
                 let text = "rejected, so the agent runs with earlier ones: \(problem.printable)"
                 try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
-                try Output.line("          those in effect were read \(info.settingsReadAt.ago(at: .now))")
+                try Output.line("          those in effect were read \(info.settingsReadAt.dated(at: .now))")
             }
             for line in info.map(StatusReport.problems) ?? [] {
                 try Output.line("\nproblem  \(Style.standardOutput.problem(line.printable))")
@@ -116,9 +125,24 @@ extension ConfigStatus.Namespace {
         else { return now.milliseconds - since.milliseconds }
         return now.milliseconds - min(success.milliseconds, since.milliseconds)
     }
+
+    /// The last error, unless it is the rejection of the document that ``rejected`` or ``schemaRejection`` describes.
+    var otherError: ConfigStatus.Problem? {
+        guard let error = lastError else { return nil }
+        let isRejection =
+            error.message == rejected?.reason
+            || error.name == WireError.Code.schemaViolation.name && schemaRejection?.layer == "remote"
+        return isRejection ? nil : error
+    }
+
+    /// The last rejected document, unless it is the one that ``quarantine`` describes.
+    var otherRejection: ConfigStatus.Rejection? {
+        guard let quarantine, quarantine.at == rejected?.at else { return rejected }
+        return nil
+    }
 }
 
-/// The output of `larder status` for people: one paragraph per namespace, the state first, then its explanation.
+/// The output of `larder status` for people: a table, or one paragraph per namespace with all details.
 struct StatusReport {
     let style: Style
     /// The time that ages are relative to.
@@ -126,9 +150,81 @@ struct StatusReport {
     /// Creates the commands that the report suggests.
     var hints = Hints()
 
-    /// The report without a final line end.
+    private static let table = TextTable(
+        headings: ["NAMESPACE", "STATE", "SINCE", "FOR", "REVISION", "VERSION", "SOURCE", "REASON"], figures: [4])
+
+    /// The number of characters after which a version in the table is truncated.
+    private static let versionWidth = 20
+
+    /// All details, without a final line end: the state of each namespace first, then its explanation.
     func text(_ namespaces: [ConfigStatus.Namespace]) -> String {
         namespaces.map { paragraph($0).joined(separator: "\n") }.joined(separator: "\n\n")
+    }
+
+    /// One line per namespace, without a final line end.
+    func table(_ namespaces: [ConfigStatus.Namespace]) -> String { Self.table.text(namespaces.map(row)) }
+
+    private func row(_ namespace: ConfigStatus.Namespace) -> [String] {
+        let duration = namespace.duration(at: now)
+        let upstream = namespace.upstream
+        let reasons = reasons(namespace).map(\.printable)
+        var reason = reasons.first.map(style.problem) ?? ""
+        if reasons.count > 1 {
+            let details = hints.command("larder status --long", namespace: namespace.namespace)
+            reason += "; \(reasons.count - 1) more: \(details)"
+        }
+        let version = upstream?.version?.printable ?? "-"
+        return [
+            style.strong(namespace.namespace.printable), style.state(namespace.state),
+            Timestamp(milliseconds: now.milliseconds - duration).local, Human.span(milliseconds: duration),
+            namespace.revision > 0 ? "\(namespace.revision)" : "-",
+            version.count > Self.versionWidth ? version.prefix(Self.versionWidth - 1) + "…" : version,
+            upstream.map { "\($0.kind) \($0.location)".printable } ?? "-", reason,
+        ]
+    }
+
+    /// What needs attention in a namespace, each in one line, the most important first.
+    private func reasons(_ namespace: ConfigStatus.Namespace) -> [String] {
+        var reasons: [String] = []
+        if let error = namespace.otherError { reasons.append(error.message) }
+        if let error = namespace.writeError, error.message != namespace.lastError?.message {
+            reasons.append(error.message)
+        }
+        if let quarantine = namespace.quarantine { reasons.append(text(quarantine)) }
+        if let rejected = namespace.otherRejection { reasons.append("rejected \(text(rejected))") }
+        if let schema = namespace.schema {
+            if let problem = schema.problem { reasons.append("\(problem); \(schema.effectOfProblem)") }
+            if let error = schema.errors.first { reasons.append("the snapshot violates the schema: \(error.text)") }
+        }
+        if let rejection = namespace.schemaRejection {
+            let error = rejection.errors.first.map { ": \($0.text)" } ?? ""
+            reasons.append("the schema rejects \(text(rejection))\(error)")
+        }
+        if let hold = namespace.hold { reasons.append("rolled back to revision \(hold.revision)") }
+        for layer in namespace.layers {
+            if let problem = layer.problem, problem != namespace.lastError?.message { reasons.append(problem) }
+        }
+        if let problem = namespace.copy?.problem { reasons.append("plain copy: \(problem)") }
+        let rejections = namespace.acknowledgements.rejections
+        if rejections > 0 { reasons.append("rejected by \(Human.count(rejections, "client", "clients"))") }
+        if reasons.isEmpty, namespace.state == .initializing {
+            reasons.append("its source has not responded yet")
+        }
+        return reasons
+    }
+
+    private func text(_ quarantine: ConfigStatus.Quarantine) -> String {
+        let version = quarantine.version.map { "version \($0)" } ?? "a document"
+        return "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
+    }
+
+    private func text(_ rejected: ConfigStatus.Rejection) -> String {
+        "\(rejected.version.map { "version \($0)" } ?? "a document"): \(rejected.reason)"
+    }
+
+    private func text(_ rejection: ConfigStatus.SchemaRejection) -> String {
+        let what = rejection.layer.map { "content of layer \($0)" } ?? "locks or experiments of the settings"
+        return what + (rejection.version.map { ", version \($0)" } ?? "")
     }
 
     /// The problems that the agent lists, each in one line: its effect and its cause.
@@ -139,33 +235,37 @@ struct StatusReport {
     private func violation(_ error: SchemaError) -> String { style.problem(error.text.printable) }
 
     private func paragraph(_ namespace: ConfigStatus.Namespace) -> [String] {
+        let duration = namespace.duration(at: now)
         var lines = [
             "\(style.strong(namespace.namespace.printable))  \(style.state(namespace.state)) "
-                + "for \(Human.span(milliseconds: namespace.duration(at: now)))"
+                + "for \(Human.span(milliseconds: duration)), "
+                + "since \(Timestamp(milliseconds: now.milliseconds - duration).local)"
         ]
         lines += rows("snapshot", snapshot(namespace))
         if let age = namespace.ageMilliseconds {
-            lines += rows("confirmed", ["by its source \(Human.ago(milliseconds: age))"])
+            let time = Timestamp(milliseconds: now.milliseconds - age)
+            lines += rows("confirmed", ["by its source \(time.dated(at: now))"])
         }
-        if let error = namespace.lastError {
+        if let error = namespace.otherError {
             lines += rows(
                 "last error",
-                [style.problem("\(error.name): \(error.message)".printable), error.at.ago(at: now)])
+                [style.problem("\(error.name): \(error.message)".printable), error.at.dated(at: now)])
         }
         if let error = namespace.writeError, error.message != namespace.lastError?.message {
-            lines += rows("disk", [style.problem("\(error.name): \(error.message)".printable), error.at.ago(at: now)])
-        }
-        if let rejected = namespace.rejected {
-            let version = rejected.version.map { "version \($0.printable)" } ?? "a document"
             lines += rows(
-                "rejected", [style.problem("\(version): \(rejected.reason.printable)"), rejected.at.ago(at: now)])
+                "disk", [style.problem("\(error.name): \(error.message)".printable), error.at.dated(at: now)])
+        }
+        if let rejected = namespace.otherRejection {
+            lines += rows("rejected", [style.problem(text(rejected).printable), rejected.at.dated(at: now)])
         }
         if let quarantine = namespace.quarantine {
-            let version = quarantine.version.map { "version \($0)" } ?? "a document"
-            let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
             let accept = UpstreamCheck.acceptance(in: namespace, hints)
             lines += rows(
-                "quarantine", [style.problem(what.printable), quarantine.at.ago(at: now), "accept it with: \(accept)"])
+                "quarantine",
+                [
+                    style.problem(text(quarantine).printable), quarantine.at.dated(at: now),
+                    "accept it with: \(accept)",
+                ])
         }
         if let schema = namespace.schema {
             if let problem = schema.problem {
@@ -177,11 +277,9 @@ struct StatusReport {
             }
         }
         if let rejection = namespace.schemaRejection {
-            let what = rejection.layer.map { "content of layer \($0)" } ?? "locks or experiments of the settings"
-            let version = rejection.version.map { ", version \($0)" } ?? ""
             lines += rows(
                 "rejected",
-                ["\(what)\(version), by the schema".printable, rejection.at.ago(at: now)]
+                ["\(text(rejection)), by the schema".printable, rejection.at.dated(at: now)]
                     + rejection.errors.map(violation))
         }
         if let hold = namespace.hold {
@@ -205,7 +303,7 @@ struct StatusReport {
     /// ends.
     private func holding(_ hold: ConfigStatus.Hold) -> [String] {
         let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
-        var lines = [by + hold.since.ago(at: now)]
+        var lines = [by + hold.since.dated(at: now)]
         if !hold.layers.isEmpty { lines.append("layers held back: \(hold.layers.joined(separator: ", "))".printable) }
         if let rule = hold.rule {
             let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document arrives" : "released"
@@ -223,7 +321,7 @@ struct StatusReport {
             let peer = Provenance.process(rejection.peer.command, pid: rejection.peer.pid, uid: rejection.peer.uid)
             let reason = rejection.reason.map { ": \($0.printable)" } ?? ""
             return style.problem("revision \(rejection.revision) rejected by \(peer)\(reason)")
-                + ", \(rejection.at.ago(at: now))"
+                + ", \(rejection.at.dated(at: now))"
         }
         let more = reports.rejections - reports.rejected.count
         let rest = more > 0 ? [style.problem("rejected by \(Human.count(more, "more client", "more clients"))")] : []
@@ -235,7 +333,7 @@ struct StatusReport {
             return ["none published yet"]
         }
         return [
-            "revision \(namespace.revision), \(Human.bytes(namespace.bytes)), published \(publishedAt.ago(at: now))",
+            "revision \(namespace.revision), \(Human.bytes(namespace.bytes)), published \(publishedAt.dated(at: now))",
             "epoch \(namespace.epoch.printable), \(digest.prefix(19).description.printable)…, "
                 + "durability \(namespace.durability.printable)",
         ]
@@ -250,15 +348,16 @@ struct StatusReport {
         // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
         // success. An error or a rejected document is not a success.
         let none = held.isEmpty ? "no success yet" : "no success since the agent started"
-        lines.append(upstream.lastSuccessAt.map { "last success \($0.ago(at: now))" } ?? none)
+        lines.append(upstream.lastSuccessAt.map { "last success \($0.dated(at: now))" } ?? none)
         if upstream.consecutiveFailures > 0 {
             let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
-            let last = upstream.lastAttemptAt.map { ", the last \($0.ago(at: now))" } ?? ""
+            let last = upstream.lastAttemptAt.map { ", the last \($0.dated(at: now))" } ?? ""
             lines.append(style.problem("\(failures) since\(last)"))
         }
         if let expiry = UpstreamCheck.expiry(of: upstream, now) { lines.append(style.problem(expiry)) }
         if let next = upstream.nextAttemptAt {
-            lines.append("next attempt \(Human.ahead(milliseconds: next.milliseconds - now.milliseconds))")
+            lines.append(
+                "next attempt \(Human.ahead(milliseconds: next.milliseconds - now.milliseconds)) (\(next.local))")
         }
         return lines
     }
@@ -273,7 +372,7 @@ struct StatusReport {
             var text = layer.name.printable.padded(to: width) + "  "
             text += layer.present ? Human.bytes(layer.bytes).rightAligned(to: 7) : "  empty"
             text += "  \(layer.origin.printable)"
-            if layer.present, let updated = layer.updatedAt { text += ", changed \(updated.ago(at: now))" }
+            if layer.present, let updated = layer.updatedAt { text += ", changed \(updated.dated(at: now))" }
             lines.append(text)
             if let problem = layer.problem, problem != namespace.lastError?.message {
                 lines.append(style.problem("  \(problem.printable)"))

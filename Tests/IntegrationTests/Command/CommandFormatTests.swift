@@ -1,3 +1,4 @@
+import Foundation
 import LarderEncoding
 import LarderJSON
 import LarderClient
@@ -104,24 +105,96 @@ struct CommandFormatTests {
         let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
         #expect(
             StatusReport(style: plain, now: now).text([status()]) == """
-                default  stale for 2 h 5 min
-                  snapshot    revision 41, 1.2 kB, published 3 h ago
+                default  stale for 2 h 5 min, since \(before(7500).local)
+                  snapshot    revision 41, 1.2 kB, published 3 h ago (\(before(10_800).local))
                               epoch 0123456789abcdef, sha256:abababababab…, durability full
-                  confirmed   by its source 2 h 5 min ago
+                  confirmed   by its source 2 h 5 min ago (\(before(7500).local))
                   last error  upstreamFailed: connection refused\\u{1B}[31m
-                              35 s ago
+                              35 s ago (\(before(35).local))
                   rejected    version 16: older than 17, which is held
-                              1 h ago
+                              1 h ago (\(before(3600).local))
                   source      http https://config.example.org/a.json
                               current version 17, etag "x"
-                              last success 2 h 5 min ago
-                              5 failures since, the last 35 s ago
-                              next attempt in 25 s
-                  layers      host        412 B  /etc/larder/config.d, changed 1 d ago
+                              last success 2 h 5 min ago (\(before(7500).local))
+                              5 failures since, the last 35 s ago (\(before(35).local))
+                              next attempt in 25 s (\(before(-25).local))
+                  layers      host        412 B  /etc/larder/config.d, changed 1 d ago (\(before(86_400).local))
                                 10-a.json: unexpected end
                               remote     1.0 kB  http
                               override    empty  socket
                 """)
+    }
+
+    @Test("status without --long prints one line per namespace, with the first reason and the number of others")
+    func statusTable() {
+        var second = status()
+        second.namespace = "web"
+        second.state = .fresh
+        second.since = before(60)
+        second.revision = 7
+        (second.lastError, second.rejected, second.upstream, second.layers) = (nil, nil, nil, [])
+        var third = second
+        (third.namespace, third.state, third.revision) = ("shop", .initializing, 0)
+        let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
+        let columns = StatusReport(style: plain, now: now, hints: Hints(socket: "/s")).table([status(), second, third])
+            .split(separator: "\n").map { $0.split(separator: /\ {2,}/).map(String.init) }
+        #expect(
+            columns == [
+                ["NAMESPACE", "STATE", "SINCE", "FOR", "REVISION", "VERSION", "SOURCE", "REASON"],
+                [
+                    "default", "stale", before(7500).local, "2 h 5 min", "41", "17",
+                    "http https://config.example.org/a.json",
+                    "connection refused\\u{1B}[31m; 2 more: larder status --long --socket /s",
+                ],
+                ["web", "fresh", before(60).local, "1 min", "7", "-", "-"],
+                [
+                    "shop", "initializing", before(60).local, "1 min", "-", "-", "-",
+                    "its source has not responded yet",
+                ],
+            ])
+        // Colors do not count for the width of a column.
+        let colored = StatusReport(style: Style(isTerminal: true, noColor: "", terminal: "xterm"), now: now)
+        let uncolored = Style.sequences.reduce(colored.table([status(), second])) { $0.replacing($1, with: "") }
+        #expect(uncolored == StatusReport(style: plain, now: now).table([status(), second]))
+    }
+
+    @Test("status reports a rejection once, in the table and with --long")
+    func rejectionOnce() {
+        let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
+        let report = StatusReport(style: plain, now: now)
+        func lines(_ namespace: ConfigStatus.Namespace) -> [Substring] {
+            report.text([namespace]).split(separator: "\n")
+        }
+        var namespace = status()
+        namespace.layers = []
+        namespace.lastError = .init(name: "rejected", message: "older than 17, which is held", at: before(3600))
+        #expect(lines(namespace).count { $0.contains("older than 17") } == 1)
+        #expect(report.table([namespace]).hasSuffix("  rejected version 16: older than 17, which is held"))
+        let deletion = "it would remove 39 of 40 members"
+        namespace.rejected = .init(version: "18", reason: deletion, canForce: true, at: before(60))
+        namespace.lastError = .init(name: "rejected", message: deletion, at: before(60))
+        namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
+        #expect(lines(namespace).count { $0.contains("remove 39 of 40") } == 1)
+        #expect(report.table([namespace]).hasSuffix("  version 18 would remove 39 of 40 members"))
+        (namespace.rejected, namespace.quarantine) = (nil, nil)
+        let violation = SchemaError(
+            path: ["limit"], schemaPath: "#", keyword: "maximum", message: "expected at most 100")
+        namespace.schemaRejection = .init(layer: "remote", version: "18", at: before(60), errors: [violation])
+        namespace.lastError = .init(name: "schemaViolation", message: "limit: expected at most 100", at: before(60))
+        #expect(lines(namespace).count { $0.contains("expected at most 100") } == 1)
+        #expect(
+            report.table([namespace]).hasSuffix(
+                "  the schema rejects content of layer remote, version 18: limit: expected at most 100"))
+    }
+
+    @Test("absolute times are in the local time zone")
+    func localTimes() {
+        let format = Date.ISO8601FormatStyle(dateTimeSeparator: .space, timeZone: .current).year().month().day()
+            .time(includingFractionalSeconds: false)
+        for milliseconds in [0, 999, 1_800_000_000_000, 1_785_000_000_123] {
+            let date = Date(timeIntervalSince1970: Double(milliseconds / 1000))
+            #expect(Timestamp(milliseconds: milliseconds).local == date.formatted(format))
+        }
     }
 
     @Test("status counts a failed state from the last success before it, and other states from their start")
@@ -130,20 +203,20 @@ struct CommandFormatTests {
         var namespace = status()
         namespace.since = before(1)
         namespace.state = .failed
-        #expect(report.text([namespace]).hasPrefix("default  failed for 2 h 5 min\n"))
+        #expect(report.text([namespace]).hasPrefix("default  failed for 2 h 5 min, since \(before(7500).local)\n"))
         // Polls may succeed while the connection that reports changes fails.
         namespace.since = before(10)
         namespace.upstream?.lastSuccessAt = before(0)
         for state in [ConfigState.stale, .failed] {
             namespace.state = state
-            #expect(report.text([namespace]).hasPrefix("default  \(state) for 10 s\n"))
+            #expect(report.text([namespace]).hasPrefix("default  \(state) for 10 s, since \(before(10).local)\n"))
         }
         namespace.since = before(1)
         namespace.state = .refreshing
-        #expect(report.text([namespace]).hasPrefix("default  refreshing for 1 s\n"))
+        #expect(report.text([namespace]).hasPrefix("default  refreshing for 1 s, "))
         namespace.state = .failed
         namespace.upstream?.lastSuccessAt = nil
-        #expect(report.text([namespace]).hasPrefix("default  failed for 1 s\n"))
+        #expect(report.text([namespace]).hasPrefix("default  failed for 1 s, "))
     }
 
     @Test("status reports why experiments were omitted")
@@ -180,7 +253,7 @@ struct CommandFormatTests {
         let plain = Style(isTerminal: false, noColor: "", terminal: "")
         #expect(
             StatusReport(style: plain, now: now).text([namespace])
-                == "default  stale for 2 h 5 min\n  snapshot    none published yet")
+                == "default  stale for 2 h 5 min, since \(before(7500).local)\n  snapshot    none published yet")
     }
 
     @Test("color is used only on capable terminals and without NO_COLOR")
@@ -202,16 +275,37 @@ struct CommandFormatTests {
             id: 7, peer: .init(pid: 4242, uid: 1000, gid: 1000), command: "so\u{1B}cat", connectedAt: before(65),
             requests: 12, subscriptions: 1, bytesReceived: 800, bytesSent: 12_345, pendingBytes: 0)
         #expect(
-            ClientsTable(now: now).text([client]) == """
-                ID   PID   UID  COMMAND      CONNECTED      REQUESTS  SUBS     IN    OUT  PENDING  RUNS
-                 7  4242  1000  so\\u{1B}cat  1 min 5 s ago        12     1  800 B  12 kB      0 B
+            ClientsTable(now: now, unit: { $0.id == 7 ? "shop.service" : nil }).text([client]) == """
+                ID   PID   UID  COMMAND      UNIT          CONNECTED      REQUESTS  SUBS     IN    OUT  PENDING  RUNS
+                 7  4242  1000  so\\u{1B}cat  shop.service  1 min 5 s ago        12     1  800 B  12 kB      0 B
                 """)
         var other = client
         other.acknowledged = [
             .init(namespace: "default", revision: 41, accepted: true, reason: nil, at: now),
             .init(namespace: "web", revision: 8, accepted: false, reason: "no\nport", at: now),
         ]
-        #expect(ClientsTable(now: now).text([other]).hasSuffix("    0 B  41, not web 8: no\\nport"))
+        let table = ClientsTable(now: now, unit: { _ in nil }).text([other])
+        #expect(table.hasSuffix("    0 B  41, not web 8: no\\nport"))
+        #expect(table.contains("  -     1 min 5 s ago"), "\(table)")
+    }
+
+    @Test("the unit of a process is the innermost service or scope of its control group")
+    func units() {
+        for (text, unit) in [
+            ("0::/system.slice/shop.service\n", "shop.service"),
+            ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-a.scope\n", "run-a.scope"),
+            ("0::/system.slice/docker.service/payload\n", "docker.service"),
+            ("0::/system.slice/_cpu.service\n", "cpu.service"),
+            (
+                "12:pids:/x.service\n1:name=systemd:/system.slice/a:b.service\n0::/system.slice/a:b.service\n",
+                "a:b.service"
+            ),
+            ("0::/\n", nil), ("0::/init.scope.d/x\n", nil), ("", nil), ("a\n", nil),
+        ] as [(String, String?)] { #expect(ProcessUnit.name(inControlGroups: text) == unit) }
+        let client = AgentClients.Client(
+            id: 1, peer: .init(pid: Int(getpid()), uid: 0, gid: 0), command: "another program", connectedAt: now,
+            requests: 0, subscriptions: 0, bytesReceived: 0, bytesSent: 0, pendingBytes: 0)
+        #expect(ProcessUnit.name(of: client) == nil, "the process is not the client")
     }
 
     @Test("explain shows the value, then its layers from highest to lowest precedence, and marks the effective one")
@@ -278,9 +372,9 @@ struct CommandFormatTests {
         ]
         #expect(
             HistoryReport(now: now).text(generations) == """
-                   REVISION  PUBLISHED    SIZE  VERSION  BECAUSE OF
-                *        41  just now   1.2 kB  7        set a.b by larder (process 7, user root); refresh from https://h/a.json
-                +         9  1 min ago     2 B           rollback to 5
+                   REVISION  PUBLISHED            AGE      SIZE  VERSION  BECAUSE OF
+                *        41  \(now.local)  0 s    1.2 kB  7        set a.b by larder (process 7, user root); refresh from https://h/a.json
+                +         9  \(before(60).local)  1 min     2 B           rollback to 5
                 """)
         let plain = DiffReport(style: Style(isTerminal: false, noColor: "", terminal: ""))
         let changes: [ConfigDiff.Change] = [
@@ -319,10 +413,10 @@ struct CommandFormatTests {
             text.contains(
                 """
                   quarantine  version 18 would remove 39 of 40 members
-                              1 min ago
+                              1 min ago (\(before(60).local))
                               accept it with: larder refresh --force (or, if a client pushed it: larder push FILE --force)
                   rolled back to revision 38, version 17 is held back
-                              by larder (process 7, user root), 1 min ago
+                              by larder (process 7, user root), 1 min ago (\(before(60).local))
                               layers held back: host, remote
                               until released, because files have no versions
                               end it with: larder rollback --release
@@ -334,7 +428,7 @@ struct CommandFormatTests {
                               no space
                   in use      revision 41 by 2 clients
                               revision 40 by 1 client
-                              revision 41 rejected by app (process 7, user root): no port, 1 min ago
+                              revision 41 rejected by app (process 7, user root): no port, 1 min ago (\(before(60).local))
                               rejected by 2 more clients
                 """))
     }

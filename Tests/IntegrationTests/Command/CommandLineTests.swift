@@ -119,9 +119,13 @@ struct CommandLineTests {
     @Test("status, info and clients print reports, and call prints JSON")
     func reports() throws {
         try AgentHome.with(starting: true) { (home) throws in
-            let status = try home.larder("status")
+            let table = try home.larder("status").text.split(separator: "\n")
+            #expect(table.first?.hasPrefix("NAMESPACE  STATE  SINCE ") == true, "\(table)")
+            #expect(table.dropFirst().first?.hasPrefix("default    fresh  ") == true, "\(table)")
+            let status = try home.larder("status", "--long")
             #expect(status.text.hasPrefix("default  fresh for "))
             #expect(status.text.contains("\n  layers      host "))
+            #expect(try home.larder("status", "-n", "default").text.contains("\n  layers      host "))
             #expect(!status.text.contains("\u{1B}"))
             #expect(try home.larder("info").text.contains("socket      \(home.socket)\n"))
             // These commands are repeated, because the agent may not have closed the connection of the previous command
@@ -253,7 +257,8 @@ struct CommandLineTests {
                 Products.commandLine, ["acknowledge", "\(first + 2)", "--reject", "no port", "--keep-connected"],
                 environment: home.clientEnvironment)
             #expect(try staying.line() == "rejected revision \(first + 2)")
-            #expect(try home.larder("status").text.contains(": no port, "))
+            #expect(try home.larder("status", "--long").text.contains(": no port, "))
+            #expect(try home.larder("status").text.contains("  rejected by 1 client\n"))
             #expect(try home.larder("clients").text.contains("not \(first + 2): no port"))
             staying.signal(SIGINT)
             #expect(try staying.finish().status == 130)

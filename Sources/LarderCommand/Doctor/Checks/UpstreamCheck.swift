@@ -91,7 +91,7 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name,
                     "\(name), revision \(rejection.revision): rejected by \(who)\(rejection.reason.map { ": \($0)" } ?? "")",
-                    advice: ["list the rejections: \(command("larder status"))"]))
+                    advice: ["list the rejections: \(command("larder status --long"))"]))
         }
         return findings
     }

@@ -8,7 +8,7 @@ struct AcknowledgeCommand: AsyncParsableCommand {
         commandName: "acknowledge",
         abstract: "Report to the agent that a snapshot is in use, or why it is not.",
         discussion: """
-            larder status and larder clients show the report while the connection lasts. To keep the connection open, \
+            larder status --long and larder clients show the report while the connection lasts. To keep the connection open, \
             use --keep-connected. larder exec --watch and larder render --watch report the snapshots that they use \
             automatically.
 

@@ -12,7 +12,7 @@ struct HistoryCommand: AsyncParsableCommand {
             By default the agent retains the newest 16 snapshots, the last one of each hour for a day, and the last \
             one of each day for 30 days, within the limits of namespaces.NAME.history in the settings. A pinned \
             snapshot is retained until it is unpinned. In the first column, * marks the current snapshot and + a \
-            pinned one.
+            pinned one. Times are in the local time zone.
 
             EXAMPLES:
               larder history
@@ -69,7 +69,7 @@ struct HistoryReport {
     let now: Timestamp
 
     private static let table = TextTable(
-        headings: ["", "REVISION", "PUBLISHED", "SIZE", "VERSION", "BECAUSE OF"], figures: [1, 3])
+        headings: ["", "REVISION", "PUBLISHED", "AGE", "SIZE", "VERSION", "BECAUSE OF"], figures: [1, 4])
 
     /// The table without a final line end.
     func text(_ generations: [ConfigHistory.Generation]) -> String { Self.table.text(generations.map(row)) }
@@ -77,7 +77,8 @@ struct HistoryReport {
     private func row(_ generation: ConfigHistory.Generation) -> [String] {
         [
             (generation.current ? "*" : "") + (generation.isPinned ? "+" : ""), "\(generation.revision)",
-            generation.publishedAt.ago(at: now),
+            generation.publishedAt.local,
+            Human.span(milliseconds: now.milliseconds - generation.publishedAt.milliseconds),
             Human.bytes(generation.bytes), generation.upstreamVersion?.printable ?? "",
             generation.causes.map(Provenance.text).joined(separator: "; "),
         ]
