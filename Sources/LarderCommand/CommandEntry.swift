@@ -53,7 +53,8 @@ package enum CommandEntry {
         default:
             let message: String
             if let verb = Arguments.unknownVerb(arguments) {
-                message = "unknown verb \"\(verb)\""
+                let similar = Arguments.similarVerb(to: verb)
+                message = "unknown verb \"\(verb)\"" + (similar.map { "; write larder \($0)" } ?? "")
             } else {
                 message = await UsageMessage.text(for: error, arguments)
             }
@@ -90,14 +91,26 @@ struct Larder: AsyncParsableCommand {
               NO_COLOR           disables colors if it is not empty
             """,
         version: larderVersion,
-        subcommands: [
-            GetCommand.self, SetCommand.self, UnsetCommand.self, ReplaceCommand.self, ApplyCommand.self,
-            IncrementCommand.self, EditCommand.self, ValidateCommand.self, WatchCommand.self, WaitCommand.self,
-            ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self,
-            RefreshCommand.self, PushCommand.self, BackupCommand.self, RestoreCommand.self,
-            RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
-            DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self, MetricsCommand.self,
-            ImageCommand.self, CallCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Values",
+                subcommands: [
+                    GetCommand.self, SetCommand.self, UnsetCommand.self, ReplaceCommand.self, ApplyCommand.self,
+                    IncrementCommand.self, EditCommand.self, WatchCommand.self, WaitCommand.self,
+                    ExplainCommand.self, AcknowledgeCommand.self,
+                ]),
+            CommandGroup(
+                name: "History", subcommands: [HistoryCommand.self, DiffCommand.self, RollbackCommand.self]),
+            CommandGroup(
+                name: "Sources", subcommands: [RefreshCommand.self, PushCommand.self, ValidateCommand.self]),
+            CommandGroup(name: "Files and programs", subcommands: [RenderCommand.self, ExecCommand.self]),
+            CommandGroup(name: "Images", subcommands: [ImageCommand.self]),
+            CommandGroup(
+                name: "Agent",
+                subcommands: [
+                    StatusCommand.self, DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self,
+                    MetricsCommand.self, BackupCommand.self, RestoreCommand.self, CallCommand.self,
+                ]),
         ])
 
     // This text is created at every start. It is built without joined(), because the first call of joined() makes the

@@ -40,6 +40,11 @@ struct Failure: Error, Equatable {
         Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(code)))")
     }
 
+    /// The same failure with more advice.
+    func adding(_ advice: String) -> Failure {
+        Failure(status, "\(message); \(advice)", name: name, remote: remote)
+    }
+
     /// The failure of a request that is too long to be sent.
     static func tooLong(bytes: Int, limit: Int) -> Failure {
         Failure(

@@ -3,20 +3,33 @@ package enum NearestName {
     /// Returns a suggestion for an unknown name: the nearest known name if it is close, else the nearest known name
     /// that begins with the unknown one, else a list of all known names, the nearest first.
     package static func advice(for name: String, among known: [String]) -> String {
-        // Names with equal distances keep the order of `known`.
-        let ranked = known.enumerated()
-            .map { index, candidate in
-                (distance: distance(name.lowercased(), candidate.lowercased()), index: index, name: candidate)
-            }
-            .sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
-        guard let nearest = ranked.first else { return "remove it" }
-        if nearest.distance <= max(2, nearest.name.count / 3), nearest.distance < nearest.name.count {
-            return "did you mean \"\(nearest.name)\"?"
-        }
-        if name.count >= 3, let longer = ranked.first(where: { $0.name.lowercased().hasPrefix(name.lowercased()) }) {
-            return "did you mean \"\(longer.name)\"?"
-        }
+        if known.isEmpty { return "remove it" }
+        let ranked = ranked(known, by: name)
+        if let suggestion = suggestion(for: name, in: ranked) { return "did you mean \"\(suggestion)\"?" }
         return "known here: \(ranked.map(\.name).joined(separator: ", "))"
+    }
+
+    /// Returns the known name that an unknown one is probably meant to be: the nearest if it is close, else the nearest
+    /// that begins with the unknown one; nil if there is neither.
+    package static func suggestion(for name: String, among known: [String]) -> String? {
+        suggestion(for: name, in: ranked(known, by: name))
+    }
+
+    private static func suggestion(for name: String, in ranked: [(distance: Int, name: String)]) -> String? {
+        guard let nearest = ranked.first else { return nil }
+        if nearest.distance <= max(2, nearest.name.count / 3), nearest.distance < nearest.name.count {
+            return nearest.name
+        }
+        guard name.count >= 3 else { return nil }
+        return ranked.first { $0.name.lowercased().hasPrefix(name.lowercased()) }?.name
+    }
+
+    /// The known names with their distances, the nearest first. Names with equal distances keep their order.
+    private static func ranked(_ known: [String], by name: String) -> [(distance: Int, name: String)] {
+        known.enumerated()
+            .map { (distance: distance(name.lowercased(), $1.lowercased()), index: $0, name: $1) }
+            .sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
+            .map { ($0.distance, $0.name) }
     }
 
     /// The restricted Damerau-Levenshtein distance (optimal string alignment): the number of insertions, deletions,

@@ -14,6 +14,17 @@ struct NearestNameTests {
         #expect(NearestName.distance(second, first) == distance)
     }
 
+    @Test("a suggestion is close to the unknown name or begins with it")
+    func suggestions() {
+        let known = ["status", "set", "history", "ls"]
+        #expect(NearestName.suggestion(for: "staus", among: known) == "status")
+        #expect(NearestName.suggestion(for: "hist", among: known) == "history")
+        #expect(NearestName.suggestion(for: "unrelated", among: known) == nil)
+        #expect(NearestName.suggestion(for: "x", among: ["ls"]) == nil)
+        #expect(NearestName.suggestion(for: "x", among: []) == nil)
+        #expect(NearestName.advice(for: "x", among: []) == "remove it")
+    }
+
     @Test("the distance of two names counts only their first 100 characters")
     func longNames() {
         #expect(NearestName.distance(String(repeating: "a", count: 1_000_000), "b") == 100)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderEncoding
 
 /// Rewrites the arguments before they are parsed.
 enum Arguments {
@@ -83,6 +84,14 @@ enum Arguments {
         return command(of: words) == nil ? words.joined(separator: " ") : nil
     }
 
+    /// The verb that an unknown one of ``unknownVerb(_:)`` is probably meant to be; nil if none is similar.
+    static func similarVerb(to unknown: String) -> String? {
+        var words = unknown.split(separator: " ").map(String.init)
+        guard let last = words.popLast(), let group = command(of: words) else { return nil }
+        let known = group.configuration.subcommands.map { $0._commandName }
+        return NearestName.suggestion(for: last, among: known).map { (words + [$0]).joined(separator: " ") }
+    }
+
     /// The command of a verb: the root command for no words, and two words for `image get`. Nil if it does not exist.
     static func command(of verb: [String]) -> (any ParsableCommand.Type)? {
         verb.reduce(Larder.self) { command, word in
@@ -113,19 +122,25 @@ enum UsageMessage {
     /// What a message shows instead of an argument.
     private static let mask = "…"
 
+    /// What a message shows instead of an argument such as `PATH=VALUE`.
+    private static let maskedAssignment = "…=…"
+
     /// Returns the message for an error of the parser.
     ///
     /// The parser quotes arguments. For verbs with values, the message is therefore that for a command line in which
     /// only the verb, its options and their values are as in `arguments`.
     static func text(for error: any Error, _ arguments: [String]) async -> String {
         guard let verb = arguments.first, verbsWithValues.contains(verb) else { return Larder.message(for: error) }
-        let masked = masked(arguments, VerbOptions(of: [verb]))
+        let options = VerbOptions(of: [verb])
+        let masked = masked(arguments, options)
         var message = "the command line is invalid"
         do { _ = try await Larder.asyncParseAsRoot(masked) } catch { message = Larder.message(for: error) }
         guard masked.contains("--\(mask)") else { return message }
         // The parser suggests the option that is most similar to the mask, not to the argument.
         let problem = message.split(separator: ". Did you mean ", maxSplits: 1).first.map(String.init) ?? message
-        return "\(problem); write -- before a value that begins with a dash"
+        let similar = options.similar(to: zip(arguments, masked).first { $1.hasPrefix("--\(mask)") }?.0 ?? "")
+        let suggestion = similar.map { "did you mean \($0)? Otherwise " } ?? ""
+        return "\(problem); \(suggestion)write -- before a value that begins with a dash"
     }
 
     private static func masked(_ arguments: [String], _ options: VerbOptions) -> [String] {
@@ -141,7 +156,8 @@ enum UsageMessage {
             } else if options.flags.contains(name) {
                 masked.append(name == word ? name : "\(name)=\(mask)")
             } else {
-                masked.append(word.isEmpty ? "" : word.hasPrefix("-") ? "--\(mask)" : mask)
+                let plain = word.contains("=") ? maskedAssignment : mask
+                masked.append(word.isEmpty ? "" : word.hasPrefix("-") ? "--\(mask)" : plain)
             }
         }
         return masked
@@ -170,6 +186,14 @@ struct VerbOptions {
                 flags.formUnion(names.map(String.init))
             }
         }
+    }
+
+    /// The long option that an unknown one is probably meant to be, such as `--ttl` for `--tttl=5m`; nil if none is similar.
+    func similar(to word: String) -> String? {
+        let name = String(word.prefix { $0 != "=" })
+        guard name.hasPrefix("--") else { return nil }
+        let long = valued.union(flags).filter { $0.hasPrefix("--") }.sorted()
+        return NearestName.suggestion(for: name, among: long)
     }
 
     /// Whether a word has the form of an option, such as `-n`, `--ttl` or `--ttl=10m`.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderEncoding
+import LarderJSON
 import LarderProtocol
 
 extension ArgumentHelp {
@@ -27,14 +28,28 @@ struct ConnectionOptions: ParsableArguments {
     var hints: Hints { Hints(socket: socket) }
 
     /// Connects, runs `body` and closes the connection.
-    /// - Parameter maximumReplyBytes: the maximum length of a reply; nil for the default of the library
+    /// - Parameters:
+    ///   - maximumReplyBytes: the maximum length of a reply; nil for the default of the library
+    ///   - place: what `body` reads. If there is no value, the message of the failure gets a suggestion.
     /// - Throws: ``Failure`` if a call fails, and the errors of `body`.
-    func withClient(maximumReplyBytes: Int? = nil, _ body: (LarderClient) async throws -> Void) async throws {
+    func withClient(
+        maximumReplyBytes: Int? = nil, reading place: PathAdvice.Place? = nil,
+        _ body: (LarderClient) async throws -> Void
+    ) async throws {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout.duration
         if let maximumReplyBytes { configuration.maximumReplyBytes = maximumReplyBytes }
         do {
-            try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
+            try await LarderClient.withConnection(socket: socket, configuration: configuration) { client in
+                do {
+                    try await body(client)
+                } catch {
+                    let failure = (error as? LarderClientError).map { Failure($0, hints) } ?? error as? Failure
+                    guard let failure, failure.status == .notFound, let advice = await place?.advice(over: client)
+                    else { throw error }
+                    throw failure.adding(advice)
+                }
+            }
         } catch let error as LarderClientError {
             throw Failure(error, hints)
         }
@@ -72,15 +87,19 @@ struct AgentOptions: ParsableArguments {
         let params = JSONValue.building { parameters.write(to: &$0) }
         try await checkSize(of: params, over: client)
         let result = try await client.call(Method.name, params: params, timeout: timeout)
-        if json {
-            try Output.line(result.compactText)
-        } else {
-            let read = try readable { () throws(WireError) in try Method.Result(from: result) }
-            if let text = try text(read) { try Output.line(text) }
-        }
+        try print(result, of: method, text)
         // The dry run of a change that the schema would reject has the exit status of that change.
         if result["dryRun"]?.bool == true, result["errors"] != nil { ExitStatus.schemaViolation.endThisProcess() }
         return result
+    }
+
+    /// Prints a result of a method: the complete JSON with `--json`, else the text that `text` returns.
+    func print<Method: WireMethod>(
+        _ result: JSONValue, of method: Method.Type, _ text: (Method.Result) throws -> String?
+    ) throws {
+        if json { return try Output.line(result.compactText) }
+        let read = try readable { () throws(WireError) in try Method.Result(from: result) }
+        if let text = try text(read) { try Output.line(text) }
     }
 }
 
@@ -158,6 +177,71 @@ extension PathArgument {
     }
 }
 
+/// Suggests what to write instead of a path that has no value.
+enum PathAdvice {
+    /// The number of members of an object above which their names are not compared, because that would take long.
+    private static let maxNames = 10_000
+
+    /// A path as the user wrote it, in a namespace.
+    struct Place {
+        let path: String
+        let namespace: String
+
+        /// Reads the document, and returns a suggestion if the path has no value in it; nil if there is no suggestion,
+        /// or if the document cannot be read.
+        func advice(over client: LarderClient) async -> String? {
+            let parameters = ConfigGet.Parameters(path: JSONPath([]), namespace: namespace)
+            let document = try? await client.call(ConfigGet.self, parameters).value
+            return document.flatMap { PathAdvice.text(for: path, in: $0) }
+        }
+    }
+
+    /// Returns a suggestion for a path that has no value in a document; nil if there is none.
+    static func text(for path: String, in document: JSONValue) -> String? {
+        guard let segments = try? JSONPath(parsing: path).segments else { return nil }
+        if let similar = similar(to: segments, in: document) { return "did you mean \(similar.description.shellWord)?" }
+        if path.contains("=") { return "to change a value, write larder set PATH VALUE" }
+        if segments.contains(where: { withIndexes($0).count > 1 }) { return "write an array index as in servers.0" }
+        return nil
+    }
+
+    /// The path that the segments are probably meant to be.
+    private static func similar(to segments: [String], in document: JSONValue) -> JSONPath? {
+        let indexed = segments.flatMap(withIndexes)
+        if indexed.count > segments.count {
+            return document.value(at: JSONPath(indexed)).map { _ in JSONPath(indexed) }
+        }
+        var value = document
+        for (place, segment) in segments.enumerated() {
+            if let next = value.value(at: JSONPath([segment])) {
+                value = next
+                continue
+            }
+            guard value.kind == .object else { return nil }
+            let (known, rest) = (Array(segments[..<place]), segments[place...])
+            // A name that contains dots, such as `flat.key`, is only a member in a JSON Pointer.
+            for count in stride(from: rest.count, to: 1, by: -1) {
+                let joined = rest.prefix(count).joined(separator: ".")
+                if value[joined] != nil { return JSONPath(known + [joined] + rest.dropFirst(count)) }
+            }
+            guard value.count <= maxNames else { return nil }
+            let name = NearestName.suggestion(for: segment, among: value.members.map { $0.name })
+            return name.map { JSONPath(known + [$0] + rest.dropFirst()) }
+        }
+        return nil
+    }
+
+    /// The segments that a segment with array indexes is probably meant to be: `servers[0]` is `servers` and `0`.
+    private static func withIndexes(_ segment: String) -> [String] {
+        guard segment.hasSuffix("]"), let start = segment.firstIndex(of: "["), start > segment.startIndex else {
+            return [segment]
+        }
+        let indexes = segment[segment.index(after: start)...].dropLast().split(
+            separator: "][", omittingEmptySubsequences: false)
+        return [String(segment[..<start])] + indexes.map(String.init)
+    }
+}
+
 extension WireConfigChange {
     /// A description of the change for people.
     var summary: String {
@@ -195,6 +279,9 @@ struct SelectionOptions: ParsableArguments {
     var path: JSONPath {
         get throws(Failure) { try PathArgument.parse(text) }
     }
+
+    /// What the verb reads.
+    var place: PathAdvice.Place { PathAdvice.Place(path: text, namespace: namespace.namespace) }
 
     var mapping: EnvironmentMapping { EnvironmentMapping(prefix: prefix) }
 

@@ -96,14 +96,14 @@ struct ExecCommand: AsyncParsableCommand {
         let path = try source.path
         if !watch {
             var program: Program?
-            try await connection.withClient { client in
+            try await connection.withClient(reading: source.place) { client in
                 let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
                 let value = try await client.call(ConfigGet.self, parameters).value
                 program = Program(words: command, variables: try source.mapping.variables(of: value, at: path))
             }
             try program?.replaceThisProcess()
         }
-        try await connection.withClient { client in try await follow(client, path) }
+        try await connection.withClient(reading: source.place) { client in try await follow(client, path) }
     }
 
     /// Starts the program with the first snapshot, and reacts to each later one (``SupervisedProgram``). This process

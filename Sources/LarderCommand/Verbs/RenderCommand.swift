@@ -132,7 +132,7 @@ struct RenderCommand: AsyncParsableCommand {
         let path = try source.path
         _ = try owner?.numbers()
         if output == "-" { Output.endWhenReaderCloses() }
-        try await connection.withClient { client in
+        try await connection.withClient(reading: source.place) { client in
             let rendered = RenderedConfiguration(
                 form: form, path: path, output: rendered, namespace: source.namespace.namespace, client: client)
             if watch { return try await follow(rendered) }

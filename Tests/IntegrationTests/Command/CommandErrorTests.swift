@@ -41,6 +41,92 @@ extension Integration {
             }
         }
 
+        @Test("a mistyped verb or path is an error with a suggestion")
+        func suggestions() throws {
+            try AgentHome.with(starting: true) { home in
+                try home.larder("set", "search.limit", "25")
+                try home.larder("set", "/flat.key", "1")
+                let verb = try home.larder("staus")
+                #expect(verb.status == 2)
+                #expect(verb.log == "larder: unknown verb \"staus\"; write larder status; see larder --help")
+                let image = try home.larder("image", "gte")
+                #expect(
+                    image.log == "larder: unknown verb \"image gte\"; write larder image get; see larder image --help"
+                )
+                let path = try home.larder("get", "search.limt")
+                #expect(path.status == 3)
+                #expect(path.log.hasSuffix("; did you mean search.limit?"), "\(path.log)")
+                let flat = try home.larder("get", "flat.key", "--json")
+                #expect(
+                    try JSONValue(parsing: flat.log)["message"]?.string?.hasSuffix("did you mean /flat.key?") == true)
+                for arguments in [
+                    ["exec", "--path", "serch", "--", "true"], ["exec", "--watch", "--path", "serch", "--", "true"],
+                    ["render", "--env", "--path", "serch"], ["render", "--json", "--watch", "--path", "serch"],
+                ] {
+                    let program = try Command.run(Products.commandLine, arguments, environment: home.clientEnvironment)
+                    #expect(program.status == 3)
+                    #expect(program.log.hasSuffix("; did you mean search?"), "\(arguments): \(program.log)")
+                }
+                let watch = try home.larder("watch", "search.limt", "--count", "1")
+                #expect(watch == Command(end: .exit(0), text: "\n", log: "larder: did you mean search.limit?"))
+                let explanation = try home.larder("explain", "search.limt")
+                #expect(explanation.status == 0)
+                #expect(explanation.log == "larder: did you mean search.limit?")
+                #expect(try home.larder("explain", "search.limit").log.isEmpty)
+            }
+        }
+
+        @Test("wait waits for an agent that is not running yet, and reports one that never runs as unreachable")
+        func waitForAgent() throws {
+            try AgentHome.with { home in
+                let never = try home.larder("wait", "a", "--timeout", "10ms")
+                #expect(never.status == 5)
+                let wait = try home.startLarder("wait", "a", "--timeout", "5m")
+                #expect(try wait.logLine()?.hasSuffix("; waiting for the agent") == true)
+                let agent = try home.start()
+                try agent.call("config.set", ["a", 7])
+                #expect(try wait.finish().text == "7\n")
+            }
+        }
+
+        @Test("get asks systemd about an agent that does not reply, and waits unless the service cannot run")
+        func serviceInquiry() async {
+            func units(_ state: String, _ restarts: Int, isListening: Bool = true) -> ServiceFacts {
+                var units = ServiceFacts.Units.healthy
+                units.service = ServiceFacts.Units.unit(["ActiveState": state, "NRestarts": "\(restarts)"])
+                if !isListening { units.socket = ServiceFacts.Units.unit(["ActiveState": "inactive"]) }
+                return .units(units)
+            }
+            /// The message of the failure, and the intervals at which systemd was asked. After the last of the facts, the
+            /// reply arrives.
+            func inquire(_ facts: [ServiceFacts]) async -> (String?, [Duration]) {
+                var (rest, intervals) = (facts[...], [Duration]())
+                let inquiry = ServiceInquiry(doctor: "larder doctor --socket /s") {
+                    rest.removeFirst()
+                } sleep: {
+                    if rest.isEmpty { throw CancellationError() }
+                    intervals.append($0)
+                }
+                let failure = await inquiry.failure()
+                if let failure { #expect(failure.status == .unreachable) }
+                return (failure?.message, intervals)
+            }
+            let advice = "; find the cause with: larder doctor --socket /s"
+            let failed = await inquire([units("failed", 30)])
+            #expect(failed.0 == "the agent does not reply: larder.service has failed" + advice)
+            #expect(failed.1 == [.seconds(2)])
+            let loop = await inquire([units("activating", 3), units("active", 4), units("activating", 6)])
+            #expect(
+                loop.0 == "the agent does not reply: systemd has restarted larder.service 6 times" + advice)
+            #expect(loop.1 == [.seconds(2), .seconds(2), .seconds(4)])
+            let slow = await inquire([units("activating", 3), units("activating", 3), units("active", 3)])
+            #expect(slow.0 == nil, "one restart that takes long is no loop")
+            #expect(await inquire([units("active", 9), units("active", 9)]).0 == nil)
+            #expect(await inquire([units("failed", 9, isListening: false)]).0 == nil, "the socket is of another agent")
+            let another = await inquire([.another, units("failed", 9)])
+            #expect(another.0 == nil && another.1.count == 1)
+        }
+
         @Test("a value that is longer than a request may be is refused before it is sent, with advice")
         func longValue() throws {
             try AgentHome.with(starting: true) { home in

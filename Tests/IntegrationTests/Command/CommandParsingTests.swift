@@ -133,7 +133,12 @@ struct CommandParsingTests {
 
     @Test("the help of every verb has examples, and that of larder lists the exit statuses")
     func help() throws {
-        #expect(Larder.helpMessage().contains("  8  not available yet"))
+        let help = Larder.helpMessage()
+        #expect(help.contains("  8  not available yet"))
+        let groups = ["VALUES", "HISTORY", "SOURCES", "FILES AND PROGRAMS", "IMAGES", "AGENT"]
+        let places = groups.map { help.firstRange(of: "\n\($0) SUBCOMMANDS:\n")?.lowerBound }
+        #expect(!places.contains(nil))
+        #expect(places.compactMap(\.self) == places.compactMap(\.self).sorted())
         for verb in Larder.configuration.subcommands {
             let name = verb.configuration.commandName ?? "?"
             #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder \(name)"))
@@ -146,6 +151,11 @@ struct CommandParsingTests {
         #expect(Arguments.helpCommand(["image", "get", "--nope"]) == "larder image get --help")
         #expect(Arguments.helpCommand(["image", "nope"]) == "larder image --help")
         #expect(Arguments.unknownVerb(["image", "nope"]) == "image nope")
+        #expect(Arguments.similarVerb(to: "image nope") == nil)
+        #expect(Arguments.similarVerb(to: "image gte") == "image get")
+        #expect(Arguments.similarVerb(to: "staus") == "status")
+        #expect(Arguments.similarVerb(to: "nope") == nil)
+        #expect(Arguments.similarVerb(to: "imge") == "image")
         #expect(Arguments.helpCommand(["nope"]) == "larder --help")
         #expect(Arguments.unknownVerb(["nope", "a"]) == "nope")
         for known in [

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import LarderJSON
 import TestSupport
 import Testing
 
@@ -50,6 +51,38 @@ struct UsageMessageTests {
         #expect(await message(["set"])?.contains("<path>") == true)
         #expect(await message(["set", "a"])?.contains("<value>") == true)
         #expect(await message(["get", "--jsn"])?.contains("'--jsn'") == true)
+    }
+
+    @Test("an error of a verb with values suggests the option that is most similar, and the form PATH VALUE")
+    func suggestions() async throws {
+        #expect(
+            await message(["set", "a", "1", "--tttl=5m"])
+                == "Unknown option '--…'; did you mean --ttl? Otherwise write -- before a value that begins with a dash"
+        )
+        #expect(await message(["wait", "a", "--timout", "5s"])?.contains("did you mean --timeout?") == true)
+        let assignment = try #require(await message(["set", "key=\(Self.secret)"]))
+        #expect(assignment == "PATH and VALUE are two words; write larder set PATH VALUE")
+    }
+
+    @Test("a path without a value gets a suggestion that fits the document")
+    func paths() throws {
+        let document = try JSONValue(
+            parsing: """
+                {"search": {"limit": 25}, "servers": [{"port": 1}], "flat.key": {"x": 1},
+                 "hosts": {"a.example.org": 1}}
+                """)
+        for (path, advice) in [
+            ("search.limt", "did you mean search.limit?"), ("serch.limit", "did you mean search.limit?"),
+            ("/search/limt", "did you mean search.limit?"),
+            ("servers[0]", "did you mean servers.0?"), ("servers[0].port", "did you mean servers.0.port?"),
+            ("servers[7]", "write an array index as in servers.0"),
+            ("flat.key", "did you mean /flat.key?"), ("flat.key.x", "did you mean /flat.key/x?"),
+            ("hosts.a.example.org", "did you mean /hosts/a.example.org?"),
+            ("k=v", "to change a value, write larder set PATH VALUE"),
+            ("unrelated", nil), ("search.limit.deeper", nil), ("servers.9", nil), ("search..limit", nil),
+        ] as [(String, String?)] { #expect(PathAdvice.text(for: path, in: document) == advice, "\(path)") }
+        let member = try JSONValue(parsing: #"{"it's": {"one": 1}}"#)
+        #expect(PathAdvice.text(for: "its.one", in: member) == #"did you mean 'it'\''s.one'?"#)
     }
 
     @Test("an option takes the next word as its value, whatever it begins with")

@@ -34,7 +34,8 @@ struct EditCommand: AsyncParsableCommand {
         let editor = try Editor()
         // Without a terminal, the editor is a program that could make the same mistake indefinitely.
         let canReopen = isatty(STDIN_FILENO) == 1
-        try await agent.connection.withClient { client in
+        let place = PathAdvice.Place(path: self.path.text, namespace: namespace.namespace)
+        try await agent.connection.withClient(reading: place) { client in
             var base = try await current(path, client)
             var text = EditText.text(base.value, notes: notes(path, base, []))
             var lastFailure: Failure?

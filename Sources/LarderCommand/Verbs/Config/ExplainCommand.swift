@@ -26,8 +26,15 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConfigExplain.Parameters(path: try path.path, namespace: namespace.namespace)
-        try await agent.printResult(of: ConfigExplain.self, parameters) { result in
-            ExplainReport(style: .standardOutput, now: .now).text(result)
+        try await agent.connection.withClient { client in
+            var isMissing = false
+            try await agent.printResult(of: ConfigExplain.self, parameters, over: client) { result in
+                isMissing =
+                    result.value == nil && result.layers.allSatisfy { $0.value == nil && !$0.isHiding && !$0.isMasked }
+                return ExplainReport(style: .standardOutput, now: .now).text(result)
+            }
+            let place = PathAdvice.Place(path: path.text, namespace: namespace.namespace)
+            if isMissing, let advice = await place.advice(over: client) { Output.note(advice) }
         }
     }
 }

@@ -63,6 +63,9 @@ struct SetCommand: AsyncParsableCommand {
 
     func validate() throws {
         try PathArgument.rejectEmpty(path, "larder replace VALUE replaces all overrides")
+        if value == nil, valueFrom == nil, path.contains("=") {
+            throw ValidationError("PATH and VALUE are two words; write larder set PATH VALUE")
+        }
         try ValueArgument.validate(value, orFile: valueFrom)
     }
 

@@ -45,9 +45,15 @@ struct WatchCommand: AsyncParsableCommand {
                 at: path.text, mode: patch ? .patch : .snapshot
             ).failOnRefusal().onInterruption { notes.interrupted($0) }
             var left = count ?? .max
+            var isFirst = true
             for try await snapshot in snapshots {
                 notes.resumed()
                 try Output.line(agent.json ? Self.json(snapshot).compactText : ValueFormat.line(snapshot.value))
+                if isFirst, snapshot.value == nil {
+                    let place = PathAdvice.Place(path: path.text, namespace: namespace.namespace)
+                    if let advice = await place.advice(over: client) { Output.note(advice) }
+                }
+                isFirst = false
                 left -= 1
                 if left == 0 { break }
             }
@@ -73,7 +79,8 @@ struct WaitCommand: AsyncParsableCommand {
             CONDITION is PATH=VALUE, PATH!=VALUE, PATH (a value exists) or !PATH (no value exists). VALUE is parsed as \
             JSON; if it is not JSON, it is used as a string. With --string it is always a string. Returns at once if \
             the condition already holds. Prints the value. Exits with status 6 if --timeout expires, \
-            which is 30 seconds unless given.
+            which is 30 seconds unless given. Until then, it also waits for an agent that is not running; if there is \
+            none at that time, the exit status is 5.
 
             EXAMPLES:
               larder wait search.enabled=true --timeout 30s
@@ -105,17 +112,31 @@ struct WaitCommand: AsyncParsableCommand {
 
     func run() async throws {
         let (path, condition) = try parsed()
-        let timeout = agent.connection.timeout
-        let parameters = ConfigWait.Parameters(
-            condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: timeout.milliseconds)
-        // The agent enforces the timeout. The client waits ten seconds longer, for an agent that does not respond at
-        // all.
-        try await agent.printResult(
-            of: ConfigWait.self, parameters, timeout: timeout.duration + .seconds(10)
-        ) { result in
-            result.value.map { format.format.text($0, isTerminal: Output.isTerminal) }
+        let clock = ContinuousClock()
+        let end = clock.now + agent.connection.timeout.duration
+        var delay = Self.firstDelay
+        while true {
+            let left = max(.milliseconds(1), clock.now.duration(to: end))
+            let parameters = ConfigWait.Parameters(
+                condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: left.milliseconds)
+            do {
+                // The agent enforces the timeout. The client waits ten seconds longer, for an agent that does not
+                // respond at all.
+                return try await agent.printResult(of: ConfigWait.self, parameters, timeout: left + .seconds(10)) {
+                    $0.value.map { format.format.text($0, isTerminal: Output.isTerminal) }
+                }
+            } catch let failure as Failure where failure.status == .unreachable {
+                let left = clock.now.duration(to: end)
+                guard left > .zero else { throw failure }
+                if delay == Self.firstDelay { Output.note("\(failure.message); waiting for the agent") }
+                try await clock.sleep(for: min(delay, left))
+                delay = min(delay * 2, .seconds(1))
+            }
         }
     }
+
+    /// The time from the first failed attempt to reach the agent until the next. It doubles up to a second.
+    private static let firstDelay = Duration.milliseconds(100)
 
     private func parsed() throws(Failure) -> (JSONPath, ConfigWait.Condition) {
         guard let condition else { return (JSONPath([]), .revisionAtLeast(revision ?? 0, epoch: nil)) }
