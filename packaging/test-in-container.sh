@@ -130,7 +130,8 @@ fi
 
 cp "$deb" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
-cp README.md contrib/guides/install.md "$work/results/"
+cp contrib/guides/*.md "$work/results/"
+cp README.md "$work/results/" # instead of the one of the guides
 cp -r contrib/observability "$work/results/"
 install -d -m 755 "$work/test"
 install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"

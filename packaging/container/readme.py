@@ -1,4 +1,7 @@
-"""The shell commands of README.md (section Install) and of contrib/guides/install.md. The checks run them as they are written."""
+"""The commands of README.md (section Install), and the commands, units and settings of contrib/guides.
+
+The checks run them as they are written.
+"""
 
 import re
 from pathlib import Path
@@ -30,3 +33,27 @@ def block(beginning):
 def login(script):
     """A command line that runs a script as Anna, freshly logged in, where she has the sources checked out."""
     return ("runuser", "--login", "anna", "--command", f"cd larder && set -eux\n{script}")
+
+
+def text(guide):
+    return Path(RESULTS, guide).read_text(encoding="utf-8")
+
+
+def guide_blocks(guide, language="sh"):
+    """The blocks of a guide in a language."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text(guide), re.DOTALL | re.MULTILINE)
+    return [block.strip() for block in found]
+
+
+def guide_block(guide, beginning, language="sh"):
+    """The block of a guide that begins with a text."""
+    matches = [block for block in guide_blocks(guide, language) if block.startswith(beginning)]
+    if len(matches) != 1:
+        raise Failed(f"{guide} has {len(matches)} blocks that begin with '{beginning}'")
+    return matches[0]
+
+
+def units(guide):
+    """The unit files of a guide, by path. A line with the path precedes each of them."""
+    pattern = r"^`(/etc/systemd/system/[^`]+)`[^\n]*\n\n```ini\n(.*?)^```$"
+    return dict(re.findall(pattern, text(guide), re.DOTALL | re.MULTILINE))
