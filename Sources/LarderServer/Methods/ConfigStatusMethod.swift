@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderConfigModel
+import LarderJSON
 import LarderPlatform
 import LarderProtocol
 
@@ -83,24 +84,30 @@ extension ConfigStatus.Namespace {
         if !call.connection.rights.mayRead(namespace.name) { hideTexts() }
     }
 
-    /// Replaces the texts that may quote a document, or that a client has sent. Their presence remains visible.
+    /// Replaces the texts that may quote a document, or that a client has sent. Their presence remains visible. Clients
+    /// leave out a problem whose text is that of the last error, so a text that differs from it still does.
     private mutating func hideTexts() {
-        let hidden = "the text is hidden, because it requires the right \"read\""
-        lastError?.message = hidden
-        writeError?.message = hidden
-        rejected?.reason = hidden
-        let error = SchemaError(path: [], schemaPath: "#", keyword: "", message: hidden)
+        let last = lastError?.message
+        func hidden(_ text: String) -> String {
+            "\(last.isSpelled(as: text) ? "the" : "this") text is hidden, because it requires the right \"read\""
+        }
+        if let problem = lastError { lastError?.message = hidden(problem.message) }
+        if let problem = writeError { writeError?.message = hidden(problem.message) }
+        if let rejection = rejected { rejected?.reason = hidden(rejection.reason) }
+        func hiddenError(_ error: SchemaError) -> SchemaError {
+            SchemaError(path: [], schemaPath: "#", keyword: "", message: hidden(error.message))
+        }
         if var state = schema {
-            if state.problem != nil { state.problem = hidden }
-            state.errors = state.errors.map { _ in error }
+            state.problem = state.problem.map(hidden)
+            state.errors = state.errors.map(hiddenError)
             schema = state
         }
-        if let rejection = schemaRejection { schemaRejection?.errors = rejection.errors.map { _ in error } }
-        if hold?.reason != nil { hold?.reason = hidden }
-        if upstream?.watchError != nil { upstream?.watchError = hidden }
-        for index in layers.indices where layers[index].problem != nil { layers[index].problem = hidden }
+        if let rejection = schemaRejection { schemaRejection?.errors = rejection.errors.map(hiddenError) }
+        if let text = hold?.reason { hold?.reason = hidden(text) }
+        if let text = upstream?.watchError { upstream?.watchError = hidden(text) }
+        for index in layers.indices { layers[index].problem = layers[index].problem.map(hidden) }
         for index in acknowledgements.rejected.indices { acknowledgements.rejected[index].reason = nil }
-        if copy?.problem != nil { copy?.problem = hidden }
+        if let text = copy?.problem { copy?.problem = hidden(text) }
     }
 }
 

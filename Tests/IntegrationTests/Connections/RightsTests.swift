@@ -113,6 +113,35 @@ extension Integration {
             }
         }
 
+        @Test("a hidden text is that of the last error only if the texts are the same")
+        func hiddenTexts() throws {
+            // No server listens at port 1.
+            let source = "{ default: { remote: { http: { url: 'http://127.0.0.1:1/a.json' } } } }"
+            try AgentHome.with(settings: Self.settings("{ users: { '4711': ['monitor'] } }", shop: source)) { home in
+                let agent = try home.start()
+                let (owner, monitor) = try (agent.connect(), OtherUser.connect(4711, to: agent, home))
+                func texts(_ status: JSONValue) -> (last: String?, layer: String?) {
+                    let namespace = status["namespaces"]?[0]
+                    let layer = namespace?["layers"]?.elements.first { $0["name"] == "host" }
+                    return (namespace?["lastError"]?["message"]?.string, layer?["problem"]?.string)
+                }
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", "{")
+                _ = try owner.refusal("config.refresh")
+                // A file that is reread and a source that is polled report independently.
+                try owner.call(
+                    "config.status",
+                    until: { status in
+                        let (last, layer) = texts(status)
+                        return last?.contains("127.0.0.1:1") == true && layer != nil
+                    })
+                let (last, layer) = texts(try monitor.call("config.status"))
+                #expect(last?.hasSuffix("requires the right \"read\"") == true)
+                #expect(layer?.hasSuffix("requires the right \"read\"") == true)
+                #expect(last != layer, "clients would leave out the problem of the layer")
+            }
+        }
+
         @Test("a reload changes the rights of connected clients, and ends requests that are no longer permitted")
         func reload() throws {
             let all = Self.settings("{ users: { '4711': ['read', 'write'] } }", shop: "{ shop: {} }")
