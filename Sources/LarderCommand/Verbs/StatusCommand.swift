@@ -207,6 +207,7 @@ struct StatusReport {
         if let problem = namespace.copy?.problem { reasons.append("plain copy: \(problem)") }
         let rejections = namespace.acknowledgements.rejections
         if rejections > 0 { reasons.append("rejected by \(Human.count(rejections, "client", "clients"))") }
+        if let expiry = namespace.upstream.flatMap({ UpstreamCheck.expiry(of: $0, now) }) { reasons.append(expiry) }
         if reasons.isEmpty, namespace.state == .initializing {
             reasons.append("its source has not responded yet")
         }

@@ -72,6 +72,7 @@ struct DoctorMoreChecksTests {
         #expect(titles(namespace(expiringIn: -2 * day)) == ["default: a certificate for its source expired 2 d ago"])
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
         #expect(report.text([namespace(expiringIn: day)]).contains("a certificate for its source expires in 1 d"))
+        #expect(report.table([namespace(expiringIn: day)]).hasSuffix("a certificate for its source expires in 1 d"))
         // The times of the fixture are in the past.
         #expect(StatusCheck.status([namespace(expiringIn: 0)], nil).rawValue == 12)
     }
