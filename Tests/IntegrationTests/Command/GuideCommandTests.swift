@@ -55,19 +55,5 @@ extension Integration {
                 }
             }
         }
-
-        @Test("the plugin for Nagios maps 0 to OK, 12 to a warning, and all other exit statuses to critical")
-        func nagios() throws {
-            try AgentHome.with { home in
-                try home.write("larder", "#!/bin/sh\n[ \"$*\" = \"status --check\" ] || exit 99\nexit \"$STATUS\"\n")
-                try Command.run("chmod", ["755", home.directory + "/larder"])
-                let plugin = try require(
-                    blocks("operations.md").first { $0.contains("larder status --check") }, "plugin")
-                for (status, expected) in [(0, 0), (12, 1), (1, 2), (4, 2), (5, 2), (6, 2)] as [(Int, Int32)] {
-                    let script = "export STATUS=\(status)\nset +e\n" + plugin
-                    #expect(try shell(script, in: home, path: home.directory).status == expected)
-                }
-            }
-        }
     }
 }

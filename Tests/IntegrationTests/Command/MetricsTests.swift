@@ -207,14 +207,16 @@ extension Integration {
                 func check() throws -> Command {
                     try Command.run("/bin/sh", ["-c", script], environment: environment)
                 }
-                #expect(try check().status == 2, "the agent does not run")
+                let down = try check()
+                #expect(down.status == 2 && down.text.hasPrefix("LARDER CRITICAL\nlarder: "), "\(down)")
                 _ = try home.start()
                 let ok = try check()
-                #expect(ok.status == 0 && ok.text.hasPrefix("default  fresh"), "\(ok)")
+                #expect(ok.status == 0 && ok.text.hasPrefix("LARDER OK\nNAMESPACE "), "\(ok)")
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", "{")
                 _ = try home.larder("refresh")
-                #expect(try check().status == 1)
+                let warning = try check()
+                #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING\n"), "\(warning)")
             }
         }
 
