@@ -17,7 +17,7 @@ if [ "${1:-}" = --quick ]; then
   arguments=(--skip '^(IntegrationTests|ProtocolTests)\.' --skip '^(LarderImagesTests\.(DiskSpace|CacheScale|CacheRoom|BlobKill)|LarderJSONTests\.HostileInput)Tests/' "${@:2}")
 fi
 
-contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev nettle-dev zlib1g-dev pkg-config socat nginx-light tinyproxy etcd-server openssl systemd \
+contrib/install-needs.sh libsystemd-dev libsqlite3-dev libpcre2-dev nettle-dev zlib1g-dev pkg-config socat nginx-light tinyproxy etcd-server prometheus openssl systemd \
   python3 python3-jsonschema util-linux xfsprogs gcc libc6-dev
 
 # The integration tests record their traffic with the agent, which is validated against the schemas below.
