@@ -22,9 +22,10 @@ struct SettingsCheck {
     private(set) var path: String?
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Files that are not read because of their names, layer files that are missing, and files that this user cannot read. They are not errors, because the agent may be
-    /// able to read them. With `--for-reload`, errors in the files that the settings name are also warnings, because a
-    /// running agent applies the settings and keeps what it has read from these files.
+    /// Files that are not read because of their names, layer files that are missing, and files that this user cannot read.
+    /// They are not errors, because the agent may be able to read them. With `--for-reload`, errors in the files that the
+    /// settings name are also warnings, because a running agent applies the settings and keeps what it has read from these
+    /// files.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
     /// The lines of the paths in the files of the settings.

@@ -29,8 +29,8 @@ package final class AgentServer: Sendable {
     /// and `agent.metrics` does not count.
     package func idleTime() async -> Duration? { await registry.idleTime() }
 
-    /// Stops accepting connections if no client is connected that counts (``idleTime()``). Later clients wait in the kernel's queue. If systemd
-    /// passed the socket, the next agent serves them.
+    /// Stops accepting connections if no client is connected that counts (``idleTime()``). Later clients wait in the
+    /// kernel's queue. If systemd passed the socket, the next agent serves them.
     /// - Returns: whether no such client is connected
     package func stopAcceptingIfIdle() async -> Bool {
         await acceptor.pause()
