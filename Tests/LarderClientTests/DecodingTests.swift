@@ -31,6 +31,16 @@ struct DecodingTests {
                 == Search(limit: 3, hosts: ["ä", "b"], weight: nil))
     }
 
+    @Test("a snapshot without a value is nil if the type is an `Optional`")
+    func missing() throws {
+        let snapshot = LarderSnapshot(value: nil, revision: 1, epoch: "e", state: .fresh)
+        #expect(try snapshot.decode(Int?.self) == nil)
+        #expect(try snapshot.decode(Search?.self) == nil)
+        #expect(try snapshot.decode(Int?.self, default: 5) == 5)
+        let error = #expect(throws: LarderClientError.self) { try snapshot.decode(Int.self) }
+        #expect(error?.code == .decodingFailed && error?.advice?.contains("Int?") == true)
+    }
+
     @Test("a value inside a larger document is decoded from its own text")
     func nested() throws {
         let document = try JSONValue(parsing: #" { "a" : { "limit" : 1 , "hosts" : [ "x" ] } , "b" : 2 } "#)

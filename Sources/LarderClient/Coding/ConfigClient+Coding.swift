@@ -20,7 +20,12 @@ extension ConfigCalls {
     /// struct Search: Decodable { var limit: Int; var hosts: [String] }
     /// let search = try await client.config.value(at: "search", as: Search.self)
     /// let theme = try await client.config.value(at: "ui.theme", default: "light")
+    /// let banner = try await client.config.value(at: "banner", as: String?.self)  // nil if there is no value
     /// ```
+    ///
+    /// **Missing values.** If there is no value at the path, the result is the default or, if the type is an `Optional`,
+    /// nil. Otherwise the call throws `notFound`. ``update(at:as:default:reason:attempts:_:)``,
+    /// `LarderSnapshot.decode` and ``ConfigViewModel`` have the same rule.
     ///
     /// **Defaults of members.** If the type is also `Encodable`, the default provides the members that the value lacks:
     ///
@@ -42,21 +47,25 @@ extension ConfigCalls {
     ///   - path: the path; empty for the whole document.
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value at the path, and the source of the members that the value
-    ///     lacks. Nil makes an absent value, and an absent member that the type requires, an error.
+    ///     lacks. Nil makes a missing value an error, unless the type is an `Optional`, and also a missing member that the
+    ///     type requires.
     ///   - decoder: decodes the value, unless the type is `Int`, `Bool` or `String`, which are read without it. A value
     ///     of more than 4 KiB is decoded on another thread than that of an actor which calls this method.
-    /// - Throws: `remote` with `notFound` if there is no value at the path and no default, or with `unavailable` while
-    ///   the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type;
+    /// - Throws: `remote` with `notFound` if there is no value at the path, no default, and the type is not an
+    ///   `Optional`, or with `unavailable` while the remote source has not delivered a document yet; `decodingFailed` if the value does not match the type;
     ///   `invalidArgument` if the default cannot be encoded.
     public func value<T: Decodable & Sendable>(
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
         decoder: JSONDecoder = JSONDecoder()
     ) async throws(LarderClientError) -> T {
-        guard let value = try await value(at: JSONPath(argument: path), isOptional: defaultValue != nil) else {
-            guard let defaultValue else { preconditionFailure("an absent value without a default is an error") }
-            return defaultValue
+        let path = try JSONPath(argument: path)
+        if let value = try await value(at: path, isOptional: missingValue(default: defaultValue) != nil) {
+            return try await value.decoded(type, decoder: decoder, over: defaultValue)
         }
-        return try await value.decoded(type, decoder: decoder, over: defaultValue)
+        guard let missing = missingValue(default: defaultValue) else {
+            preconditionFailure("a missing value without a default is an error")
+        }
+        return missing
     }
 
     /// Encodes a value and sets it as an override, as ``set(_:at:ttl:)`` does.
@@ -91,19 +100,26 @@ extension ConfigCalls {
     /// }
     /// ```
     ///
-    /// Members that the type does not have stay as they are. If `change` leaves the value as it was, nothing is
-    /// written.
+    /// The value before and after `change` is encoded as JSON, and the members of objects are compared one by one, at
+    /// every depth. Only members with another JSON value are written. A member that the changed value no longer has is
+    /// hidden with a null. Any other value, such as an array, is written as a whole. Members that the type does not have
+    /// stay as they are. If `change` leaves the value as it was, nothing is written.
+    ///
+    /// The update gives up after a number of attempts, ten by default, so that it cannot run forever beside a client that
+    /// writes all the time. ``ConfigClient/increment(at:by:minimum:maximum:reason:)`` adds to a number without attempts.
     /// - Parameters:
     ///   - path: the path of an object member; empty for the whole document.
     ///   - type: the type of the value.
     ///   - initial: the value to change if there is none at the path, and the source of the members that the value
-    ///     lacks, as for ``value(at:as:default:decoder:)``. Nil makes an absent value an error.
+    ///     lacks, as for ``value(at:as:default:decoder:)``. Nil makes a missing value an error, unless the type is an
+    ///     `Optional`: `change` then gets nil.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
     ///   - attempts: the maximum number of attempts, at least 1.
     ///   - change: changes the value. It may be called several times.
     /// - Returns: the changed value.
-    /// - Throws: `remote` with `notFound` if there is no value and `initial` is nil, or with `conflict` if another
-    ///   client changed the value before each of the attempts was complete. This conflict is retryable. Throws
+    /// - Throws: `remote` with `notFound` if there is no value, `initial` is nil, and the type is not an `Optional`, or
+    ///   with `conflict` if another client changed the value before each of the attempts was complete. This conflict is
+    ///   retryable. Throws
     ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
     ///   as JSON; also the errors of ``set(_:at:ttl:)``.
     @discardableResult
@@ -123,11 +139,14 @@ extension ConfigCalls {
         coding: ConfigClient.Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         let path = try JSONPath(argument: path)
+        let missing = missingValue(default: initial)
         return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
-            guard let old = try await value(at: path, isOptional: initial != nil) else {
-                guard var value = initial else { preconditionFailure("an absent value without a default is an error") }
+            guard let old = try await value(at: path, isOptional: missing != nil) else {
+                guard var value = missing else { preconditionFailure("a missing value without a default is an error") }
                 change(&value)
                 let created = try await JSONValue.encoded(value, encoder: coding.encoder)
+                // Null is what nil is encoded as. The value stays missing.
+                if created.isNull { return value }
                 try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], reason)
                 return value
             }
@@ -150,6 +169,7 @@ extension ConfigCalls {
         try await retryingConflicts { () async throws(LarderClientError) in
             guard let old = try await self.value(at: path, isOptional: true) else {
                 let after = try await JSONValue.encoded(value, encoder: coding.encoder)
+                if after.isNull { return }
                 let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
                 return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], nil)
             }
@@ -199,14 +219,16 @@ extension ConfigCalls {
     }
 
     /// Reads the value at a path. If it is optional, returns nil for no value.
-    private func value(at path: JSONPath, isOptional: Bool) async throws(LarderClientError) -> JSONValue? {
+    private func value(
+        at path: JSONPath, isOptional: @autoclosure () -> Bool
+    ) async throws(LarderClientError) -> JSONValue? {
         do throws(LarderClientError) {
             if let value = try await snapshot(at: path.pointer, maximumAge: nil, staleIfError: nil).value {
                 return value
             }
             throw LarderClientError(remote: RemoteError(.notFound, "there is no value at \"\(path)\""))
         } catch {
-            guard isOptional, error.remoteError?.code == .notFound else { throw error }
+            guard error.remoteError?.code == .notFound, isOptional() else { throw error }
             return nil
         }
     }
@@ -240,6 +262,21 @@ extension ConfigCalls {
             }
         }
     }
+}
+
+/// A type with a value that stands for a missing one.
+private protocol OptionalValue {
+    static var missing: Self { get }
+}
+
+extension Optional: OptionalValue {
+    fileprivate static var missing: Self { nil }
+}
+
+/// The result of reading a missing value: the default or, if the type is an `Optional`, nil. Nil if a missing value is an
+/// error.
+private func missingValue<T>(default defaultValue: T?) -> T? {
+    defaultValue ?? (T.self as? any OptionalValue.Type)?.missing as? T
 }
 
 extension JSONValue {
@@ -369,16 +406,18 @@ extension LarderSnapshot {
     /// - Parameters:
     ///   - type: the type to decode.
     ///   - defaultValue: the result if there is no value, and the source of the members that the value lacks, as for
-    ///     ``ConfigCalls/value(at:as:default:decoder:)``. Nil makes an absent value an error.
+    ///     ``ConfigCalls/value(at:as:default:decoder:)``. Nil makes a missing value an error, unless the type is an
+    ///     `Optional`: the result then is nil.
     ///   - decoder: decodes every type but `Int`, `Bool` and `String`, which are read directly.
-    /// - Throws: `decodingFailed` if the value does not match the type, or if there is neither a value nor a default;
-    ///   `invalidArgument` if the default cannot be encoded.
+    /// - Throws: `decodingFailed` if the value does not match the type, or if there is neither a value nor a default and
+    ///   the type is not an `Optional`; `invalidArgument` if the default cannot be encoded.
     public func decode<T: Decodable>(
         _ type: T.Type = T.self, default defaultValue: T? = nil, decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> T {
         if let value { return try value.decode(type, decoder: decoder, over: defaultValue) }
-        if let defaultValue { return defaultValue }
+        if let missing = missingValue(default: defaultValue) { return missing }
         throw LarderClientError(
-            .decodingFailed, "cannot decode \(type): there is no value at the path", advice: "pass a default")
+            .decodingFailed, "cannot decode \(type): there is no value at the path",
+            advice: "pass a default, or decode \(type)? to get nil")
     }
 }

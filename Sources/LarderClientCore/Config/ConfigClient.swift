@@ -41,6 +41,9 @@ public struct ConfigClient: Sendable {
     /// let snapshot = try await client.config.snapshot(at: "search")
     /// print(snapshot.revision, snapshot.state, snapshot.value?["limit"]?.int ?? 10)
     /// ```
+    ///
+    /// A value that may be missing is better read with `value(at:as:default:decoder:)` and a default or the type of an
+    /// `Optional`, because this method throws `notFound` for it: the agent's reply then has no revision.
     /// - Parameters:
     ///   - path: the path; empty for the whole document.
     ///   - maximumAge: the maximum time since the remote source last confirmed the value. If more time has passed, the

@@ -35,14 +35,18 @@ public struct LarderSnapshot: Sendable, Equatable {
         public var description: String { rawValue }
     }
 
-    /// The value at the path; nil if it does not exist.
+    /// The value at the path; nil if it does not exist, or for a stream of the mode `revision`. A snapshot that
+    /// ``ConfigClient/snapshot(at:maximumAge:staleIfError:)`` returns has a value, because that method throws `notFound`
+    /// for a missing one.
     public let value: JSONValue?
     /// The revision. Within an epoch, revisions only increase.
     public let revision: Int
     /// The ID of the epoch. An epoch begins when the agent's state directory is created, restored from a backup,
     /// copied or moved to another machine. Revisions are comparable only within one epoch.
     public let epoch: String
-    /// How up to date the configuration is, for example `fresh` or `stale`.
+    /// How up to date the configuration was when the agent sent the snapshot, for example `fresh` or `stale`. A stream
+    /// delivers no snapshot if only the state changes. ``ConfigClient/status()`` and
+    /// ``ConfigClient/snapshot(at:maximumAge:staleIfError:)`` return the current state.
     public let state: State
     /// The number of snapshots that were published after the previously delivered one, but were not delivered because
     /// newer ones replaced them.

@@ -67,6 +67,25 @@ struct ConditionalUpdateTests {
         #expect(try await config.snapshot(at: "limits").value == ["results": 30])
     }
 
+    @Test("a missing value is nil if the type is an `Optional`, and an error if there is neither that nor a default")
+    func missingValues() async throws {
+        let config = try await TestAgent(["limit": 10]).client().config
+        #expect(try await config.value(at: "limit", as: Int?.self) == 10)
+        #expect(try await config.value(at: "none", as: Int?.self) == nil)
+        #expect(try await config.value(at: "none", as: Int?.self, default: 5) == 5)
+        #expect(try await config.value(at: "none", as: Search?.self) == nil)
+        let error = await #expect(throws: LarderClientError.self) { try await config.value(at: "none", as: Int.self) }
+        #expect(error?.remoteError?.code == .notFound)
+
+        let revision = try await config.snapshot().revision
+        #expect(try await config.update(at: "none", as: Int?.self) { _ in } == nil)
+        #expect(try await config.snapshot().revision == revision, "nil that stays nil is not written")
+        #expect(try await config.update(at: "sold", as: Int?.self) { $0 = ($0 ?? 0) + 1 } == 1)
+        #expect(try await config.update(at: "sold", as: Int?.self) { $0 = ($0 ?? 0) + 1 } == 2)
+        #expect(try await config.update(at: "sold", as: Int?.self) { $0 = nil } == nil)
+        #expect(try await config.value(at: "sold", as: Int?.self) == nil)
+    }
+
     @Test("concurrent `update` calls of several clients for one value all take effect")
     func concurrentUpdates() async throws {
         let agent = try await TestAgent()
