@@ -116,8 +116,7 @@ final class Connection: Sendable {
         if depth > RequestLimits.maximumDepth - 1 {
             return LarderClientError(
                 .invalidArgument,
-                "the parameters of \(method) are nested \(depth) levels deep, and the limit is "
-                    + "\(RequestLimits.maximumDepth - 1)",
+                "the parameters of \(method) are nested deeper than \(RequestLimits.maximumDepth - 1) levels",
                 advice: "reduce the nesting of the value")
         }
         // The LF at the end does not count.

@@ -261,8 +261,8 @@ package indirect enum LayerChange: Sendable {
         guard path.count + value.depth <= JSONParser.defaultMaximumDepth else {
             throw ConfigError(
                 .rejected,
-                "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth) levels"
-            )
+                "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth) levels; "
+                    + "reduce the nesting of the value")
         }
     }
 

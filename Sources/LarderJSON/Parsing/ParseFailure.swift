@@ -65,7 +65,7 @@ struct ParseFailure {
             return JSONError(.invalidUTF8, at: offset, "the text ends inside a UTF-8 character")
         case .tooDeep:
             return JSONError(
-                .tooDeep, at: offset, "arrays and objects are nested deeper than the limit of \(maximumDepth)")
+                .tooDeep, at: offset, "arrays and objects are nested deeper than \(maximumDepth) levels")
         case .trailingBytes:
             return JSONError(
                 .trailingBytes, at: offset, "the document must end after its value, but \(found) follows")

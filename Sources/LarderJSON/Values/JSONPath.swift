@@ -224,7 +224,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         if let empty {
             throw JSONError(
                 .invalidPath, at: empty,
-                "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
+                "a name between dots is empty; only a JSON Pointer, such as /a//b, can have empty names")
         }
     }
 

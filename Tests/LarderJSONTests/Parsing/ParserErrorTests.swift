@@ -76,6 +76,7 @@ struct ParserErrorTests {
                     try JSONValue(parsing: nested(limit + 1, open, close), maximumDepth: limit)
                 }
                 #expect(error?.code == .tooDeep)
+                #expect(error?.reason == "arrays and objects are nested deeper than \(limit) levels")
                 #expect(error?.offset == limit * open.utf8.count)
             }
         }
