@@ -93,7 +93,7 @@ public final class LarderProvider: Sendable {
     ///   - currentDirectory: the directory of the exported files `NAMESPACE.json`; nil for the agent's default,
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
     ///   - onInterruption: called with each error that keeps ``run()`` from following the agent, for example to log it.
-    ///     The provider retries after a delay. The closure must not block. If it is nil, refusals are reported on standard
+    ///     The provider retries after a delay, and does not report the same error again before it has succeeded. The closure must not block. If it is nil, refusals are reported on standard
     ///     error, as streams of `LarderSnapshots` do.
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
@@ -167,21 +167,24 @@ public final class LarderProvider: Sendable {
 
     /// Publishes each new snapshot until the task is cancelled or the client is closed.
     private func follow() async {
-        var failures = 0
+        var (failures, last) = (0, LarderClientError?.none)
         while !Task.isCancelled {
             do throws(LarderClientError) {
                 var stream = client.config[namespace].mappedSnapshots()
                 // A handler replaces the report of a refusal on standard error.
-                if let onInterruption { stream = stream.onInterruption { onInterruption($0.error) } }
+                if let onInterruption {
+                    stream = stream.onInterruption { if !$0.isRepeated { onInterruption($0.error) } }
+                }
                 var snapshots = stream.makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {
-                    failures = 0
+                    (failures, last) = (0, nil)
                     hub.publish(
                         LarderProviderSnapshot(
                             snapshot, origin: .agent, providerName: providerName, specifier: secretsSpecifier))
                 }
             } catch {
-                onInterruption?(error)
+                if error != last { onInterruption?(error) }
+                last = error
                 // A closed client is never opened again. All other errors may be resolved while this process runs: the
                 // administrator can declare the namespace, or grant the right to read it.
                 if error.code == .closed { return }

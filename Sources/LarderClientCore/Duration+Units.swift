@@ -7,4 +7,13 @@ extension Duration {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
+
+    /// The duration for messages, rounded: `35 ms`, `1.2 s` or `90 s`.
+    var shortText: String {
+        if self >= .seconds(10) { return "\(wholeSeconds) s" }
+        let milliseconds = Int((max(seconds, 0) * 1000).rounded())
+        if milliseconds < 1000 { return "\(milliseconds) ms" }
+        let tenths = (milliseconds + 50) / 100
+        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
+    }
 }

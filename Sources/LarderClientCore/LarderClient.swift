@@ -57,17 +57,14 @@ public final class LarderClient: Sendable {
         ///
         /// The closure must not block. It runs on the event loop that all clients of the process share, or in the task
         /// of the caller.
-        public var onEvent: (@Sendable (Event) -> Void)?
+        public var onEvent: (@Sendable (LarderClientEvent) -> Void)?
         /// The duration from which a call is reported as ``LarderClientEvent/slowCall(method:duration:)``.
         public var slowCall = Duration.seconds(1)
 
         /// Creates the default options.
         /// - Parameter onEvent: called with each event, for logs and metrics; nil for none. See ``onEvent``.
-        public init(onEvent: (@Sendable (Event) -> Void)? = nil) { self.onEvent = onEvent }
+        public init(onEvent: (@Sendable (LarderClientEvent) -> Void)? = nil) { self.onEvent = onEvent }
     }
-
-    /// Something that happened in a client.
-    public typealias Event = LarderClientEvent
 
     /// The name of the namespace that ``config`` uses.
     public static let defaultNamespace = "default"
@@ -290,7 +287,7 @@ public final class LarderClient: Sendable {
             if Task.isCancelled { return }
             let delay = configuration.backoff.delay(beforeAttempt: failures)
             failures += 1
-            if let failure { configuration.onEvent?(.retry(method: nil, error: failure, delay: delay)) }
+            if let failure { slot.monitor.failed(nil, failure, retryAfter: delay) }
             try? await configuration.clock.sleep(for: delay)
         }
     }
@@ -333,7 +330,7 @@ public final class LarderClient: Sendable {
             case .result(let value): return (value, connection)
             case .failure(let error) where canRetry && error.code == .disconnected:
                 canRetry = false
-                configuration.onEvent?(.retry(method: method, error: error, delay: .zero))
+                slot.monitor.failed(method, error, retryAfter: .zero)
             case .failure(let error): throw error
             case .notSent: continue
             }

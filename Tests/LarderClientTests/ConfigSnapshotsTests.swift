@@ -234,12 +234,20 @@ struct ConfigSnapshotsTests {
         var attempts = StreamAttempts(backoff: LarderBackoff(fraction: { 1 }), failsOnRefusal: false)
         let denied = LarderClientError.unreachable("/run/larder.sock", errno: EACCES)
         let gone = LarderClientError.unreachable("/run/larder.sock", errno: ENOENT)
-        func reported(_ error: LarderClientError) throws -> Int? { try attempts.fail(error).interruption?.attempt }
+        var isRepeated: Bool?
+        func reported(_ error: LarderClientError) throws -> Int? {
+            let interruption = try attempts.fail(error).interruption
+            isRepeated = interruption?.isRepeated
+            return interruption?.attempt
+        }
         #expect(try reported(denied) == 1)
         #expect(try reported(denied) == nil)
         #expect(try reported(gone) == 3)
+        #expect(isRepeated == false)
         #expect(try reported(gone) == 4)
+        #expect(isRepeated == true)
         #expect(try reported(denied) == 5)
+        #expect(isRepeated == false)
         let isResumed = attempts.resume()
         #expect(isResumed)
         #expect(try reported(denied) == 6)

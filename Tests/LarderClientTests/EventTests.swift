@@ -12,7 +12,7 @@ struct EventTests {
 
         var all: [String] { texts.withLock(\.self) }
 
-        func add(_ event: LarderClient.Event) {
+        func add(_ event: LarderClientEvent) {
             let text =
                 switch event {
                 case .connected: "connected"
@@ -71,6 +71,60 @@ struct EventTests {
             let expected = ["connected", "retry config.subscribe remote", "ignored digest", "skipped 3 /a/b default"]
             #expect(events.all.filter { !$0.hasPrefix("disconnected") } == expected)
         }
+    }
+
+    @Test("an outage gives one event for each cause, and not one for each attempt")
+    func outage() async throws {
+        let agent = try await TestAgent()
+        let events = Events()
+        var configuration = agent.clientConfiguration
+        configuration.onEvent = { events.add($0) }
+        let client = agent.client(configuration: configuration)
+        try await client.agent.ping()
+        agent.faults.isUnreachable = true
+        let running = Task { try await client.run() }
+        for _ in 0..<2 {
+            await agent.disconnect()
+            for _ in 0..<5 {
+                try await agent.clock.waitForSleepers()
+                agent.clock.advance(by: .seconds(10))
+            }
+            try await agent.clock.waitForSleepers()
+            agent.faults.isUnreachable = false
+            try await client.agent.ping()
+            agent.faults.isUnreachable = true
+            agent.clock.advance(by: .seconds(10))
+        }
+        running.cancel()
+        try await running.value
+        let cycle = ["connected", "disconnected disconnected", "retry run unreachable"]
+        // The end of `run()` may report its disconnect later.
+        #expect(events.all.prefix(7) == (cycle + cycle + ["connected"])[...])
+    }
+
+    @Test("the texts of events have short durations")
+    func texts() {
+        let error = LarderClientError(.unreachable, "there is no socket at /run/a.sock", advice: "start the agent")
+        let texts: [(LarderClientEvent, String)] = [
+            (
+                .retry(method: "config.subscribe", error: error, delay: .microseconds(1_249_999)),
+                "config.subscribe failed, next attempt in 1.2 s: there is no socket at /run/a.sock; start the agent"
+            ),
+            (
+                .retry(method: nil, error: error, delay: .microseconds(34_600)),
+                "not connected, next attempt in 35 ms: there is no socket at /run/a.sock; start the agent"
+            ),
+            (
+                .retry(method: "config.get", error: LarderClientError(.disconnected, "the agent ended"), delay: .zero),
+                "config.get failed and is sent again: the agent ended"
+            ),
+            (.slowCall(method: "config.set", duration: .milliseconds(61_234)), "config.set took 61 s"),
+            (.slowCall(method: "config.set", duration: .microseconds(1_999_999)), "config.set took 2 s"),
+        ]
+        for (event, text) in texts { #expect(event.description == text) }
+        #expect(
+            ConfigInterruption(error: error, delay: .seconds(5)).description
+                == "interrupted, next attempt in 5 s: there is no socket at /run/a.sock; start the agent")
     }
 
     @Test("calls that take longer than a second are reported, except for waits")

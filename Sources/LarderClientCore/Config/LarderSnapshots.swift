@@ -29,7 +29,7 @@ package import LarderProtocol
 ///
 /// ```swift
 /// let snapshots = client.config.snapshots(at: "search")
-///     .onInterruption { print("disconnected: \($0.error)") }
+///     .onInterruption { if !$0.isRepeated { print($0) } }
 ///     .onResumption { print("connected again") }
 /// ```
 ///
@@ -104,8 +104,9 @@ public struct LarderSnapshots: AsyncSequence, Sendable {
     /// Returns the stream with a handler that is called each time the stream loses the connection to the agent, cannot
     /// connect, or is refused.
     ///
-    /// A failed attempt to connect is reported each time, with the delay before the next attempt. A refusal
-    /// (``LarderClientError/isRefusal``) is reported once, until it has another reason or the stream has resumed.
+    /// A failed attempt to connect is reported each time, with the delay before the next attempt. For a log, skip those
+    /// whose ``ConfigInterruption/isRepeated`` is true. A refusal (``LarderClientError/isRefusal``) is reported once,
+    /// until it has another reason or the stream has resumed.
     /// - Parameter handler: called in the task that iterates, after the handlers that the stream has.
     public func onInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) -> LarderSnapshots {
         changed { $0.addInterruption(handler) }
@@ -235,10 +236,10 @@ private final class ScriptedSteps<Steps: AsyncSequence<LarderSnapshots.Step, Nev
 ///
 /// ```swift
 /// let snapshots = client.config.snapshots(at: "search").onInterruption { interruption in
-///     print("\(interruption.error); next attempt in \(interruption.delay)")
+///     if !interruption.isRepeated { print(interruption) }
 /// }
 /// ```
-public struct ConfigInterruption: Sendable {
+public struct ConfigInterruption: Sendable, CustomStringConvertible {
     /// The error that interrupted the stream.
     public let error: LarderClientError
     /// The number of failed attempts since the last snapshot, including the one that caused this interruption. The
@@ -246,11 +247,19 @@ public struct ConfigInterruption: Sendable {
     public let attempt: Int
     /// The delay before the next attempt.
     public let delay: Duration
+    /// Whether the attempt before failed with the same error.
+    public let isRepeated: Bool
 
     /// Creates an interruption from its properties, for example for tests.
-    public init(error: LarderClientError, attempt: Int = 1, delay: Duration = .zero) {
+    public init(
+        error: LarderClientError, attempt: Int = 1, delay: Duration = .zero, isRepeated: Bool = false
+    ) {
         self.error = error
         self.attempt = attempt
         self.delay = delay
+        self.isRepeated = isRepeated
     }
+
+    /// The delay, rounded, and the error, in one line.
+    public var description: String { "interrupted, next attempt in \(delay.shortText): \(error)" }
 }

@@ -56,7 +56,10 @@ final class SnapshotFollower: SnapshotSteps {
                     }
                 case .subscribed:
                     age = configuration.clock.stopwatch()
-                    if attempts.resume() { return .resumption }
+                    if attempts.resume() {
+                        wanted.client.slot.monitor.succeeded()
+                        return .resumption
+                    }
                 case .snapshot(let snapshot):
                     attempts.restart()
                     if snapshot.skipped > 0, let path = try? wanted.path.get() {
@@ -82,7 +85,7 @@ final class SnapshotFollower: SnapshotSteps {
                 let (delay, interruption) = try attempts.fail(error)
                 pause = delay
                 if let interruption {
-                    configuration.onEvent?(.retry(method: ConfigSubscribe.name, error: error, delay: delay))
+                    wanted.client.slot.monitor.failed(ConfigSubscribe.name, error, retryAfter: delay)
                     return .interruption(interruption)
                 }
             }
@@ -127,10 +130,8 @@ struct StreamAttempts {
     private let backoff: LarderBackoff
     private let failsOnRefusal: Bool
     private var failures = 0
-    /// Whether an attempt has failed and none has succeeded since.
-    private var isInterrupted = false
-    /// The refusal that was reported last; nil after another error or a success.
-    private var refusal: LarderClientError?
+    /// The error of the last attempt; nil if it has succeeded.
+    private var last: LarderClientError?
 
     init(backoff: LarderBackoff, failsOnRefusal: Bool) {
         (self.backoff, self.failsOnRefusal) = (backoff, failsOnRefusal)
@@ -145,12 +146,11 @@ struct StreamAttempts {
         let isRefusal = error.isRefusal
         // A retry after a protocol violation may succeed, because the agent may behave correctly after a restart.
         guard isRefusal ? !failsOnRefusal : error.isRetryable || error.code == .protocolViolation else { throw error }
-        isInterrupted = true
         let delay = nextDelay()
-        let isReported = isRefusal && refusal == error
-        refusal = isRefusal ? error : nil
-        if isReported { return (delay, nil) }
-        return (delay, ConfigInterruption(error: error, attempt: failures, delay: delay))
+        let isRepeated = last == error
+        last = error
+        if isRefusal, isRepeated { return (delay, nil) }
+        return (delay, ConfigInterruption(error: error, attempt: failures, delay: delay, isRepeated: isRepeated))
     }
 
     /// Counts an attempt. Returns the delay before the next one.
@@ -170,8 +170,8 @@ struct StreamAttempts {
     /// Notes that an attempt has succeeded.
     /// - Returns: whether the stream has resumed after an interruption
     mutating func resume() -> Bool {
-        defer { (isInterrupted, refusal) = (false, nil) }
-        return isInterrupted
+        defer { last = nil }
+        return last != nil
     }
 
     /// Starts the count of failures again.

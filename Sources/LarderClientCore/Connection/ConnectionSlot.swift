@@ -72,7 +72,7 @@ final class ConnectionSlot: Sendable {
             return false
         }
         guard isClosed else {
-            monitor.report?(.connected)
+            monitor.connected()
             return .success(connection)
         }
         connection.close(.closed)

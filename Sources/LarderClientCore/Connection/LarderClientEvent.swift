@@ -18,7 +18,8 @@ public enum LarderClientEvent: Sendable, CustomStringConvertible {
     /// A connection has ended. The code of the error is `closed` if the client has closed the connection.
     case disconnected(LarderClientError)
     /// An attempt has failed, and the client tries again after the delay. `method` is nil for an attempt of
-    /// ``LarderClient/run()`` to connect. A refusal of a stream is reported once, as in ``LarderSnapshots``.
+    /// ``LarderClient/run()`` to connect. Further attempts with the same error are not reported before the client has
+    /// connected or a stream has resumed, so an outage gives one event for each cause and not one for each attempt.
     case retry(method: String?, error: LarderClientError, delay: Duration)
     /// A call has taken at least ``LarderClient/Configuration/slowCall``, including the time in which it waited in the
     /// client. Calls of `config.wait` are not reported.
@@ -33,9 +34,11 @@ public enum LarderClientEvent: Sendable, CustomStringConvertible {
         switch self {
         case .connected: "connected"
         case .disconnected(let error): "disconnected: \(error)"
-        case .retry(let method?, let error, let delay): "\(method) is retried after \(delay): \(error)"
-        case .retry(nil, let error, let delay): "the client connects again after \(delay): \(error)"
-        case .slowCall(let method, let duration): "\(method) took \(duration)"
+        case .retry(let method?, let error, .zero): "\(method) failed and is sent again: \(error)"
+        case .retry(let method?, let error, let delay):
+            "\(method) failed, next attempt in \(delay.shortText): \(error)"
+        case .retry(nil, let error, let delay): "not connected, next attempt in \(delay.shortText): \(error)"
+        case .slowCall(let method, let duration): "\(method) took \(duration.shortText)"
         case .skippedSnapshots(let count, let path, let namespace):
             "skipped \(count) snapshots of \"\(path)\" in the namespace \(namespace)"
         case .ignoredEvent(let kind): "ignored an event of the unknown kind \(kind)"
@@ -49,8 +52,32 @@ final class ClientMonitor: Sendable {
     let ignoredEvents = Atomic(0)
     /// Reports an event; nil if the program has no handler.
     let report: (@Sendable (LarderClientEvent) -> Void)?
+    /// The errors of the failed attempts that were reported since the client last connected or a stream last resumed.
+    private let failures = Mutex<Set<LarderClientError>>([])
+    /// The maximum number of errors in ``failures``. An error can have a varying text, such as a number.
+    private static let maxFailures = 64
 
     init(_ report: (@Sendable (LarderClientEvent) -> Void)?) { self.report = report }
+
+    func connected() {
+        succeeded()
+        report?(.connected)
+    }
+
+    /// Notes that an attempt has succeeded. The next failed one is reported, whatever its error is.
+    func succeeded() {
+        if report != nil { failures.withLock { $0.removeAll() } }
+    }
+
+    /// Reports a failed attempt, unless one with the same error was reported since the last success.
+    func failed(_ method: String?, _ error: LarderClientError, retryAfter delay: Duration) {
+        guard let report else { return }
+        let isNew = failures.withLock { failures in
+            if failures.count >= Self.maxFailures { failures.removeAll() }
+            return failures.insert(error).inserted
+        }
+        if isNew { report(.retry(method: method, error: error, delay: delay)) }
+    }
 
     func ignored(_ kind: String) {
         ignoredEvents.wrappingAdd(1, ordering: .relaxed)

@@ -213,13 +213,17 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
             _ announced: SnapshotReceiver.Position
         ) async throws(LarderClientError) -> MappedSnapshot? {
             let (config, configuration) = (snapshots.client.config, snapshots.client.configuration)
+            let monitor = snapshots.client.slot.monitor
             let handlers = snapshots.announcements.handlers
             var attempts = StreamAttempts(backoff: configuration.backoff, failsOnRefusal: handlers.failsOnRefusal)
             while !Task.isCancelled {
                 do throws(LarderClientError) {
                     let snapshot = try await config[snapshots.namespace].mappedSnapshot(
                         sharesMemory: true, since: announced)
-                    if attempts.resume() { handlers.resumed() }
+                    if attempts.resume() {
+                        monitor.succeeded()
+                        handlers.resumed()
+                    }
                     return snapshot
                 } catch {
                     if Task.isCancelled { return nil }
@@ -227,7 +231,7 @@ public struct MappedSnapshots: AsyncSequence, Sendable {
                     if error.code == .protocolViolation { throw error }
                     let (delay, interruption) = try attempts.fail(error)
                     if let interruption {
-                        configuration.onEvent?(.retry(method: ConfigOpen.name, error: error, delay: delay))
+                        monitor.failed(ConfigOpen.name, error, retryAfter: delay)
                         handlers.interrupted(interruption)
                     }
                     try? await configuration.clock.sleep(for: delay)
