@@ -420,6 +420,26 @@ public struct LarderAgentInfo: Sendable, Equatable {
     /// The problems of the agent, in words: invalid settings, an image cache that cannot be used, and others.
     public let problems: [String]
 
+    /// Creates information from its properties, for example for tests.
+    public init(
+        name: String = "larderd", version: String, protocolVersion: Int = 1, processID: Int, startedAt: LarderTime,
+        uptime: Duration, epoch: String, socket: String, namespaces: [String], rights: Set<LarderRight>,
+        namespaceRights: [String: Set<LarderRight>] = [:], problems: [String] = []
+    ) {
+        self.name = name
+        self.version = version
+        self.protocolVersion = protocolVersion
+        self.processID = processID
+        self.startedAt = startedAt
+        self.uptime = uptime
+        self.epoch = epoch
+        self.socket = socket
+        self.namespaces = namespaces
+        self.rights = rights
+        self.namespaceRights = namespaceRights
+        self.problems = problems
+    }
+
     init(_ wire: AgentInfo.Result) {
         (name, version, protocolVersion) = (wire.name, wire.version, wire.protocolVersion)
         (processID, startedAt) = (wire.pid, LarderTime(wire.startedAt))

@@ -15,6 +15,9 @@ import Synchronization
 /// }
 /// ```
 ///
+/// Show the ``description`` to people: it always has both what happened and what to do. ``reason`` and ``advice`` are its
+/// parts if this library found the error. The text of the agent is one part.
+///
 /// Without `throws(LarderClientError)`, the compiler infers the type of `error` in a function, but not in a closure. If
 /// other errors can occur in the same `do`, use `catch let error as LarderClientError`.
 public struct LarderClientError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -60,9 +63,11 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
     /// The kind of error.
     public let code: Code
-    /// A description of the error, in one line.
+    /// What happened, in one line. For an error that the agent returned, this is the agent's text, which also says what to
+    /// do.
     public let reason: String
-    /// Advice on how to resolve the error, in one line; nil without advice.
+    /// What to do, in one line. Nil for an error that the agent returned, whose ``reason`` says it, and if this library has
+    /// no advice.
     public let advice: String?
     /// The agent's error if ``code`` is `remote`, else nil.
     public let remoteError: RemoteError?
@@ -122,7 +127,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         return error
     }
 
-    /// The reason of the error and, if there is one, the advice, in one line.
+    /// What happened and, if known, what to do, in one line, wherever the error was found.
     public var description: String {
         advice.map { "\(reason); \($0)" } ?? reason
     }
@@ -253,9 +258,24 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
         /// Whether ``value`` is nil because it is secret or contains a secret.
         public let isMasked: Bool
 
+        /// Creates a conflict from its properties, for example for tests.
+        public init(
+            revision: Int, epoch: String, path: JSONPath? = nil, value: JSONValue? = nil, isMasked: Bool = false
+        ) {
+            self.revision = revision
+            self.epoch = epoch
+            self.path = path
+            self.value = value
+            self.isMasked = isMasked
+        }
+
         init(_ wire: WireError.Conflict) {
             (revision, epoch, path) = (wire.revision, wire.epoch, wire.path)
             (value, isMasked) = (wire.value, wire.isMasked)
+        }
+
+        fileprivate var wire: WireError.Conflict {
+            WireError.Conflict(revision: revision, epoch: epoch, path: path, value: value, isMasked: isMasked)
         }
 
         /// Hashes the revision and its epoch.
@@ -274,8 +294,18 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
     ///   - code: the kind of error.
     ///   - detail: what happened and what to do, in one line.
     ///   - reason: the cause, for programs; nil for none.
-    public init(_ code: Code, _ detail: String, reason: String? = nil) {
-        wire = WireError(code.wire, detail, reason: reason)
+    ///   - right: the right that this process lacks; nil for none.
+    ///   - namespace: the namespace in which this process lacks the right; nil for the whole agent.
+    ///   - conflict: the current state, for the kind `conflict`; nil for none.
+    ///   - violations: the violations of the schema, for the kind `schemaViolation`.
+    public init(
+        _ code: Code, _ detail: String, reason: String? = nil, right: LarderRight? = nil, namespace: String? = nil,
+        conflict: Conflict? = nil, violations: [ConfigViolation] = []
+    ) {
+        wire = WireError(
+            code.wire, detail, reason: reason, right: right.flatMap { Right(rawValue: $0.rawValue) },
+            namespace: namespace, conflict: conflict?.wire,
+            schemaErrors: violations.isEmpty ? nil : violations.map(\.wire))
     }
 
     /// The kind of error.

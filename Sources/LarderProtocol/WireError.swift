@@ -69,6 +69,15 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         (right, namespace, conflict, schemaErrors) = (nil, nil, nil, nil)
     }
 
+    /// Creates an error from its properties.
+    package init(
+        _ code: Code, _ detail: String, reason: String?, right: Right?, namespace: String?, conflict: Conflict?,
+        schemaErrors: [SchemaError]?
+    ) {
+        (self.code, self.detail, self.reason) = (code, detail, reason)
+        (self.right, self.namespace, self.conflict, self.schemaErrors) = (right, namespace, conflict, schemaErrors)
+    }
+
     /// Creates the error ``WireErrorCode/conflict``.
     /// - Parameters:
     ///   - conflict: the condition that does not hold, and the current revision

@@ -11,12 +11,24 @@ public struct RepositoryContents<Model: Sendable>: Sendable {
         public let name: String
         /// Why the value could not be decoded.
         public let error: LarderClientError
+
+        /// Creates a failure from its properties, for example for tests.
+        public init(name: String, error: LarderClientError) {
+            self.name = name
+            self.error = error
+        }
     }
 
     /// The models, in the order of the document.
     public let models: [Model]
     /// The values that could not be decoded, in the order of the document.
     public let failures: [Failure]
+
+    /// Creates contents from its properties, for example for tests.
+    public init(models: [Model], failures: [Failure] = []) {
+        self.models = models
+        self.failures = failures
+    }
 
     /// The models.
     /// - Throws: the error of the first value that could not be decoded.

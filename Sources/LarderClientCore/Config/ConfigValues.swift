@@ -128,7 +128,15 @@ public enum WaitCondition: Sendable, Equatable {
     }
 }
 
-/// The result of a change of the configuration.
+/// The result of a change of the configuration. All changes have ``revision``, ``epoch`` and ``hasEffect``. The other
+/// members are nil except for these calls:
+///
+/// | Member | Call |
+/// | --- | --- |
+/// | ``expiresAt`` | `set` and `replaceAll` with a `ttl` |
+/// | ``hold`` | `rollback`, if newer content is held back |
+/// | ``differences`` | `apply` with `dryRun` |
+/// | ``violations`` | `apply` with `dryRun`, if the schema would reject the change |
 public struct ConfigChange: Sendable, Equatable {
     /// The first revision that contains the change; the current one if nothing changed, and for a dry run.
     public var revision: Int
@@ -197,6 +205,13 @@ public struct ConfigDifference: Sendable, Equatable {
     /// The value in the new snapshot; nil for none.
     public let new: JSONValue?
 
+    /// Creates a difference from its properties, for example for tests.
+    public init(path: JSONPath, old: JSONValue? = nil, new: JSONValue? = nil) {
+        self.path = path
+        self.old = old
+        self.new = new
+    }
+
     init(_ wire: ConfigDiff.Change) { (path, old, new) = (JSONPath(wire.path), wire.old, wire.new) }
 }
 
@@ -218,100 +233,29 @@ public struct ConfigViolation: Sendable, Hashable {
     /// The line of the value in the file, counted from 1; nil if unknown.
     public let line: Int?
 
+    /// Creates a violation from its properties, for example for tests.
+    public init(
+        path: JSONPath, message: String, schemaLocation: String = "#", keyword: String, layer: String? = nil,
+        origin: String? = nil, line: Int? = nil
+    ) {
+        self.path = path
+        self.message = message
+        self.schemaLocation = schemaLocation
+        self.keyword = keyword
+        self.layer = layer
+        self.origin = origin
+        self.line = line
+    }
+
     init(_ wire: SchemaError) {
         (path, message, schemaLocation) = (JSONPath(wire.path), wire.message, wire.schemaPath)
         (keyword, layer, origin, line) = (wire.keyword, wire.layer, wire.location, wire.line)
     }
-}
 
-/// The value at a path in each layer; see ``ConfigClient/explain(at:)``.
-public struct ConfigExplanation: Sendable, Equatable {
-    /// The effect of one layer at the path.
-    public struct Layer: Sendable, Equatable {
-        /// `defaults`, `host`, `remote`, `experiment` or `override`.
-        public let name: String
-        /// The value of the layer at the path; nil if it has none. Secrets that this process may not see are
-        /// `"<masked>"`.
-        public let value: JSONValue?
-        /// Whether the layer has no value at the path, but hides the values of lower layers.
-        public let isHiding: Bool
-        /// The URL, directory or file that the value comes from; nil for other sources, and without a value.
-        public let origin: String?
-        /// The file that defines the value; nil if the value does not come from a file.
-        public let file: String?
-        /// The line in that file, counted from 1.
-        public let line: Int?
-        /// The name of the process that set or pushed the value; nil if no process did.
-        public let command: String?
-        /// Why that process set or pushed the value; nil if it gave no reason.
-        public let reason: String?
-        /// When the override expires; nil if it does not expire.
-        public let expiresAt: LarderTime?
-        /// When the effect of the layer at the path began; nil without an effect, and if the time is unknown.
-        public let since: LarderTime?
-
-        init(_ wire: ConfigExplain.Layer) {
-            (name, value, isHiding) = (wire.name, wire.value, wire.isHiding)
-            (origin, file, line) = (wire.source?.location, wire.source?.file, wire.source?.line)
-            (command, reason) = (wire.source?.peer?.command, wire.source?.reason)
-            expiresAt = wire.source?.expiresAt.map(LarderTime.init)
-            since = wire.since.map { LarderTime($0.at) }
-        }
-    }
-
-    /// The revision of the snapshot that is explained.
-    public let revision: Int
-    /// The epoch of the revision.
-    public let epoch: String
-    /// The value in that snapshot; nil for none.
-    public let value: JSONValue?
-    /// The name of the layer whose value takes effect; nil if no layer has a value.
-    public let winner: String?
-    /// Whether the settings lock the path, so that it cannot be changed.
-    public let isLocked: Bool
-    /// All layers, lowest precedence first.
-    public let layers: [Layer]
-
-    init(_ wire: ConfigExplain.Result) {
-        (revision, epoch, value, winner) = (wire.revision, wire.epoch, wire.value, wire.winner)
-        (isLocked, layers) = (wire.lock != nil, wire.layers.map(Layer.init))
-    }
-}
-
-/// A snapshot of the history; see ``ConfigClient/history(limit:)``.
-public struct ConfigGeneration: Sendable, Equatable {
-    /// A change that caused the snapshot to be published.
-    public struct Cause: Sendable, Equatable {
-        /// The kind of change, such as `set`, `refresh` or `rollback`. Newer agents may send other kinds.
-        public let kind: String
-        /// The path that was changed; nil if it is unknown, and for other kinds.
-        public let path: String?
-        /// The name of the process that requested the change; nil if no process did.
-        public let command: String?
-        /// Why the change was requested; nil if no reason was given.
-        public let reason: String?
-
-        init(_ wire: ConfigHistory.Cause) {
-            (kind, path, command, reason) = (wire.kind, wire.path, wire.peer?.command, wire.reason)
-        }
-    }
-
-    /// The revision of the snapshot.
-    public let revision: Int
-    /// The epoch of the revision.
-    public let epoch: String
-    /// When the snapshot was published.
-    public let publishedAt: LarderTime
-    /// Whether this is the current snapshot.
-    public let isCurrent: Bool
-    /// Whether the snapshot is kept until it is unpinned.
-    public let isPinned: Bool
-    /// The changes that caused the snapshot to be published, in order; empty if they are unknown.
-    public let causes: [Cause]
-
-    init(_ wire: ConfigHistory.Generation, epoch: String) {
-        (revision, self.epoch, publishedAt) = (wire.revision, epoch, LarderTime(wire.publishedAt))
-        (isCurrent, isPinned, causes) = (wire.current, wire.isPinned, wire.causes.map(Cause.init))
+    package var wire: SchemaError {
+        SchemaError(
+            path: path.segments, schemaPath: schemaLocation, keyword: keyword, message: message, layer: layer,
+            location: origin, line: line)
     }
 }
 
@@ -323,6 +267,12 @@ public struct NamespaceStatus: Sendable, Equatable {
         public let message: String
         /// When it happened.
         public let time: LarderTime
+
+        /// Creates a failure from its properties, for example for tests.
+        public init(message: String, time: LarderTime) {
+            self.message = message
+            self.time = time
+        }
 
         init(_ wire: ConfigStatus.Problem) { (message, time) = (wire.message, LarderTime(wire.at)) }
         init(_ wire: ConfigStatus.Rejection) { (message, time) = (wire.reason, LarderTime(wire.at)) }
@@ -342,6 +292,19 @@ public struct NamespaceStatus: Sendable, Equatable {
         public let nextAttempt: LarderTime?
         /// The number of failures since the last usable response.
         public let consecutiveFailures: Int
+
+        /// Creates a source from its properties, for example for tests.
+        public init(
+            kind: String, location: String, version: String? = nil, lastSuccess: LarderTime? = nil,
+            nextAttempt: LarderTime? = nil, consecutiveFailures: Int = 0
+        ) {
+            self.kind = kind
+            self.location = location
+            self.version = version
+            self.lastSuccess = lastSuccess
+            self.nextAttempt = nextAttempt
+            self.consecutiveFailures = consecutiveFailures
+        }
 
         init(_ wire: ConfigStatus.Upstream) {
             (kind, location, version) = (wire.kind, wire.location, wire.version)
@@ -377,6 +340,26 @@ public struct NamespaceStatus: Sendable, Equatable {
     public let acknowledgements: [Int: Int]
     /// The number of connected clients that reject the snapshot that they acknowledged last.
     public let rejectingClients: Int
+
+    /// Creates a status from its properties, for example for tests.
+    public init(
+        name: String, state: LarderSnapshot.State, since: LarderTime, revision: Int, epoch: String,
+        publishedAt: LarderTime? = nil, age: Duration? = nil, lastError: Problem? = nil, rejection: Problem? = nil,
+        source: Source? = nil, acknowledgements: [Int: Int] = [:], rejectingClients: Int = 0
+    ) {
+        self.name = name
+        self.state = state
+        self.since = since
+        self.revision = revision
+        self.epoch = epoch
+        self.publishedAt = publishedAt
+        self.age = age
+        self.lastError = lastError
+        self.rejection = rejection
+        self.source = source
+        self.acknowledgements = acknowledgements
+        self.rejectingClients = rejectingClients
+    }
 
     init(_ wire: ConfigStatus.Namespace) {
         (name, state, since) = (wire.namespace, LarderSnapshot.State(wire.state), LarderTime(wire.since))

@@ -238,6 +238,14 @@ public struct PrefetchProgress: Sendable, Hashable {
     /// The number of images requested.
     public let total: Int
 
+    /// Creates a progress from its properties, for example for tests.
+    public init(done: Int, failed: Int, byteCount: Int, total: Int) {
+        self.done = done
+        self.failed = failed
+        self.byteCount = byteCount
+        self.total = total
+    }
+
     init(_ wire: ImageProgress) { (done, failed, byteCount, total) = (wire.done, wire.failed, wire.bytes, wire.total) }
 }
 
@@ -249,11 +257,26 @@ public struct PrefetchSummary: Sendable, Hashable {
         public let url: String
         /// The error that a request for the image would throw.
         public let error: RemoteError
+
+        /// Creates a failure from its properties, for example for tests.
+        public init(url: String, error: RemoteError) {
+            self.url = url
+            self.error = error
+        }
     }
 
     package let wire: ImagePrefetch.Result
 
     init(_ wire: ImagePrefetch.Result) { self.wire = wire }
+
+    /// Creates a summary from its properties, for example for tests.
+    public init(
+        total: Int, downloaded: Int, cached: Int, failed: Int, byteCount: Int, failures: [Failure] = []
+    ) {
+        wire = ImagePrefetch.Result(
+            total: total, fetched: downloaded, cached: cached, failed: failed, bytes: byteCount,
+            failures: failures.map { ImagePrefetch.Failure(url: $0.url, error: $0.error.wire) })
+    }
 
     /// The number of images requested.
     public var total: Int { wire.total }
@@ -286,6 +309,20 @@ public struct ImageDownload: Sendable, Hashable {
     /// The number of requests that wait for the download; 0 if it runs in the background.
     public let requests: Int
 
+    /// Creates a download from its properties, for example for tests.
+    public init(
+        id: Int, url: String? = nil, isQueued: Bool = false, receivedBytes: Int = 0, totalBytes: Int? = nil,
+        bytesPerSecond: Int = 0, requests: Int = 1
+    ) {
+        self.id = id
+        self.url = url
+        self.isQueued = isQueued
+        self.receivedBytes = receivedBytes
+        self.totalBytes = totalBytes
+        self.bytesPerSecond = bytesPerSecond
+        self.requests = requests
+    }
+
     init(_ wire: ImageDownloads.Download) {
         (id, url, isQueued) = (wire.id, wire.url, wire.state == .queued)
         (receivedBytes, totalBytes) = (wire.receivedBytes, wire.totalBytes)
@@ -312,6 +349,21 @@ public struct CachedImage: Sendable, Hashable {
     /// When the image becomes stale; nil if each use requires a validation.
     public let expiresAt: LarderTime?
 
+    /// Creates a cached image from its properties, for example for tests.
+    public init(
+        url: String, cacheKey: String? = nil, image: LarderImage, freshness: LarderImage.Freshness = .fresh,
+        isPinned: Bool = false, storedAt: LarderTime, lastUsedAt: LarderTime, expiresAt: LarderTime? = nil
+    ) {
+        self.url = url
+        self.cacheKey = cacheKey
+        self.image = image
+        self.freshness = freshness
+        self.isPinned = isPinned
+        self.storedAt = storedAt
+        self.lastUsedAt = lastUsedAt
+        self.expiresAt = expiresAt
+    }
+
     init(_ wire: ImageList.Entry) {
         (url, cacheKey, image) = (wire.reference.url, wire.reference.cacheKey, LarderImage(wire.image))
         (freshness, isPinned) = (LarderImage.Freshness(wire.freshness), wire.isPinned)
@@ -334,6 +386,12 @@ public struct CachedImages: Sendable, Hashable {
     /// The value of `after` for the next page; nil on the last page.
     public let next: String?
 
+    /// Creates a page from its properties, for example for tests.
+    public init(images: [CachedImage], next: String? = nil) {
+        self.images = images
+        self.next = next
+    }
+
     init(_ wire: ImageList.Result) { (images, next) = (wire.images.map(CachedImage.init), wire.next) }
 }
 
@@ -343,6 +401,12 @@ public struct RemovedImages: Sendable, Hashable {
     public let count: Int
     /// The total size in bytes of the files that only these images use.
     public let byteCount: Int
+
+    /// Creates a result from its properties, for example for tests.
+    public init(count: Int, byteCount: Int) {
+        self.count = count
+        self.byteCount = byteCount
+    }
 }
 
 /// The cached state of an image, and the agent's first step for a request.
@@ -381,6 +445,18 @@ public struct ImageDecision: Sendable, Hashable {
     public let download: ImageDownload?
     /// The rules that led to the decision, in order, for people; empty unless they were requested.
     public let rules: [String]
+
+    /// Creates a decision from its properties, for example for tests.
+    public init(
+        action: Action, cached: CachedImage? = nil, validatesLater: Bool = false, download: ImageDownload? = nil,
+        rules: [String] = []
+    ) {
+        self.action = action
+        self.cached = cached
+        self.validatesLater = validatesLater
+        self.download = download
+        self.rules = rules
+    }
 
     init(_ wire: ImagePeek.Result, _ request: LarderImageRequest) {
         (action, cached) = (Action(wire.decision), wire.cached.map { CachedImage($0, request) })

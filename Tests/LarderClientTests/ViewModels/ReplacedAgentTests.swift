@@ -101,6 +101,109 @@ private struct FixedImages: ImageCalls {
     }
 }
 
+/// The calls of a program that a test replaces.
+private protocol AdministrationCalls {
+    func agent() -> LarderAgentInfo
+    func status() -> NamespaceStatus
+    func explanation() -> ConfigExplanation
+    func history() -> [ConfigGeneration]
+    func dryRun() -> ConfigChange
+    func conflict() -> LarderClientError
+    func images() -> CachedImages
+    func decision() -> ImageDecision
+    func removed() -> RemovedImages
+    func prefetch() -> [ImagePrefetchSteps.Element]
+    func records() -> RepositoryContents<String>
+}
+
+/// Creates each value that the library returns, as a test outside this package does: with public initializers.
+private struct FixedAdministration: AdministrationCalls {
+    private let time = LarderTime(since1970: .seconds(1_700_000_000))
+    private let info: LarderImage
+
+    init(digest: LarderImage.Digest) {
+        info = LarderImage(digest: digest, mediaType: "image/png", width: 1, height: 2, byteCount: 3)
+    }
+
+    func agent() -> LarderAgentInfo {
+        LarderAgentInfo(
+            version: "1.0.0", processID: 1, startedAt: time, uptime: .seconds(60), epoch: "e", socket: "/a.sock",
+            namespaces: ["default"], rights: [.read, .write], namespaceRights: ["shop": [.read]])
+    }
+
+    func status() -> NamespaceStatus {
+        NamespaceStatus(
+            name: "default", state: .stale, since: time, revision: 7, epoch: "e", publishedAt: time, age: .seconds(5),
+            lastError: .init(message: "no network", time: time), rejection: .init(message: "not JSON", time: time),
+            source: .init(kind: "http", location: "https://config.example.org/a.json", consecutiveFailures: 2),
+            acknowledgements: [7: 1], rejectingClients: 1)
+    }
+
+    func explanation() -> ConfigExplanation {
+        ConfigExplanation(
+            revision: 7, epoch: "e", value: 25, winner: "override",
+            layers: [
+                .init(name: "defaults", value: 10, file: "/etc/defaults.json", line: 3),
+                .init(name: "override", value: 25, command: "larder", reason: "test", expiresAt: time),
+            ])
+    }
+
+    func history() -> [ConfigGeneration] {
+        [
+            ConfigGeneration(
+                revision: 7, epoch: "e", publishedAt: time, isCurrent: true,
+                causes: [.init(kind: "set", path: "search.limit", command: "larder")])
+        ]
+    }
+
+    func dryRun() -> ConfigChange {
+        ConfigChange(
+            revision: 7, epoch: "e", hasEffect: true,
+            differences: [ConfigDifference(path: JSONPath(["search", "limit"]), old: 10, new: 25)],
+            violations: [violation])
+    }
+
+    private var violation: ConfigViolation {
+        ConfigViolation(path: JSONPath(["search", "limit"]), message: "found a string", keyword: "type", line: 3)
+    }
+
+    func conflict() -> LarderClientError {
+        LarderClientError(
+            remote: RemoteError(
+                .conflict, "the value differs", right: .write, namespace: "shop",
+                conflict: .init(revision: 7, epoch: "e", path: JSONPath(["a"]), value: 1), violations: [violation]))
+    }
+
+    func images() -> CachedImages {
+        CachedImages(
+            images: [CachedImage(url: "https://img.example.org/a.png", image: info, storedAt: time, lastUsedAt: time)],
+            next: "a")
+    }
+
+    func decision() -> ImageDecision {
+        ImageDecision(
+            action: .revalidate, cached: images().images.first, validatesLater: true,
+            download: ImageDownload(id: 1, receivedBytes: 10), rules: ["stale"])
+    }
+
+    func removed() -> RemovedImages { RemovedImages(count: 1, byteCount: 3) }
+
+    func prefetch() -> [ImagePrefetchSteps.Element] {
+        [
+            .progress(PrefetchProgress(done: 1, failed: 0, byteCount: 3, total: 2)),
+            .finished(
+                PrefetchSummary(
+                    total: 2, downloaded: 1, cached: 0, failed: 1, byteCount: 3,
+                    failures: [.init(url: "https://img.example.org/b.png", error: RemoteError(.offline, "offline"))])),
+        ]
+    }
+
+    func records() -> RepositoryContents<String> {
+        RepositoryContents(
+            models: ["a"], failures: [.init(name: "b", error: LarderClientError(.decodingFailed, "not a string"))])
+    }
+}
+
 @Suite("View models without an agent", .timeLimit(.minutes(15)))
 @MainActor
 struct ReplacedAgentTests {
@@ -126,6 +229,26 @@ struct ReplacedAgentTests {
         #expect(model.lastError?.code == .unreachable && model.value == 24)
         #expect(await model.unset())
         #expect(model.value == 1)
+    }
+
+    @Test("a test can create each value that the library returns")
+    func values() throws {
+        let digest = try #require(LarderImage.Digest(String(repeating: "0", count: 64)))
+        let calls: any AdministrationCalls = FixedAdministration(digest: digest)
+        #expect(calls.agent().name == "larderd" && calls.agent().problems.isEmpty)
+        #expect(calls.status().source?.consecutiveFailures == 2 && calls.status().rejection?.message == "not JSON")
+        #expect(calls.explanation().layers.last?.value == calls.explanation().value)
+        #expect(calls.history().first?.causes.first?.path == "search.limit")
+        #expect(calls.dryRun().differences?.first?.new == 25)
+        #expect(calls.dryRun().violations?.first?.schemaLocation == "#")
+        let error = try #require(calls.conflict().remoteError)
+        #expect(error.conflict == .init(revision: 7, epoch: "e", path: JSONPath(["a"]), value: 1))
+        #expect(error.right == .write && error.namespace == "shop" && error.violations == calls.dryRun().violations)
+        #expect(calls.images().next == "a" && calls.decision().cached == calls.images().images.first)
+        #expect(calls.decision().download?.requests == 1 && calls.removed().count == 1)
+        guard case .finished(let summary) = calls.prefetch().last else { return #expect(Bool(false)) }
+        #expect(summary.downloaded == 1 && summary.failures.first?.error.code == .offline)
+        #expect(calls.records().models == ["a"] && calls.records().failures.first?.name == "b")
     }
 
     @Test("images that a test replaces give view models")
