@@ -3,6 +3,7 @@
 
 import LarderServiceLifecycle
 import Logging
+import Synchronization
 
 private typealias Search = ExampleRun.Search
 private var client: LarderClient { ExampleRun.current.client }
@@ -13,12 +14,13 @@ private func print(_ text: String) { ExampleRun.current.output.add(text) }
 let guideExamples: [GuideExample] = [
     GuideExample("contrib/guides/swift.md, example 1", guideExample1),
     GuideExample("contrib/guides/swift.md, example 2", guideExample2),
-    GuideExample("Sources/LarderClient/LarderClient.docc/FirstSteps.md, example 1", guideExample3),
-    GuideExample("Sources/LarderClient/LarderClient.docc/LarderClient.md, example 1", guideExample4),
-    GuideExample("Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 1", guideExample5),
-    GuideExample("Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 2", guideExample6),
-    GuideExample("Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 4", guideExample7),
-    GuideExample("Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 5", guideExample8),
+    GuideExample("contrib/guides/swift.md, example 3", guideExample3),
+    GuideExample("Sources/LarderClient/LarderClient.docc/FirstSteps.md, example 1", guideExample4),
+    GuideExample("Sources/LarderClient/LarderClient.docc/LarderClient.md, example 1", guideExample5),
+    GuideExample("Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 1", guideExample6),
+    GuideExample("Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 2", guideExample7),
+    GuideExample("Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 4", guideExample8),
+    GuideExample("Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 5", guideExample9),
 ]
 
 // contrib/guides/swift.md, example 1
@@ -48,6 +50,33 @@ let guideExamples: [GuideExample] = [
 // contrib/guides/swift.md, example 2
 @Sendable private func guideExample2() async throws {
 
+    /// The last good value at `search`, or the default. Any thread can read it.
+    final class CurrentSearch: Sendable {
+        private let newest = Mutex(Search())
+
+        var value: Search { newest.withLock { $0 } }
+
+        /// Follows the configuration until the task is cancelled.
+        func follow(_ snapshots: LarderSnapshots) async throws {
+            for try await snapshot in snapshots {
+                do throws(LarderClientError) {
+                    let search = try snapshot.decode(default: Search())
+                    newest.withLock { $0 = search }
+                    print("at most \(value.limit) results")
+                } catch {
+                    print("the last good value stays in use: \(error)")
+                }
+            }
+        }
+    }
+
+    let search = CurrentSearch()
+    try await search.follow(client.config.snapshots(at: "search"))
+}
+
+// contrib/guides/swift.md, example 3
+@Sendable private func guideExample3() async throws {
+
     let follower = ClosureService {
         for try await snapshot in client.config.snapshots(at: "search").cancelOnGracefulShutdown() {
             do {
@@ -64,7 +93,7 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/FirstSteps.md, example 1
-@Sendable private func guideExample3() async throws {
+@Sendable private func guideExample4() async throws {
     struct Search: Codable {
         var limit = 10
         var hosts: [String] = []
@@ -88,7 +117,7 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/LarderClient.md, example 1
-@Sendable private func guideExample4() async throws {
+@Sendable private func guideExample5() async throws {
     for try await snapshot in client.config.snapshots(at: "search") {
         do {
             try await server.apply(snapshot.decode(default: Search()))
@@ -99,10 +128,10 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 1
-@Sendable private func guideExample5() async throws {
+@Sendable private func guideExample6() async throws {
     let snapshots = client.config.snapshots(at: "search")
         .onInterruption { interruption in
-            print("attempt \(interruption.attempt) failed: \(interruption.error); next in \(interruption.delay)")
+            if !interruption.isRepeated { print("\(interruption)") }
         }
         .onResumption { print("connected again") }
     for try await snapshot in snapshots {
@@ -115,7 +144,7 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/OfflineBehavior.md, example 2
-@Sendable private func guideExample6() async throws {
+@Sendable private func guideExample7() async throws {
     try await server.apply(Search())
     for try await snapshot in client.config.snapshots(at: "search") {
         do {
@@ -127,7 +156,7 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 4
-@Sendable private func guideExample7() async throws {
+@Sendable private func guideExample8() async throws {
     struct SearchSettings: Codable, Sendable, Equatable {
         var limit = 10
         var hosts: [String] = []
@@ -155,7 +184,7 @@ let guideExamples: [GuideExample] = [
 }
 
 // Sources/LarderClient/LarderClient.docc/Tutorials/FollowConfiguration.tutorial, step 5
-@Sendable private func guideExample8() async throws {
+@Sendable private func guideExample9() async throws {
     struct SearchSettings: Codable, Sendable, Equatable {
         var limit = 10
         var hosts: [String] = []

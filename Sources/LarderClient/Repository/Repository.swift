@@ -94,7 +94,8 @@ where Model.ID: CustomStringConvertible & Sendable {
         return try await coding.decoded(value, at: path)
     }
 
-    /// Reads all models from the local copy, in the order of the document.
+    /// Reads all models from the local copy, in the order of the members in the document. That order has no meaning and can
+    /// change, so sort the models.
     /// - Parameter policy: the copy to read.
     /// - Returns: the models; empty if there is no object at the path.
     /// - Throws: `decodingFailed` if the value at the path is not an object, or if one of the models cannot be decoded.
@@ -129,7 +130,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///
     /// The stream has the guarantees of ``LarderSnapshots``: a slow consumer gets the newest models, and the stream
     /// survives restarts of the agent. It delivers only collections that differ from the previous one. If a model cannot
-    /// be decoded, `next()` throws `decodingFailed`, and the call after it waits for other models.
+    /// be decoded, `next()` throws `decodingFailed`, which ends a `for` loop. The call after it waits for other models.
+    /// Most programs use ``contentChanges``, which skips such a model.
     public var changes: RepositoryStream<[Model]> {
         RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
             try await self.received(value, in: position).decoded
@@ -137,6 +139,12 @@ where Model.ID: CustomStringConvertible & Sendable {
     }
 
     /// The models as a stream, as ``changes``, which skips the models that cannot be decoded and reports them.
+    ///
+    /// ```swift
+    /// for try await contents in tickets.contentChanges {
+    ///     print(contents.models.count, contents.failures.map(\.name))
+    /// }
+    /// ```
     public var contentChanges: RepositoryStream<RepositoryContents<Model>> {
         RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
             try await self.received(value, in: position)
@@ -424,78 +432,5 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// A stream of the snapshots at a path.
     private func snapshots(at path: String) -> LarderSnapshots {
         client.config[namespace].snapshots(at: path, mode: .patch)
-    }
-}
-
-/// A stream of the models of a repository; see ``LarderRepository/changes``. Elements are decoded off the actor of the caller.
-///
-/// ```swift
-/// let changes = tickets.changes
-///     .onInterruption { print("disconnected: \($0.error)") }
-///     .onResumption { print("connected again") }
-/// ```
-public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
-    /// The error that ends the stream.
-    public typealias Failure = LarderClientError
-    typealias Decode = @Sendable (JSONValue?, SnapshotReceiver.Position) async throws(LarderClientError) -> Element
-
-    private let snapshots: LarderSnapshots
-    private let decode: Decode
-
-    init(_ snapshots: LarderSnapshots, _ decode: @escaping Decode) {
-        self.snapshots = snapshots
-        self.decode = decode
-    }
-
-    /// Returns the stream with a handler that is called as for ``LarderSnapshots/onInterruption(_:)``.
-    public func onInterruption(_ handler: @escaping @Sendable (ConfigInterruption) -> Void) -> RepositoryStream {
-        RepositoryStream(snapshots.onInterruption(handler), decode)
-    }
-
-    /// Returns the stream with a handler that is called as for ``LarderSnapshots/onResumption(_:)``.
-    public func onResumption(_ handler: @escaping @Sendable () -> Void) -> RepositoryStream {
-        RepositoryStream(snapshots.onResumption(handler), decode)
-    }
-
-    /// Returns the stream such that a refusal ends it with the error, as ``LarderSnapshots/failOnRefusal()`` does.
-    ///
-    /// ```swift
-    /// for try await all in tickets.changes.failOnRefusal() { print(all.count) }
-    /// ```
-    public func failOnRefusal() -> RepositoryStream { RepositoryStream(snapshots.failOnRefusal(), decode) }
-
-    /// Starts an iteration. It subscribes when the first element is requested.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(snapshots.makeAsyncIterator(), decode) }
-
-    /// An iteration over the elements.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private var snapshots: LarderSnapshots.AsyncIterator
-        private let decode: Decode
-        private var hasDelivered = false
-        /// The value of the last element.
-        private var delivered: JSONValue?
-
-        init(_ snapshots: LarderSnapshots.AsyncIterator, _ decode: @escaping Decode) {
-            self.snapshots = snapshots
-            self.decode = decode
-        }
-
-        /// Waits for the next element. Returns nil once the task is cancelled.
-        /// - Throws: `decodingFailed` if a model cannot be decoded; the next call then waits for another value. Also the
-        ///   errors of ``LarderSnapshots``.
-        public mutating func next(
-            isolation actor: isolated (any Actor)? = #isolation
-        ) async throws(LarderClientError) -> Element? {
-            while let snapshot = try await snapshots.next(isolation: actor) {
-                if hasDelivered, await Self.isEqual(delivered, snapshot.value) { continue }
-                (hasDelivered, delivered) = (true, snapshot.value)
-                return try await decode(
-                    snapshot.value, SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch))
-            }
-            return nil
-        }
-
-        @concurrent
-        private static func isEqual(_ left: JSONValue?, _ right: JSONValue?) async -> Bool { left == right }
     }
 }

@@ -29,7 +29,7 @@ final class GreetingService: Service {
     /// Follows the agent until the server shuts down. An agent that is away, now or later, is only logged.
     func run() async throws {
         let snapshots = client.config.snapshots(at: "greeting").onInterruption { [logger] interruption in
-            logger.warning("\(interruption.error)")
+            if !interruption.isRepeated { logger.warning("\(interruption)") }
         }
         for try await snapshot in snapshots.cancelOnGracefulShutdown() {
             do throws(LarderClientError) {
