@@ -336,8 +336,8 @@ public struct CachedImage: Sendable, Hashable {
     public let url: String
     /// The cache key of the image; nil without one.
     public let cacheKey: String?
-    /// The properties of the image.
-    public let image: LarderImage
+    /// Properties of the image, as for ``LeasedImage/info``.
+    public let info: LarderImage
     /// Whether the image is fresh or stale, whatever the policy of a request.
     public let freshness: LarderImage.Freshness
     /// Whether the image is pinned.
@@ -351,12 +351,12 @@ public struct CachedImage: Sendable, Hashable {
 
     /// Creates a cached image from its properties, for example for tests.
     public init(
-        url: String, cacheKey: String? = nil, image: LarderImage, freshness: LarderImage.Freshness = .fresh,
+        url: String, cacheKey: String? = nil, info: LarderImage, freshness: LarderImage.Freshness = .fresh,
         isPinned: Bool = false, storedAt: LarderTime, lastUsedAt: LarderTime, expiresAt: LarderTime? = nil
     ) {
         self.url = url
         self.cacheKey = cacheKey
-        self.image = image
+        self.info = info
         self.freshness = freshness
         self.isPinned = isPinned
         self.storedAt = storedAt
@@ -365,14 +365,14 @@ public struct CachedImage: Sendable, Hashable {
     }
 
     init(_ wire: ImageList.Entry) {
-        (url, cacheKey, image) = (wire.reference.url, wire.reference.cacheKey, LarderImage(wire.image))
+        (url, cacheKey, info) = (wire.reference.url, wire.reference.cacheKey, LarderImage(wire.image))
         (freshness, isPinned) = (LarderImage.Freshness(wire.freshness), wire.isPinned)
         (storedAt, lastUsedAt) = (LarderTime(wire.storedAt), LarderTime(wire.lastUsedAt))
         expiresAt = wire.expiresAt.map(LarderTime.init)
     }
 
     init(_ wire: ImagePeek.Cached, _ request: LarderImageRequest) {
-        (url, cacheKey, image) = (request.url, request.cacheKey, LarderImage(wire.image))
+        (url, cacheKey, info) = (request.url, request.cacheKey, LarderImage(wire.image))
         (freshness, isPinned) = (LarderImage.Freshness(wire.freshness), wire.isPinned)
         (storedAt, lastUsedAt) = (LarderTime(wire.storedAt), LarderTime(wire.lastUsedAt))
         expiresAt = wire.expiresAt.map(LarderTime.init)

@@ -176,7 +176,7 @@ private struct FixedAdministration: AdministrationCalls {
 
     func images() -> CachedImages {
         CachedImages(
-            images: [CachedImage(url: "https://img.example.org/a.png", image: info, storedAt: time, lastUsedAt: time)],
+            images: [CachedImage(url: "https://img.example.org/a.png", info: info, storedAt: time, lastUsedAt: time)],
             next: "a")
     }
 
