@@ -15,12 +15,15 @@ package final class SnapshotFileReader: @unchecked Sendable {
     private let bytes: UnsafeRawBufferPointer
     private let index: SnapshotFileIndex
     private let token: InvalidationToken
+    /// The epoch if it is not that of the file.
+    private let otherEpoch: String?
 
     /// The revision of the snapshot.
     package var revision: Int { Int(clamping: index.revision) }
 
-    /// The epoch of the revision: 16 hexadecimal digits.
+    /// The epoch of the revision: 16 hexadecimal digits, unless another text was passed to the initializer.
     package var epoch: String {
+        if let otherEpoch { return otherEpoch }
         let digits = String(index.epoch, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
@@ -44,13 +47,15 @@ package final class SnapshotFileReader: @unchecked Sendable {
     ///   - descriptor: the descriptor of the file
     ///   - token: records whether the snapshot is the newest one
     ///   - secretPaths: the patterns of secrets; nil if they are unknown
+    ///   - epoch: the epoch of the revision if it is not a number, as in tests of programs; nil for that of the file
     /// - Throws: `notSealed` if another process could still change or shorten the file, which could crash this process
     ///   while it reads; `systemFailed` if the file cannot be mapped; `notASnapshotFile`, `unsupportedVersion` or
     ///   `damaged` if its content is invalid
     package init(
-        descriptor: CInt, token: InvalidationToken = InvalidationToken(), secretPaths: [String]? = nil
+        descriptor: CInt, token: InvalidationToken = InvalidationToken(), secretPaths: [String]? = nil,
+        epoch: String? = nil
     ) throws(SnapshotFileError) {
-        (self.token, self.secretPaths) = (token, secretPaths)
+        (self.token, self.secretPaths, otherEpoch) = (token, secretPaths, epoch)
         let needed = CInt(LARDER_SEAL_SHRINK) | CInt(LARDER_SEAL_WRITE)
         let seals = larder_get_seals(descriptor)
         guard seals >= 0, seals & needed == needed else {

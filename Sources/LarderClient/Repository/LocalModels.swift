@@ -1,5 +1,6 @@
 import LarderEncoding
 import LarderJSON
+import LarderProtocol
 import LarderSnapshotFile
 import Synchronization
 
@@ -26,16 +27,16 @@ final class LocalCopies: Sendable {
         var age: (@Sendable () -> Duration)?
     }
 
-    private let client: LarderClient
-    private let namespace: String
+    private let calls: RepositoryCalls
+    private let clock: any Clock<Duration>
     /// The directory of the exported files; nil for none.
     private let directory: String?
     private let last = Mutex<Last?>(nil)
 
-    init(client: LarderClient, namespace: String, directory: String?) {
-        self.client = client
-        self.namespace = namespace
-        self.directory = directory ?? ExportedFile.defaultDirectory(nextTo: client.socket)
+    init(_ calls: RepositoryCalls, directory: String?) {
+        self.calls = calls
+        clock = calls.config.clock
+        self.directory = directory ?? calls.exportDirectory
     }
 
     /// Returns the copy that a policy demands.
@@ -49,11 +50,11 @@ final class LocalCopies: Sendable {
             if let copy = lastCopy(within: nil) { return copy }
             if let copy = await exported() { return copy }
             throw LarderClientError(
-                .unreachable, "there is no local copy of the namespace \"\(namespace)\"",
+                .unreachable, "there is no local copy of the namespace \"\(calls.config.namespace)\"",
                 advice: "read once with another policy, or let the agent export its documents (current.enabled)")
         }
         do throws(LarderClientError) {
-            let copy = try await client.config[namespace].localCopy()
+            let copy = try await calls.localCopy()
             keep(copy)
             return copy
         } catch {
@@ -66,7 +67,7 @@ final class LocalCopies: Sendable {
 
     /// Records a copy that is current.
     func keep(_ copy: MappedSnapshot) {
-        let new = Last(copy: copy, age: client.configuration.clock.stopwatch())
+        let new = Last(copy: copy, age: clock.stopwatch())
         // The previous copy is released outside the lock.
         _ = last.withLock { last in
             defer { last = new }
@@ -79,7 +80,7 @@ final class LocalCopies: Sendable {
         last.withLock { last in
             guard let copy = last?.copy, let currentAge = last?.age else { return nil }
             if copy.isCurrent {
-                last?.age = client.configuration.clock.stopwatch()
+                last?.age = clock.stopwatch()
             } else if let age, currentAge() > age {
                 return nil
             }
@@ -90,7 +91,7 @@ final class LocalCopies: Sendable {
     /// The exported file. It is read once, because the agent does not change it while it cannot be reached.
     private func exported() async -> MappedSnapshot? {
         if let copy = last.withLock({ $0?.copy }) { return copy }
-        let (namespace, directory) = (namespace, directory)
+        let (namespace, directory) = (calls.config.namespace, directory)
         guard let copy = await onOwnThread({ directory.flatMap { ExportedFile.read(namespace, in: $0) } }) else {
             return nil
         }
@@ -203,19 +204,64 @@ struct KnownModels {
     }
 }
 
-extension ConfigClient {
+/// The calls of a repository. A client has ways to make them that a type of a test does not have.
+struct RepositoryCalls: Sendable {
+    let config: any ConfigCalls
+    /// Nil for a type of a test.
+    private let client: ConfigClient?
+
+    init(_ config: any ConfigCalls) { (self.config, client) = (config, config as? ConfigClient) }
+
+    /// The directory to which the agent exports its documents; nil for none.
+    var exportDirectory: String? { client.flatMap { ExportedFile.defaultDirectory(nextTo: $0.client.socket) } }
+
     /// Returns a mapped snapshot that is current, without a request if the client has one.
     /// - Parameter known: the position of a change that the snapshot must contain; nil for none.
     func localCopy(
         since known: SnapshotReceiver.Position? = nil
     ) async throws(LarderClientError) -> MappedSnapshot {
+        guard let client else {
+            // No event says when the copy is outdated.
+            let token = InvalidationToken()
+            token.invalidate()
+            return try await config.copiedSnapshot(token)
+        }
         do throws(LarderClientError) {
-            return try await mappedSnapshot(sharesMemory: true, since: known)
+            return try await client.mappedSnapshot(sharesMemory: true, since: known)
         } catch {
             // A relayed connection cannot pass files. The document is then requested as JSON.
             guard error.code == .protocolViolation else { throw error }
-            return try await mappedSnapshot(sharesMemory: false, since: known)
+            return try await client.mappedSnapshot(sharesMemory: false, since: known)
         }
+    }
+
+    /// Makes changes as one. There must be at least one.
+    func apply(
+        _ changes: [ConfigApply.Change], isDryRun: Bool = false
+    ) async throws(LarderClientError) -> ConfigChange {
+        if let client {
+            let parameters = ConfigApply.Parameters(changes, namespace: client.namespace, isDryRun: isDryRun)
+            return ConfigChange(try await client.client.call(ConfigApply.self, parameters))
+        }
+        var list = ConfigChangeList()
+        for change in changes { list.append(change) }
+        guard let change = try await config.apply(list, ifRevision: .any, reason: nil, dryRun: isDryRun) else {
+            throw LarderClientError(
+                .protocolViolation, "\(type(of: config)).apply returned nil for a list of changes",
+                advice: "return the revision that contains them")
+        }
+        return change
+    }
+
+    /// Reads the value at a path.
+    func snapshot(at path: JSONPath) async throws(LarderClientError) -> LarderSnapshot {
+        try await config.snapshot(at: path.pointer, maximumAge: nil, staleIfError: nil)
+    }
+
+    /// Whether the value at a path is that of an override. True for a type of a test, which has no layers.
+    func isOverridden(_ path: JSONPath) async throws(LarderClientError) -> Bool {
+        guard let client else { return true }
+        return try await client.explain(at: path.pointer).winner == "override"
     }
 }
 

@@ -25,8 +25,7 @@ struct ModelChunk: Sendable {
 /// All chunks are compared with one copy of the namespace, because a copy of a large collection takes as long as several
 /// chunks. Another copy is requested once another client has changed the namespace.
 actor ModelImporter {
-    private let client: LarderClient
-    private let namespace: String
+    private let calls: RepositoryCalls
     /// The copy that models are compared with; nil before the first chunk, and if it may be outdated.
     private(set) var copy: MappedSnapshot?
     /// The position that contains the models. No copy has the empty epoch, so the first copy is requested from the
@@ -37,10 +36,7 @@ actor ModelImporter {
     /// The new models that are not compared with a copy yet.
     private var unchecked: [JSONPath] = []
 
-    init(client: LarderClient, namespace: String) {
-        self.client = client
-        self.namespace = namespace
-    }
+    init(_ calls: RepositoryCalls) { self.calls = calls }
 
     /// Sets the models of a chunk to their values. Models that already have their values are not sent.
     func write(_ chunk: ModelChunk) async throws(LarderClientError) {
@@ -69,7 +65,7 @@ actor ModelImporter {
     /// Removes the members of lower layers that were merged into new models. It must be called after the last chunk.
     func check() async throws(LarderClientError) {
         if unchecked.isEmpty { return }
-        let copy = try await client.config[namespace].localCopy(since: position)
+        let copy = try await calls.localCopy(since: position)
         self.copy = copy
         position = copy.position
         var groups: [[ConfigApply.Change]] = []
@@ -87,7 +83,7 @@ actor ModelImporter {
     /// The paths and values of the models in a collection that were not imported.
     /// - Parameter segments: the path of the collection
     func others(at segments: [String]) async throws(LarderClientError) -> [(path: JSONPath, value: JSONValue)] {
-        let copy = try await client.config[namespace].localCopy(since: position)
+        let copy = try await calls.localCopy(since: position)
         let members = try copy.member(at: JSONPath(segments))?.members ?? JSONValue.emptyObject.members
         return members.map { (JSONPath(segments + [$0.name]), $0.value) }.filter { values[$0.path] == nil }
     }
@@ -108,7 +104,7 @@ actor ModelImporter {
 
     private func currentCopy() async throws(LarderClientError) -> MappedSnapshot {
         if let copy { return copy }
-        let copy = try await client.config[namespace].localCopy(since: position)
+        let copy = try await calls.localCopy(since: position)
         self.copy = copy
         position = copy.position
         return copy
@@ -118,8 +114,7 @@ actor ModelImporter {
     /// - Returns: whether no other client has published a snapshot in the meantime
     private func send(_ groups: [[ConfigApply.Change]]) async throws(LarderClientError) -> Bool {
         for chunk in ChangeChunk.chunks(of: groups) {
-            let change = try await client.call(
-                ConfigApply.self, ConfigApply.Parameters(chunk.changes, namespace: namespace))
+            let change = try await calls.apply(chunk.changes)
             if change.epoch != position.epoch || change.revision > position.revision + 1 { copy = nil }
             position = SnapshotReceiver.Position(revision: change.revision, epoch: change.epoch)
         }

@@ -6,7 +6,7 @@ import Synchronization
 /// are then sent together.
 final class ModelWriter: Sendable {
     typealias Write = WriteQueue.Write
-    typealias Outcome = Result<WireConfigChange, LarderClientError>
+    typealias Outcome = Result<ConfigChange, LarderClientError>
 
     private struct State {
         var queue = WriteQueue()
@@ -16,13 +16,9 @@ final class ModelWriter: Sendable {
     }
 
     private let state = Mutex(State())
-    private let client: LarderClient
-    private let namespace: String
+    private let calls: RepositoryCalls
 
-    init(client: LarderClient, namespace: String) {
-        self.client = client
-        self.namespace = namespace
-    }
+    init(_ calls: RepositoryCalls) { self.calls = calls }
 
     /// Sends changes and waits for the result.
     /// - Parameters:
@@ -33,7 +29,7 @@ final class ModelWriter: Sendable {
     ///   effect, because the request may contain writes of other tasks.
     func write(
         _ changes: [ConfigApply.Change], at path: JSONPath, deleting deleted: JSONValue? = nil
-    ) async throws(LarderClientError) -> WireConfigChange {
+    ) async throws(LarderClientError) -> ConfigChange {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -74,7 +70,7 @@ final class ModelWriter: Sendable {
             let batch = state.withLock { $0.queue.nextBatch() }
             if batch.isEmpty { return }
             do throws(LarderClientError) {
-                let change = try await apply(batch.flatMap(\.changes))
+                let change = try await calls.apply(batch.flatMap(\.changes))
                 for write in batch where write.deleted == nil { complete(write, .success(change)) }
                 await completeDeletions(batch.filter { $0.deleted != nil }, change)
             } catch {
@@ -87,25 +83,18 @@ final class ModelWriter: Sendable {
         }
     }
 
-    private func apply(
-        _ changes: [ConfigApply.Change], isDryRun: Bool = false
-    ) async throws(LarderClientError) -> WireConfigChange {
-        let parameters = ConfigApply.Parameters(changes, namespace: namespace, isDryRun: isDryRun)
-        return try await client.call(ConfigApply.self, parameters)
-    }
-
     // MARK: Deletions
 
     /// Completes deletions whose overrides were removed. Values that still exist, because a lower layer or an override
     /// of the whole collection provides them, are hidden.
     /// - Parameter removal: the change that removed the overrides.
-    private func completeDeletions(_ deletions: [Write], _ removal: WireConfigChange) async {
+    private func completeDeletions(_ deletions: [Write], _ removal: ConfigChange) async {
         var remaining = deletions
         while !remaining.isEmpty {
             // A dry run of tests is one request that returns the first value that still exists.
             let tests = remaining.map { ConfigApply.Change(.test, at: $0.path, ifValue: .absent) }
             do throws(LarderClientError) {
-                _ = try await apply(tests, isDryRun: true)
+                _ = try await calls.apply(tests, isDryRun: true)
                 for write in remaining { complete(write, .success(removal)) }
                 return
             } catch {
@@ -120,7 +109,7 @@ final class ModelWriter: Sendable {
                 do throws(LarderClientError) {
                     guard try await isExposed(value, conflict, by: removal, of: write) else { throw error }
                     let hiding = ConfigApply.Change(.set(.null), at: write.path, ifValue: .equals(value))
-                    complete(write, .success(try await apply([hiding])))
+                    complete(write, .success(try await calls.apply([hiding])))
                 } catch {
                     complete(write, .failure(error))
                 }
@@ -131,19 +120,17 @@ final class ModelWriter: Sendable {
     /// The value that a conflict reports. A secret, which the conflict hides, is read from the agent.
     private func value(of conflict: RemoteError.Conflict) async -> JSONValue? {
         guard conflict.isMasked, let path = conflict.path else { return conflict.value }
-        return try? await client.call(ConfigGet.self, ConfigGet.Parameters(path: path, namespace: namespace)).value
+        return try? await calls.snapshot(at: path).value
     }
 
     /// Whether a value that exists after a deletion was there before, below the removed overrides. If not, another
     /// client has saved the model since, and its value must not be hidden.
     private func isExposed(
-        _ value: JSONValue, _ found: RemoteError.Conflict, by removal: WireConfigChange, of write: Write
+        _ value: JSONValue, _ found: RemoteError.Conflict, by removal: ConfigChange, of write: Write
     ) async throws(LarderClientError) -> Bool {
         let isUnchanged = found.revision == removal.revision && found.epoch == removal.epoch
         if isUnchanged || value == write.deleted { return true }
-        let explanation = try await client.call(
-            ConfigExplain.self, ConfigExplain.Parameters(path: write.path, namespace: namespace))
-        return explanation.winner != "override"
+        return try await !calls.isOverridden(write.path)
     }
 }
 

@@ -53,7 +53,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// The name of the namespace.
     public let namespace: String
 
-    private let client: LarderClient
+    private let calls: RepositoryCalls
     private let coding: ModelCoding<Model>
     private let writer: ModelWriter
     private let known = Mutex(KnownModels())
@@ -62,19 +62,21 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// Creates a repository. It does not connect to the agent before one of its methods is called. If the path is
     /// malformed, the methods throw `invalidArgument`.
     /// - Parameters:
-    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`.
+    ///   - config: the namespace, such as `client.config` or `client.config["shop"]`; in tests any ``ConfigCalls``,
+    ///     whose `apply` must make the changes and compare their conditions.
     ///   - path: the path of the collection; empty for the whole document. The object need not exist.
     ///   - type: the type of the models.
-    ///   - currentDirectory: the directory of the files that the agent exports; nil for `current/` next to the socket.
+    ///   - currentDirectory: the directory of the files that the agent exports; nil for `current/` next to the socket,
+    ///     and for none if `config` is not a client.
     public init(
-        _ config: ConfigClient, at path: String, of type: Model.Type = Model.self, currentDirectory: String? = nil
+        _ config: any ConfigCalls, at path: String, of type: Model.Type = Model.self, currentDirectory: String? = nil
     ) {
-        client = config.client
+        calls = RepositoryCalls(config)
         self.path = path
         namespace = config.namespace
         coding = ModelCoding(at: path)
-        writer = ModelWriter(client: config.client, namespace: config.namespace)
-        copies = LocalCopies(client: client, namespace: namespace, directory: currentDirectory)
+        writer = ModelWriter(calls)
+        copies = LocalCopies(calls, directory: currentDirectory)
     }
 
     // MARK: Reading
@@ -297,7 +299,7 @@ where Model.ID: CustomStringConvertible & Sendable {
                 .invalidArgument,
                 "the chunk size must be from 1 to \(ConfigApply.Parameters.maxChanges), not \(chunkSize)")
         }
-        let importer = ModelImporter(client: client, namespace: namespace)
+        let importer = ModelImporter(calls)
         let total = total ?? (models as? any RandomAccessCollection)?.count
         var iterator = models.makeIterator()
         var saved = 0
@@ -370,9 +372,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// Reads the value of one model from the agent, and learns it. Ignores a failure, because the caller reports another
     /// error.
     private func readAgain(_ path: JSONPath) async {
-        let parameters = ConfigGet.Parameters(path: path, namespace: namespace)
         do throws(LarderClientError) {
-            let read = try await client.call(ConfigGet.self, parameters)
+            let read = try await calls.snapshot(at: path)
             let position = SnapshotReceiver.Position(revision: read.revision, epoch: read.epoch)
             known.withLock { $0.learn(read.value, at: path, in: position) }
         } catch {}
@@ -431,6 +432,6 @@ where Model.ID: CustomStringConvertible & Sendable {
 
     /// A stream of the snapshots at a path.
     private func snapshots(at path: String) -> LarderSnapshots {
-        client.config[namespace].snapshots(at: path, mode: .patch)
+        calls.config.snapshots(at: path, mode: .patch)
     }
 }

@@ -381,8 +381,8 @@ extension LarderClient {
     public var config: ConfigClient { ConfigClient(client: self, namespace: Self.defaultNamespace) }
 }
 
-/// The calls of ``ConfigClient`` that typed values, updates and view models use. A type of a test that conforms to this
-/// protocol replaces the agent.
+/// The calls of ``ConfigClient`` that typed values, updates, view models and repositories use. A type of a test that
+/// conforms to this protocol replaces the agent.
 ///
 /// ```swift
 /// struct FixedConfig: ConfigCalls {

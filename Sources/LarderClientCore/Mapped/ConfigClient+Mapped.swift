@@ -1,6 +1,6 @@
 import LarderEncoding
 import LarderProtocol
-import LarderSnapshotFile
+package import LarderSnapshotFile
 
 extension ConfigClient {
     /// Returns the whole current snapshot as a file that is mapped into memory. Looking up a value in the snapshot
@@ -36,7 +36,7 @@ extension ConfigClient {
         if let cached = cached(namespace, since: known) { return cached }
         let token = InvalidationToken()
         let snapshot =
-            sharesMemory ? try await opened(namespace, token) : try await copied(namespace, token)
+            sharesMemory ? try await opened(namespace, token) : try await copiedSnapshot(token)
         // A concurrent call may already have cached a snapshot. If it is not older than the one opened here, no
         // subscription is needed.
         let position = SnapshotReceiver.Position(revision: snapshot.revision, epoch: snapshot.epoch)
@@ -81,22 +81,6 @@ extension ConfigClient {
         }
     }
 
-    private func copied(
-        _ namespace: String, _ token: InvalidationToken
-    ) async throws(LarderClientError) -> MappedSnapshot {
-        try await concurrently { () async throws(LarderClientError) in
-            let result = try await client.call(ConfigGet.self, ConfigGet.Parameters(namespace: namespace))
-            do throws(SnapshotFileError) {
-                let file = try SnapshotFileWriter.file(
-                    of: result.value, revision: result.revision, epoch: result.epoch,
-                    name: "larder \(namespace) \(result.revision)")
-                return MappedSnapshot(try SnapshotFileReader(descriptor: file.descriptor, token: token))
-            } catch {
-                throw LarderClientError(.unreachable, error.reason)
-            }
-        }
-    }
-
     /// Returns a stream of mapped snapshots: the current one, then each new one. The file of a snapshot is opened only
     /// when the iteration requests the snapshot.
     ///
@@ -108,6 +92,25 @@ extension ConfigClient {
     public func mappedSnapshots() -> MappedSnapshots {
         MappedSnapshots(
             client: client, namespace: namespace, announcements: snapshots(mode: .revision))
+    }
+}
+
+extension ConfigCalls {
+    /// Reads the whole document, and maps a copy of it into memory.
+    /// - Parameter token: records whether the copy is the newest one.
+    package func copiedSnapshot(_ token: InvalidationToken) async throws(LarderClientError) -> MappedSnapshot {
+        try await concurrently { () async throws(LarderClientError) in
+            let snapshot = try await snapshot(at: "", maximumAge: nil, staleIfError: nil)
+            do throws(SnapshotFileError) {
+                let file = try SnapshotFileWriter.file(
+                    of: snapshot.value ?? .emptyObject, revision: snapshot.revision, epoch: snapshot.epoch,
+                    name: "larder \(namespace) \(snapshot.revision)")
+                return MappedSnapshot(
+                    try SnapshotFileReader(descriptor: file.descriptor, token: token, epoch: snapshot.epoch))
+            } catch {
+                throw LarderClientError(.unreachable, error.reason)
+            }
+        }
     }
 }
 

@@ -57,26 +57,59 @@ private final class MemoryConfig: ConfigCalls {
             ?? ConfigChange(revision: 1, epoch: "test", hasEffect: false)
     }
 
-    /// Replaces members of the document. Each path has one segment.
     func apply(
         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
     ) async throws(LarderClientError) -> ConfigChange? {
-        try change { state throws(LarderClientError) in
+        try state.withLock { state throws(LarderClientError) in
             if state.conflicts > 0 {
                 state.conflicts -= 1
                 throw LarderClientError(remote: RemoteError(.conflict, "another client was faster"))
             }
+            var document = state.document
             for change in list.changes {
-                let name = change.path.split(separator: "/").joined()
-                var members = state.document.members.filter { $0.name != name }.map { ($0.name, $0.value) }
+                let path = try Self.path(change.path)
+                let value = state.document.value(at: path)
+                let isMet =
+                    switch change.condition {
+                    case .any: true
+                    case .absent: value == nil
+                    case .equals(let expected): value == expected
+                    }
+                guard isMet else {
+                    let conflict = RemoteError.Conflict(
+                        revision: state.revision, epoch: "test", path: path, value: value)
+                    throw LarderClientError(remote: RemoteError(.conflict, "the value differs", conflict: conflict))
+                }
                 switch change.operation {
-                case .set(let value, _): members.append((name, value))
-                case .unset: break
+                case .set(let value, _): document = Self.replacing(document, path.segments[...], with: value)
+                case .unset: document = Self.replacing(document, path.segments[...], with: .null)
                 case .require: continue
                 }
-                state.document = .object(members)
             }
+            if dryRun { return ConfigChange(revision: state.revision, epoch: "test", hasEffect: false) }
+            state.document = document
+            state.revision += 1
+            return ConfigChange(revision: state.revision, epoch: "test")
         }
+    }
+
+    private static func path(_ text: String) throws(LarderClientError) -> JSONPath {
+        do throws(JSONError) {
+            return try JSONPath(parsing: text)
+        } catch {
+            throw LarderClientError(.invalidArgument, error.reason)
+        }
+    }
+
+    /// Returns a document with another value at a path. Null removes the member.
+    private static func replacing(
+        _ document: JSONValue?, _ path: ArraySlice<String>, with value: JSONValue
+    ) -> JSONValue {
+        guard let name = path.first else { return value }
+        var members = document?.members.filter { $0.name != name }.map { ($0.name, $0.value) } ?? []
+        let member = replacing(document?[name], path.dropFirst(), with: value)
+        if !member.isNull { members.append((name, member)) }
+        return .object(members)
     }
 
     func unset(at path: String) async throws(LarderClientError) -> ConfigChange {
@@ -229,6 +262,39 @@ struct ReplacedAgentTests {
         #expect(model.lastError?.code == .unreachable && model.value == 24)
         #expect(await model.unset())
         #expect(model.value == 1)
+    }
+
+    private struct Note: Codable, Identifiable, Equatable, Sendable {
+        var id: String
+        var text: String
+    }
+
+    @Test("a configuration that a test replaces gives repositories: reads, saves, conflicts, deletions and imports")
+    func repository() async throws {
+        let config = MemoryConfig(["notes": ["1": ["id": "1", "text": "one"], "2": ["id": "2"]]])
+        let notes = LarderRepository(config, at: "notes", of: Note.self)
+        let contents = try await notes.contents()
+        #expect(contents.models == [Note(id: "1", text: "one")] && contents.failures.map(\.name) == ["2"])
+        try await notes.save(Note(id: "1", text: "two"))
+        try await notes.save(Note(id: "3", text: "three"))
+        #expect(try await notes.load("3")?.text == "three")
+        #expect(try await config.value(at: "notes.1.text", as: String.self) == "two")
+
+        _ = try await config.set("theirs", at: "notes.1.text", ttl: nil)
+        let conflict = await #expect(throws: LarderClientError.self) {
+            try await notes.save(Note(id: "1", text: "mine"))
+        }
+        #expect(conflict?.remoteError?.code == .conflict)
+        #expect(try await notes.load("1", policy: .cacheOnly)?.text == "theirs", "the conflict has the newer value")
+        try await notes.save(Note(id: "1", text: "mine"))
+        try await notes.delete("3")
+        #expect(try await notes.load("3") == nil)
+
+        try await notes.importAll([Note(id: "1", text: "mine"), Note(id: "4", text: "four")])
+        var changes = notes.contentChanges.makeAsyncIterator()
+        #expect(try await changes.next()?.models.sorted { $0.id < $1.id }.map(\.text) == ["mine", "four"])
+        try await notes.replaceAll(with: [Note(id: "5", text: "five")])
+        #expect(try await notes.all() == [Note(id: "5", text: "five")])
     }
 
     @Test("a test can create each value that the library returns")
