@@ -148,7 +148,7 @@ public final class LarderProvider: Sendable {
             case (.required(let timeout), .timeout(let last)):
                 let cause = last.map { ": \($0)" } ?? ""
                 throw LarderProviderError(
-                    .startFailed, "\(agent) passed no snapshot within \(timeout)\(cause)", clientError: last)
+                    .startFailed, "\(agent) passed no snapshot within \(timeout.shortText)\(cause)", clientError: last)
             case (.optional, .failed(let error)): start.onInterruption?(error)
             case (.optional, .timeout): break
             }

@@ -9,7 +9,7 @@ extension Duration {
     }
 
     /// The duration for messages, rounded: `35 ms`, `1.2 s` or `90 s`.
-    var shortText: String {
+    package var shortText: String {
         if self >= .seconds(10) { return "\(wholeSeconds) s" }
         let milliseconds = Int((max(seconds, 0) * 1000).rounded())
         if milliseconds < 1000 { return "\(milliseconds) ms" }

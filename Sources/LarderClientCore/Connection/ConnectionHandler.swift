@@ -204,8 +204,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         let reason =
             call.isSent
-            ? "the agent did not reply within \(timeout)"
-            : "the agent did not reply to earlier requests within \(timeout), so the request was not sent"
+            ? "the agent did not reply within \(timeout.shortText)"
+            : "the agent did not reply to earlier requests within \(timeout.shortText), so the request was not sent"
         abandon(id, LarderClientError(.timeout, reason))
     }
 

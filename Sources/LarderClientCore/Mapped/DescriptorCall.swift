@@ -125,7 +125,7 @@ private final class DescriptorStream: Sendable {
             let ready = poll(&input, 1, replyTimeout)
             if ready < 0, errno != EINTR { throw Self.broken(errno) }
             if ready == 0 {
-                throw LarderClientError(.timeout, "the agent did not reply within \(timeout ?? .zero)")
+                throw LarderClientError(.timeout, "the agent did not reply within \((timeout ?? .zero).shortText)")
             }
             var passed: CInt = -1
             var count = 0
