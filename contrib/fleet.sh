@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 tests=Tests/LarderUpstreamTests/Fleet
 for file in Sources/LarderEncoding/{Times,FNV1a}.swift Sources/LarderHTTPSemantics/HTTPDate.swift \
   Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
-  "$tests"/{Fleet,FleetCalendar,LongPollFleet,StreamFleet,FleetScenario}.swift; do
+  "$tests"/{Fleet,FleetCalendar,LongPollFleet,StreamFleet,ReportFleet,FleetScenario}.swift; do
   grep -vE '^(internal |@testable )?import (TestSupport|Larder[A-Za-z]+)$' "$file" > "$work/$(basename "$file")"
 done
 cat > "$work/main.swift" <<'SWIFT'

@@ -37,6 +37,7 @@ struct FleetScenario: Sendable {
         ]
         + outages.map { streaming($0, hasOtherEndpoints: false) }
         + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
+        + [3, 60, 600].map(reporting) + [rollout(within: 0), rollout(within: 60), rollout(within: 0, outage: 60)]
 
     private static let outages = [3, 10, 60, 600]
     /// The number of hosts that are simulated at a time. A million at a time would need too much memory.
@@ -187,5 +188,53 @@ struct FleetScenario: Sendable {
         fleet.run(until: .seconds(300)) { _, number in number > capacity ? .refusal(retryAfter: nil) : .document }
         let limit: Double = fleet.oldestAnswer == nil ? 0 : 3
         return [Figure("all requests", fleet.load, mean: Double(count) / 2, limit: limit)]
+    }
+
+    // MARK: Reports
+
+    private static func reports(
+        _ count: Int, _ seed: UInt64, rollout: (start: Int, spread: Int)? = nil, outage: Range<Int>, until end: Int
+    ) -> [Int] {
+        load(count, seed) { count, seed in
+            var fleet = ReportFleet(count: count, seed: seed) { .random(from: .zero, to: .seconds(300), using: &$0) }
+            if let rollout { fleet.change(at: .seconds(rollout.start), within: .seconds(rollout.spread)) }
+            fleet.run(until: .seconds(end)) { now in
+                outage.contains(Int(now.components.seconds)) ? .silence : .accepted
+            }
+            return fleet.load
+        }
+    }
+
+    /// The receiver of reports does not respond for a time.
+    private static func reporting(_ outage: Int) -> FleetScenario {
+        FleetScenario(name: "reports every 300 s, outage of the receiver of \(outage) s") { count, seed in
+            let (start, end) = (900, 900 + outage)
+            let load = reports(count, seed, outage: start..<end, until: end + 1200)
+            let mean = Double(count) / 300
+            return [
+                Figure("during", load[start..<end], mean: mean, limit: 3),
+                Figure("after", load[end...], mean: mean, limit: 3),
+            ]
+        }
+    }
+
+    /// All hosts get another configuration, and report it within 60 s besides their other reports.
+    /// - Parameters:
+    ///   - spread: the time over which the hosts get the configuration: 0 for a stream, the interval for polls
+    ///   - outage: how long the receiver does not respond from the same moment on
+    private static func rollout(within spread: Int, outage: Int = 0) -> FleetScenario {
+        let receiver = outage > 0 ? ", outage of the receiver of \(outage) s" : ""
+        return FleetScenario(name: "reports after a rollout to all hosts within \(spread) s\(receiver)") {
+            count, seed in
+            let start = 900
+            let load = reports(
+                count, seed, rollout: (start, spread), outage: start..<(start + outage), until: start + 1200)
+            let window = start + 60 + spread
+            return [
+                Figure("first \(60 + spread) s", load[start..<window], mean: Double(count) / 60, limit: 3),
+                Figure("after", load[window...], mean: Double(count) / 60, limit: 3),
+                Figure("10 minutes after", load[(start + 600)...], mean: Double(count) / 300, limit: 3),
+            ]
+        }
     }
 }
