@@ -28,13 +28,17 @@ package struct SourceEnvironment: Sendable {
     }
 
     /// Creates the source that the settings describe.
-    package func source(_ settings: RemoteSourceSettings) -> any ConfigSource {
+    /// - Parameter report: returns what a poll reports if the settings request it
+    package func source(
+        _ settings: RemoteSourceSettings, report: @escaping @Sendable () -> PollReport?
+    ) -> any ConfigSource {
         switch settings {
-        case .http(let http): return HTTPSource(fetcher: fetcher, configuration: http, blocking: blocking)
+        case .http(let http):
+            return HTTPSource(fetcher: fetcher, configuration: http, blocking: blocking, report: report)
         case .sse(let sse):
             return SSESource(
                 configuration: sse, plan: sse.reconnectPlan(hostIdentity: hostIdentity), fetcher: fetcher,
-                blocking: blocking, clock: clock, generator: generator)
+                blocking: blocking, clock: clock, generator: generator, report: report)
         case .file(let file): return FileSource(configuration: file, watcher: watcher, blocking: blocking)
         case .etcd(let etcd):
             let client = EtcdClient(

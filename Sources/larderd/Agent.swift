@@ -78,7 +78,7 @@ struct Agent {
         do {
             namespaces = try await ConfigNamespaces(
                 plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
-                hostIdentity: Self.hostIdentity(), logger: logger)
+                hostIdentity: Self.hostIdentity(), hostID: HostID.text, logger: logger)
         } catch {
             socket.remove()
             throw error

@@ -68,7 +68,7 @@ package final class ConfigNamespace: Sendable {
             clocks: StoreClocks(wallClock: environment.wallClock, clock: environment.clock), logger: environment.logger)
         self.store = store
         store.publication.raise(environment.changes)
-        let source = configuration.remote.map(environment.sources.source)
+        let source = environment.source(configuration.remote, reporting: store.publication)
         refresher = ConfigRefreshService(
             store: store, source: source, clock: environment.clock, durations: environment.durations)
         state = Mutex(
@@ -112,7 +112,7 @@ package final class ConfigNamespace: Sendable {
             }
         }
         if previous.remote != configuration.remote {
-            let source = configuration.remote.map(environment.sources.source)
+            let source = environment.source(configuration.remote, reporting: publication)
             state.withLock { $0.source = source }
             await refresher.use(source)
         }

@@ -32,6 +32,7 @@ package final class ConfigNamespaces: Sendable {
     ///   - threads: the threads for blocking system calls
     ///   - hostIdentity: identifies this host, and determines when the host polls and in which experiments it takes
     ///     part
+    ///   - hostID: identifies this host for servers to which it reports its state; nil for none
     ///   - hostUptime: returns the time since the host started, including suspended time
     ///   - generator: provides random delays before network requests
     ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not
@@ -39,7 +40,8 @@ package final class ConfigNamespaces: Sendable {
     /// - Throws: ``FileError``, ``StateDirectory/Locked`` or ``UnsafeDirectory``.
     package init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
-        fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
+        fetcher: HTTPFetcher, hostIdentity: String, hostID: String? = nil,
+        clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, hostUptime: @escaping @Sendable () -> Duration = { Uptime.now },
         generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: (any FileSystem)? = nil, logger: Logger
@@ -56,7 +58,8 @@ package final class ConfigNamespaces: Sendable {
         let environment = NamespaceEnvironment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingThreadPool(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
-            clock: clock, wallClock: wallClock, hostUptime: hostUptime, changes: changes, generator: generator,
+            hostID: hostID, clock: clock, wallClock: wallClock, hostUptime: hostUptime, changes: changes,
+            generator: generator,
             logger: logger)
         self.environment = environment
         // Opens several namespaces per thread switch: with a hundred namespaces, a hundred switches would take longer

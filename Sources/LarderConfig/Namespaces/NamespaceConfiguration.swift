@@ -181,6 +181,8 @@ struct NamespaceEnvironment: Sendable {
     let fetcher: HTTPFetcher
     /// Identifies this host. The identity determines when the host polls and in which experiments it takes part.
     let hostIdentity: String
+    /// Identifies this host for servers; nil if it has no machine ID.
+    let hostID: String?
     let clock: any Clock<Duration>
     let wallClock: WallClock
     /// The time since the host started, including suspended time.
@@ -197,5 +199,17 @@ struct NamespaceEnvironment: Sendable {
         SourceEnvironment(
             fetcher: fetcher, watcher: watcher, blocking: blocking, hostIdentity: hostIdentity, clock: clock,
             generator: generator, logger: logger)
+    }
+
+    /// Creates the source of a namespace; nil if the settings name none.
+    func source(_ settings: RemoteSourceSettings?, reporting publication: ConfigPublication) -> (any ConfigSource)? {
+        settings.map { settings in
+            sources.source(settings) { [hostID] in
+                let status = publication.status
+                return PollReport(
+                    hostID: hostID, state: status.freshnessAtRest.rawValue, version: status.upstreamVersion,
+                    rejected: status.newestRejection.map { $0.version ?? "" })
+            }
+        }
     }
 }

@@ -111,7 +111,7 @@ package struct NamespaceStatus: Sendable {
     var freshness: Freshness { refreshingSince == nil ? freshnessAtRest : .refreshing }
 
     /// The freshness, ignoring a refresh in progress.
-    private var freshnessAtRest: Freshness {
+    var freshnessAtRest: Freshness {
         if isDue, fileProblems.isEmpty { return .refreshing }
         return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
     }

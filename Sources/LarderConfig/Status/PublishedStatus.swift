@@ -1,4 +1,5 @@
 package import LarderConfigModel
+import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 
@@ -56,6 +57,8 @@ package struct PublishedStatus: Sendable {
     }
 
     package var freshness: Freshness { shared.status.freshness }
+    /// The freshness, ignoring a refresh in progress.
+    package var freshnessAtRest: Freshness { shared.status.freshnessAtRest }
     /// When ``freshness`` last changed.
     package var since: Int { shared.status.since }
     /// The last problem with the source or the disk; nil once both work again.
@@ -102,6 +105,16 @@ package struct PublishedStatus: Sendable {
     package var rejection: String? { shared.status.rejection }
     /// Whether new content is rejected now.
     package var isRejecting: Bool { shared.status.schema.rejection != nil || rejected != nil }
+
+    /// The content that was rejected last; nil if no content is rejected now. The reason contains no values of the
+    /// configuration and has at most 200 characters.
+    package var newestRejection: (version: String?, reason: String, at: Int)? {
+        let change = shared.status.schema.rejection
+        if let rejected, change.map({ $0.at <= rejected.at }) ?? true {
+            return (rejected.version, rejected.reason.excerpt, rejected.at)
+        }
+        return change.map { ($0.version, rejection ?? "", $0.at) }
+    }
 
     // MARK: Layers
 

@@ -10,13 +10,19 @@ struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
     let configuration: HTTPSourceSettings
     let blocking: BlockingThreadPool
+    /// Returns what each poll reports.
+    private let report: @Sendable () -> PollReport?
     let location: String
     let identity: String
 
-    init(fetcher: HTTPFetcher, configuration: HTTPSourceSettings, blocking: BlockingThreadPool) {
+    init(
+        fetcher: HTTPFetcher, configuration: HTTPSourceSettings, blocking: BlockingThreadPool,
+        report: @escaping @Sendable () -> PollReport? = { nil }
+    ) {
         self.fetcher = fetcher
         self.configuration = configuration
         self.blocking = blocking
+        self.report = report
         location = SourceURL.display(configuration.url)
         identity = configuration.identity
     }
@@ -30,6 +36,7 @@ struct HTTPSource: ConfigSource {
             url: configuration.url, validator: validator, body: configuration.body,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
+        if configuration.reportsToSource { request.ownHeaders = report()?.fields ?? [] }
         if reason == .longPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await request.add(configuration.access, blocking)
         let isGraphQL = GraphQL.isRequest(url: configuration.url, body: configuration.body)
@@ -180,6 +187,8 @@ package struct HTTPSourceSettings: Sendable, Equatable {
     package var versionPath: JSONPath?
     /// The condition under which a document without a version is rejected.
     package var versionRequirement = VersionRequirement.onceSeen
+    /// Whether each poll reports the state of the host in two header fields.
+    package var reportsToSource = false
     /// The credentials and the trusted certificate authorities.
     package var access = HTTPAccess()
     /// The maximum size of a response, in bytes.

@@ -42,6 +42,7 @@ final class SSEConnection: Sendable {
             url: configuration.url, headers: [("Accept", "text/event-stream"), ("Cache-Control", "no-store")],
             timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
         request.awaitsChange = true
+        request.ownHeaders = source.reportFields
         if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
         try await request.add(configuration.access, source.blocking)
         do {

@@ -15,6 +15,7 @@ final class SSESource: ConfigSource {
     let blocking: BlockingThreadPool
     let clock: any Clock<Duration>
     private let generator: any RandomNumberGenerator & Sendable
+    private let report: @Sendable () -> PollReport?
     /// The task of the connection, the consumer, fetches and cancellation handlers, which run on any thread, share it.
     let state = Mutex(SSEStreamState())
     private let lastWaiterID = Atomic(0)
@@ -29,7 +30,8 @@ final class SSESource: ConfigSource {
 
     init(
         configuration: SSESourceSettings, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingThreadPool,
-        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable
+        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable,
+        report: @escaping @Sendable () -> PollReport? = { nil }
     ) {
         self.configuration = configuration
         self.plan = plan
@@ -37,6 +39,7 @@ final class SSESource: ConfigSource {
         self.blocking = blocking
         self.clock = clock
         self.generator = generator
+        self.report = report
         location = SourceURL.display(configuration.url)
         identity = configuration.identity
     }
@@ -70,6 +73,9 @@ final class SSESource: ConfigSource {
         state.withLock { state in state.hasConsumer ? state.failure.map { .failing($0) } ?? .working : .working }
     }
 
+    /// The header fields with which a request reports the state of the host; empty if the settings do not request it.
+    var reportFields: [(name: String, value: String)] { configuration.reportsToSource ? report()?.fields ?? [] : [] }
+
     var fetchOrder: Int? { state.withLock { $0.fetchOrder } }
 
     /// Polls the whole document; nil if it has not changed.
@@ -80,6 +86,7 @@ final class SSESource: ConfigSource {
             url: url, validator: validator,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
             maximumBytes: configuration.maximumBytes)
+        request.ownHeaders = reportFields
         try await request.add(configuration.access, blocking)
         let response: FetchResponse
         do {

@@ -27,6 +27,8 @@ package struct SSESourceSettings: Sendable, Equatable {
     package var versionPath: JSONPath?
     /// The condition under which a document without a version is rejected.
     package var versionRequirement = VersionRequirement.onceSeen
+    /// Whether each poll and each request for the stream reports the state of the host in two header fields.
+    package var reportsToSource = false
     /// The credentials and the trusted certificate authorities.
     package var access = HTTPAccess()
     /// The maximum size of the document and of an event, in bytes.

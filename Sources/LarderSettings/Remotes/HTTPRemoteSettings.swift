@@ -10,7 +10,7 @@ extension HTTPSourceSettings {
             value, at: path,
             knowing: [
                 "url", "method", "body", "responsePath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
-                "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath", "versionRequired",
+                "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath", "versionRequired", "reportToSource",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web.json\"")
@@ -26,6 +26,7 @@ extension HTTPSourceSettings {
         staleIfError = try reader.seconds("staleIfErrorSeconds", in: 0...31_536_000)
         versionPath = try reader.versionPath()
         versionRequirement = try reader.versionRequirement()
+        reportsToSource = try reader.truth("reportToSource") ?? false
         access = try HTTPAccess(reader, for: url)
     }
 

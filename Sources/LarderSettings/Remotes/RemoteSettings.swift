@@ -81,7 +81,7 @@ extension SSESourceSettings {
             value, at: path,
             knowing: [
                 "url", "pollUrl", "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds",
-                "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath", "versionRequired",
+                "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath", "versionRequired", "reportToSource",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web/events\"")
@@ -99,6 +99,7 @@ extension SSESourceSettings {
             } ?? patchEvents
         versionPath = try reader.versionPath()
         versionRequirement = try reader.versionRequirement()
+        reportsToSource = try reader.truth("reportToSource") ?? false
         access = try HTTPAccess(reader, for: url)
     }
 }

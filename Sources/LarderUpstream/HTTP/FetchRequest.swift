@@ -9,6 +9,10 @@ package struct FetchRequest: Sendable {
     package var url: String
     /// Additional header fields. They are sent only to the origin of the URL, not to another origin after a redirect.
     package var headers: [(name: String, value: String)]
+    /// Additional header fields that are sent only to the URL itself, and not to the target of a redirect.
+    package var ownHeaders: [(name: String, value: String)] = []
+    /// The maximum number of redirects; nil for that of the fetcher.
+    package var maximumRedirects: Int?
     /// A member that is added to the query of ``url``, such as `wait=60`; nil for none. It does not select another
     /// document: validators belong to ``url`` without it. Redirects do not inherit it.
     package var addedQuery: String?

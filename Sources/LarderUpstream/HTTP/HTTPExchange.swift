@@ -123,9 +123,8 @@ struct HTTPExchange: Sendable {
             case .redirected(let next): target = next
             }
         }
-        throw UpstreamError(
-            .tooManyRedirects,
-            "\(url.display) redirects more than \(maximumRedirects) times; use the final address")
+        let count = maximumRedirects > 0 ? "more than \(maximumRedirects) times" : "the request"
+        throw UpstreamError(.tooManyRedirects, "\(url.display) redirects \(count); use the final address")
     }
 
     /// Returns the target of a redirect; nil for other responses, including a 304 with a `Location`.
@@ -176,6 +175,9 @@ struct HTTPExchange: Sendable {
         // Header fields for one origin, such as a token, must not be sent to another.
         if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
+        }
+        if target == url {
+            for header in request.ownHeaders { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
         let validator = request.validator(for: target)
         if let etag = validator?.etag { message.headers.replaceOrAdd(name: "If-None-Match", value: etag) }

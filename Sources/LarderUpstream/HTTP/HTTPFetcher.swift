@@ -112,7 +112,8 @@ package final class HTTPFetcher: Sendable {
             fields: [
                 ("User-Agent", configuration.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate"),
             ],
-            maximumRedirects: configuration.maximumRedirects, request: request, url: try FetchURL(request.url),
+            maximumRedirects: request.maximumRedirects ?? configuration.maximumRedirects, request: request,
+            url: try FetchURL(request.url),
             deadline: deadline)
     }
 
