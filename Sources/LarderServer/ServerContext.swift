@@ -64,6 +64,7 @@ package final class ServerContext: Sendable {
         var settings: SettingsSource
         var rules: AccessRules
         var threadProblem: String?
+        var reportProblem: String?
     }
 
     /// All event loops read it, and a task that reloads the settings changes it.
@@ -100,6 +101,12 @@ package final class ServerContext: Sendable {
     package var threadProblem: String? {
         get { state.withLock { $0.threadProblem } }
         set { state.withLock { $0.threadProblem = newValue } }
+    }
+
+    /// Why the last report was not accepted; nil if it was, or if the settings request none.
+    var reportProblem: String? {
+        get { state.withLock { $0.reportProblem } }
+        set { state.withLock { $0.reportProblem = newValue } }
     }
 
     /// Where the current settings come from. Replaced by a reload.

@@ -98,6 +98,10 @@ struct Agent {
         // The event loops of the clients are not stopped. They end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
+        let reporter = Reporter(
+            context, server, fetcher: fetcher, blocking: BlockingThreadPool(threads), hostIdentity: Self.hostIdentity()
+        ) { ReportedHost(name: HostFacts.systemName, id: HostID.text) }
+        await reporter.use(plan.settings.report)
         let status = ServiceStatus(server: server)
         status.follow(namespaces.all.map(\.publication))
         if let problem = plan.settingsProblem {
@@ -113,10 +117,11 @@ struct Agent {
             ServingService(server: server, namespaces: namespaces, status: status),
             ReloadService(
                 context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
-                hangups: hangups, blocking: BlockingThreadPool(threads), logger: logger),
+                reporter: reporter, hangups: hangups, blocking: BlockingThreadPool(threads), logger: logger),
+            ReportingService(reporter: reporter),
         ]
         if ServiceNotifier.isAvailable { services.append(StatusService(status: status)) }
-        if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
+        if let idleExit = idleExit(server, namespaces, images, reporter) { services.append(idleExit) }
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
@@ -151,7 +156,7 @@ struct Agent {
     }
 
     private func idleExit(
-        _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?
+        _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?, _ reporter: Reporter
     ) -> IdleExit? {
         guard let minutes = plan.settings.service.idleExitMinutes else { return nil }
         guard !sockets.isEmpty else {
@@ -170,6 +175,7 @@ struct Agent {
                         return "namespace \(namespace.name) \(work)"
                     }
                 }
+                if await reporter.isReporting { return "the host reports to a receiver" }
                 return await images?.cache.isAtWork == true ? "images are being downloaded or removed" : nil
             }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)
     }

@@ -62,6 +62,15 @@ struct CopyService: AgentService {
     }
 }
 
+/// Reports the state of the host if the settings request it.
+struct ReportingService: AgentService {
+    let reporter: Reporter
+
+    func run() async {
+        await cancelWhenGracefulShutdown { await reporter.run() }
+    }
+}
+
 /// Periodically returns free memory to the system. Without this service, glibc would return only memory at the end of
 /// an arena (malloc_trim(3)).
 struct MemoryService: AgentService {
@@ -83,6 +92,7 @@ struct ReloadService: AgentService {
     let status: ServiceStatus
     /// Whether the agent serves the whole host, not a single user.
     let isForHost: Bool
+    let reporter: Reporter
     let hangups: UnixSignalsSequence
     let blocking: BlockingThreadPool
     let logger: Logger
@@ -122,6 +132,7 @@ struct ReloadService: AgentService {
                 logger.notice("settings reloaded", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all.map(\.publication))
                 status.note(nil)
+                await reporter.use(next.settings.report)
                 retry = await saver.save { [blocking] in try await blocking.run { try next.save() } }
             } catch {
                 logger.error(

@@ -6,6 +6,7 @@ import LarderEncoding
 import LarderJSON
 import LarderPlatform
 import LarderProtocol
+import LarderServer
 import LarderSettings
 import LarderUpstream
 import Logging
@@ -58,6 +59,7 @@ struct SettingsCheck {
         }
         guard let plan else { return }
         for namespace in plan.namespaces { checkFiles(of: namespace) }
+        for problem in plan.settings.report?.access.problems() ?? [] { add(problem, in: ["report"]) }
         for (name, origin) in plan.settings.images.origins.sorted(by: { $0.key < $1.key }) {
             for problem in origin.access.problems() { add(problem, in: ["images", "origins", name]) }
         }

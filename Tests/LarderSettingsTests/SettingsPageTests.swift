@@ -99,7 +99,8 @@ private enum KnownSettings {
     private static let requiredMembers = [
         "namespaces.NAME.remote.http": "url: 'https://h'", "namespaces.NAME.remote.sse": "url: 'https://h'",
         "namespaces.NAME.remote.etcd": "endpoints: ['https://h'], prefix: ''",
-        "namespaces.NAME.schema": "path: '/s.json'", "proxy": "url: 'http://p'",
+        "namespaces.NAME.schema": "path: '/s.json'", "proxy": "url: 'http://p'", "report": "url: 'https://h'",
+        "report.proxy": "url: 'http://p'",
         "namespaces.NAME.remote.http.proxy": "url: 'http://p'", "namespaces.NAME.remote.sse.proxy": "url: 'http://p'",
         "namespaces.NAME.remote.etcd.proxy": "url: 'http://p'", "images.origins.ORIGIN.proxy": "url: 'http://p'",
     ]

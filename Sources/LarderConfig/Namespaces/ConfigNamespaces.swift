@@ -17,8 +17,8 @@ package final class ConfigNamespaces: Sendable {
     }
 
     private let environment: NamespaceEnvironment
-    /// Yields an element when the signal ``NamespaceEnvironment/changes`` is raised.
-    private let wakeUps: AsyncStream<Void>
+    /// The consumers of ``changes()``.
+    private let consumers: ChangeConsumers
     /// Lookups on any thread read it, and the task that applies new settings changes it.
     private let state = Mutex(State())
     /// Holds the lock on the state directory.
@@ -53,8 +53,9 @@ package final class ConfigNamespaces: Sendable {
                 "the state directory was restored, copied or moved to another machine: its state is kept under a new epoch, and clients that resume get whole snapshots",
                 metadata: ["directory": "\(path)", "epoch": "\(stateDirectory.epoch)"])
         }
-        let changes: Signal
-        (changes, wakeUps) = Signal.makeStream()
+        let consumers = ChangeConsumers()
+        self.consumers = consumers
+        let changes = Signal { _ in consumers.wake() }
         let environment = NamespaceEnvironment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingThreadPool(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
@@ -111,12 +112,12 @@ package final class ConfigNamespaces: Sendable {
         await environment.blocking.run(body)
     }
 
-    /// Yields an element after each publication of any namespace, and after a namespace starts or ends. Until the
-    /// consumer takes an element, later changes are coalesced into it. The stream has one consumer.
+    /// Yields an element now, after each publication of any namespace, and after a namespace starts or ends. Until the
+    /// consumer takes an element, later changes are coalesced into it. Each stream has one consumer.
     ///
-    /// There is one stream for all namespaces, so that a change costs one atomic operation while the consumer is busy.
+    /// There is one signal for all namespaces, so that a change costs one atomic operation while all consumers are busy.
     package func changes() -> AsyncStream<Void> {
-        let (signal, wakeUps) = (environment.changes, wakeUps)
+        let (signal, wakeUps) = (environment.changes, consumers.add())
         return AsyncStream {
             for await _ in wakeUps {
                 signal.take()
@@ -194,6 +195,37 @@ package struct UnopenedNamespace: Sendable, Hashable {
     package let name: String
     /// Why it could not be opened.
     package let problem: String
+}
+
+/// The consumers of one signal.
+private final class ChangeConsumers: Sendable {
+    private struct State {
+        var lastID = 0
+        var consumers: [(id: Int, continuation: AsyncStream<Void>.Continuation)] = []
+    }
+
+    /// Publishing threads read the consumers, and tasks add and remove them.
+    private let state = Mutex(State())
+
+    /// Returns a stream that yields an element now and at each call of ``wake()``. At most one element is buffered.
+    func add() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let id = state.withLock { state in
+            state.lastID += 1
+            state.consumers.append((state.lastID, continuation))
+            return state.lastID
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { state in state.consumers.removeAll { $0.id == id } }
+        }
+        continuation.yield()
+        return stream
+    }
+
+    func wake() {
+        let consumers = state.withLock { $0.consumers }
+        for consumer in consumers { consumer.continuation.yield() }
+    }
 }
 
 /// Namespaces with distinct names.

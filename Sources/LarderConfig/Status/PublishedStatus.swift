@@ -121,6 +121,9 @@ package struct PublishedStatus: Sendable {
     /// The number of overrides.
     package var overrides: Int { layers.override.count }
 
+    /// The names of the experiments whose overlays apply on this host.
+    package var activeExperiments: [String] { layers.experiment.overlays.map(\.name) }
+
     /// The hold of a rollback; nil for none.
     package var hold: RollbackHold? { layers.hold }
 

@@ -22,6 +22,9 @@ package final class AgentServer: Sendable {
         acceptor = Acceptor(loops)
     }
 
+    /// The snapshots that the connected clients have acknowledged.
+    var acknowledgements: AcknowledgementRegistry { registry.acknowledgements }
+
     /// The number of connected clients.
     package var connections: Int { registry.connections }
 

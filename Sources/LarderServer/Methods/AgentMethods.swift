@@ -108,6 +108,9 @@ extension RequestContext {
         if let problem = server.settings.savingProblem {
             problems.append(AgentInfo.Problem(name: "settingsCopy", message: problem))
         }
+        if let problem = server.reportProblem {
+            problems.append(AgentInfo.Problem(name: "report", message: problem))
+        }
         return problems
     }
 

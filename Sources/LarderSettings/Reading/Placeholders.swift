@@ -34,12 +34,13 @@ struct Placeholders {
         ["namespaces", "*", "remote", "http", "url"], ["namespaces", "*", "remote", "sse", "url"],
         ["proxy", "url"], ["namespaces", "*", "remote", "*", "proxy", "url"],
         ["images", "origins", "*", "proxy", "url"], ["namespaces", "*", "remote", "sse", "pollUrl"],
-        ["namespaces", "*", "remote", "etcd", "endpoints", "*"],
+        ["namespaces", "*", "remote", "etcd", "endpoints", "*"], ["report", "url"], ["report", "proxy", "url"],
     ]
     private static let texts = [
         ["namespaces", "*", "remote", "http", "headers", "*"], ["namespaces", "*", "remote", "sse", "headers", "*"],
         ["images", "origins", "*", "headers", "*"], ["namespaces", "*", "remote", "etcd", "prefix"],
         ["namespaces", "*", "remote", "etcd", "prefixes", "*"], ["namespaces", "*", "remote", "etcd", "key"],
+        ["report", "headers", "*"],
     ]
 
     /// - Parameter settings: the settings, which contain the labels

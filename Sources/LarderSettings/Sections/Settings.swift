@@ -36,6 +36,8 @@ package struct Settings: Sendable, Equatable {
     package var service = ServiceSettings()
     /// `report.labels`: the values of the placeholders `{label:NAME}`. Default: none.
     package var labels: [String: String] = [:]
+    /// `report`: the reports about this host; nil if the section names no receiver.
+    package var report: ReportSettings?
     /// `namespaces`: the namespaces by name. They always include `default`.
     package var namespaces: [String: NamespaceConfiguration] = ["default": .standard("default")]
     /// `namespaces.NAME.access`: for each namespace with this setting, the rights in it, which replace those of
@@ -64,35 +66,54 @@ extension Settings {
         access = try reader.section("access", AccessSettings.init)
         try reader.section("limits") { (value, path) throws(SettingsError) in try readLimits(value, path) }
         service = try reader.section("service", ServiceSettings.init) ?? service
-        labels = (try reader.section("report", Self.labels) ?? nil) ?? labels
+        try reader.section("report") { (value, path) throws(SettingsError) in try readReport(value, path) }
         let declared = try reader.section("namespaces", NamespaceConfiguration.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
         let proxy = try reader.section("proxy", ProxyChoice.init)?.settings
         images.proxy = proxy
+        if let choice = report?.access.proxy.inheriting(proxy) { report?.access.proxy = choice }
         for (name, namespace) in namespaces {
             namespaces[name]?.remote = namespace.remote?.inheriting(proxy: proxy)
         }
         namespaceAccess = try reader.section("namespaces", AccessSettings.ofNamespaces) ?? [:]
     }
 
-    private static func labels(
-        _ value: SettingsValue, _ path: SettingsPath
-    ) throws(SettingsError) -> [String: String]? {
-        try SettingsReader(value, at: path, knowing: ["labels"]).section("labels") {
-            (value, path) throws(SettingsError) in
-            let reader = try SettingsReader(value, at: path, knowing: nil)
-            var labels: [String: String] = [:]
-            for name in reader.names {
-                guard Placeholders.isLabelName(name) else {
-                    throw reader.failure(
-                        name, "is not a valid label name; use 1 to 64 letters, digits, \"_\" and \"-\"")
-                }
-                labels[name] = try reader.string(
-                    name, expected: "a text of 1 to 255 bytes without control characters, in quotes"
-                ) { (1...255).contains($0.utf8.count) && !$0.utf8.contains { $0 < 0x20 || $0 == 0x7f } }
-            }
-            return labels
+    /// Reads `report`: the labels of the host, and the receiver of its reports.
+    private mutating func readReport(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let members = ["url", "intervalSeconds", "splaySeconds", "includeReasons"] + HTTPAccess.settings
+        let reader = try SettingsReader(value, at: path, knowing: members + ["labels"])
+        labels = try reader.section("labels", Self.labels) ?? labels
+        guard let url = try reader.url("url") else {
+            guard let member = members.first(where: reader.has) else { return }
+            throw reader.failure(
+                member, "has no effect without \"url\"; add the URL of the receiver, which begins with https://")
         }
+        guard (try? FetchURL(parsing: url))?.isPrivate ?? false else {
+            throw reader.failure(
+                "url",
+                "must begin with \"https://\", because reports describe this host; http is only for this host itself")
+        }
+        var report = ReportSettings(url: url)
+        report.interval = try reader.integer("intervalSeconds", in: 30...86_400).map { .seconds($0) } ?? report.interval
+        report.splay = try reader.integer("splaySeconds", in: 0...3600).map { .seconds($0) } ?? report.splay
+        report.includesReasons = try reader.truth("includeReasons") ?? false
+        report.labels = labels
+        report.access = try HTTPAccess(reader, for: url)
+        self.report = report
+    }
+
+    private static func labels(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> [String: String] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var labels: [String: String] = [:]
+        for name in reader.names {
+            guard Placeholders.isLabelName(name) else {
+                throw reader.failure(name, "is not a valid label name; use 1 to 64 letters, digits, \"_\" and \"-\"")
+            }
+            labels[name] = try reader.string(
+                name, expected: "a text of 1 to 255 bytes without control characters, in quotes"
+            ) { (1...255).contains($0.utf8.count) && !$0.utf8.contains { $0 < 0x20 || $0 == 0x7f } }
+        }
+        return labels
     }
 
     private static func logLevel(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> Logger.Level? {

@@ -101,3 +101,8 @@ package struct AddressGuard: Sendable, Hashable {
                 + "another origin")
     }
 }
+
+extension FetchURL {
+    /// Whether requests are encrypted, or do not leave this host.
+    package var isPrivate: Bool { isSecure || host.address.map { $0.kind == .loopback } ?? (host.name == "localhost") }
+}

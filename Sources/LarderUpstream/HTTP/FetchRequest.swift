@@ -11,8 +11,8 @@ package struct FetchRequest: Sendable {
     package var headers: [(name: String, value: String)]
     /// Additional header fields that are sent only to the URL itself, and not to the target of a redirect.
     package var ownHeaders: [(name: String, value: String)] = []
-    /// The maximum number of redirects; nil for that of the fetcher.
-    package var maximumRedirects: Int?
+    /// Whether the request sends a report instead of asking for a document. A report is not redirected.
+    var isReport = false
     /// A member that is added to the query of ``url``, such as `wait=60`; nil for none. It does not select another
     /// document: validators belong to ``url`` without it. Redirects do not inherit it.
     package var addedQuery: String?

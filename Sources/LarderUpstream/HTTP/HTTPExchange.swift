@@ -176,7 +176,7 @@ struct HTTPExchange: Sendable {
         if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
-        if target == url {
+        if !request.ownHeaders.isEmpty, target == url {
             for header in request.ownHeaders { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
         let validator = request.validator(for: target)
@@ -227,7 +227,8 @@ struct HTTPExchange: Sendable {
                 + ", not counting pieces of a few bytes"
         case .whole: what = "did not respond completely within \(request.timeouts.whole)"
         }
-        return UpstreamError(code, "\(url.display) \(what); the last good document stays in use")
+        let effect = request.isReport ? "" : "; the last good document stays in use"
+        return UpstreamError(code, "\(url.display) \(what)\(effect)")
     }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }

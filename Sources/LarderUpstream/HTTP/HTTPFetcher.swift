@@ -106,13 +106,25 @@ package final class HTTPFetcher: Sendable {
         }
     }
 
+    /// Sends a report, and ignores the body of the response. Closes the connection if there is a body.
+    ///
+    /// - Parameter request: a POST. `timeouts.whole` limits the time until the head of the response.
+    /// - Throws: ``UpstreamError``; `status` for a response whose status is not a success, `tooManyRedirects` for a redirect
+    package func send(report request: FetchRequest) async throws(UpstreamError) {
+        var request = request
+        request.isReport = true
+        try await stream(request) { head, _ throws(UpstreamError) in
+            if !(200..<300).contains(head.status) { throw head.failure(insteadOf: "a success") }
+        }
+    }
+
     private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> HTTPExchange {
         HTTPExchange(
             clients: .shared(try client(), proxied: proxied),
             fields: [
                 ("User-Agent", configuration.userAgent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate"),
             ],
-            maximumRedirects: request.maximumRedirects ?? configuration.maximumRedirects, request: request,
+            maximumRedirects: request.isReport ? 0 : configuration.maximumRedirects, request: request,
             url: try FetchURL(request.url),
             deadline: deadline)
     }

@@ -16,8 +16,6 @@ package struct ReportPlan: Sendable {
     package private(set) var due: Duration?
     /// The earliest beginning of the next report.
     private var earliest: Duration
-    /// When the first change occurred that the report in flight may lack; nil for none.
-    private var changedInFlight: Duration?
 
     /// Makes the plan of a host that has just started, or whose settings have changed. This counts as a change.
     ///
@@ -39,23 +37,18 @@ package struct ReportPlan: Sendable {
 
     /// Whether a change now would make the next report earlier.
     package func isAwaitingChange(at now: Duration) -> Bool {
-        guard let due else { return changedInFlight == nil }
-        return !isFailing && due > max(now + place, earliest)
+        guard let due, !isFailing else { return false }
+        return due > max(now + place, earliest)
     }
 
-    /// Records that the content of reports has changed.
+    /// Records that the content of reports has changed. Has no effect while a report is in flight.
     package mutating func changed(at now: Duration) {
-        guard let due else {
-            changedInFlight = changedInFlight ?? now
-            return
-        }
-        if !isFailing { self.due = min(due, max(now + place, earliest)) }
+        if isAwaitingChange(at: now) { due = max(now + place, earliest) }
     }
 
     /// Records that a report begins. Its content must be collected after this call.
     package mutating func began(at now: Duration) {
         due = nil
-        changedInFlight = nil
         earliest = now + Self.minPause
     }
 
@@ -82,6 +75,5 @@ package struct ReportPlan: Sendable {
             case .failed(let retryAfter): .failed(holding: true, retryAfter: retryAfter)
             }
         due = max(now + polls.delay(after: event, at: time, using: &generator), earliest)
-        if let changed = changedInFlight.take() { self.changed(at: changed) }
     }
 }

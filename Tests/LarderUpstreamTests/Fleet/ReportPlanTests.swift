@@ -60,16 +60,6 @@ struct ReportPlanTests {
         }
     }
 
-    @Test("a change while a report is in flight is reported after it")
-    mutating func inFlight() throws {
-        let began = try #require(plan.due)
-        plan.began(at: began)
-        #expect(plan.due == nil)
-        plan.changed(at: began + .seconds(1))
-        plan.ended(.accepted, at: began + .seconds(2), time: Self.start + began, using: &generator)
-        #expect(plan.due == began + max(.seconds(30), .seconds(1) + place))
-    }
-
     @Test("while reports fail, changes cause none")
     mutating func failure() throws {
         let last = try report(.failed(retryAfter: nil))

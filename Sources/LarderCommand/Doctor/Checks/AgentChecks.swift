@@ -64,6 +64,11 @@ enum AgentProblemCheck {
                         + "with --state-directory",
                     "the agent tries again every five seconds",
                 ])
+        case "report":
+            Finding(
+                .warning, "report", "the receiver did not accept the last report of this host",
+                detail: [problem.message],
+                advice: ["correct the cause; the agent reports again at its next time"])
         default: Finding(.problem, "agent", "\(problem.name): \(problem.message)")
         }
     }

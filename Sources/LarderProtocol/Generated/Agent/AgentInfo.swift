@@ -46,7 +46,8 @@ package enum AgentInfo: WireMethod, AuthorizedMethod {
     /// A problem of the agent.
     package struct Problem: Sendable, Equatable {
         /// `namespace`: a namespace of the settings was not opened; `imageIndex`: changes of the image cache cannot be
-        /// written to disk; `settingsCopy`: the settings cannot be saved. Later versions may add names.
+        /// written to disk; `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not
+        /// accept the last one. Later versions may add names.
         package var name: String
         /// Description of the problem, for people.
         package var message: String
