@@ -113,7 +113,7 @@ package struct PublishedStatus: Sendable {
         if let rejected, change.map({ $0.at <= rejected.at }) ?? true {
             return (rejected.version, rejected.reason.excerpt, rejected.at)
         }
-        return change.map { ($0.version, rejection ?? "", $0.at) }
+        return change.map { ($0.version, ($0.problems.first?.text ?? "it violates the schema").excerpt, $0.at) }
     }
 
     // MARK: Layers
