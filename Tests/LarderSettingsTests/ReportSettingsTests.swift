@@ -35,6 +35,13 @@ struct ReportSettingsTests {
         #expect(report.access.proxy.settings?.secure?.host == "proxy")
     }
 
+    @Test("a receiver without TLS is not reached through a proxy")
+    func plainReceiver() throws {
+        let report = try #require(
+            try settings("{ proxy: { url: 'http://proxy' }, report: { url: 'http://127.0.0.1:1/' } }").report)
+        #expect(report.access.proxy == .direct)
+    }
+
     @Test("without a receiver there are no reports, but labels")
     func labels() throws {
         #expect(try settings("{}").report == nil)

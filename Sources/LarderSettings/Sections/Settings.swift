@@ -71,7 +71,12 @@ extension Settings {
         namespaces.merge(declared) { _, declared in declared }
         let proxy = try reader.section("proxy", ProxyChoice.init)?.settings
         images.proxy = proxy
-        if let choice = report?.access.proxy.inheriting(proxy) { report?.access.proxy = choice }
+        if var access = report?.access {
+            // A receiver without TLS is on this host. A proxy could read the reports.
+            let isEncrypted = report?.url.lowercased().hasPrefix("https:") ?? false
+            access.proxy = isEncrypted ? access.proxy.inheriting(proxy) : .direct
+            report?.access = access
+        }
         for (name, namespace) in namespaces {
             namespaces[name]?.remote = namespace.remote?.inheriting(proxy: proxy)
         }

@@ -159,6 +159,53 @@ extension Integration {
             }
         }
 
+        @Test("the rollout script of the guide publishes a document for all hosts, unless three reject it")
+        func rollout() throws {
+            try AgentHome.with { home in
+                let guide = try String(
+                    contentsOf: Checkout.root.appending(path: "contrib/guides/reports.md"), encoding: .utf8)
+                let script = try #require(
+                    guide.components(separatedBy: "```bash\n").dropFirst().first?.components(separatedBy: "\n```").first
+                )
+                let document = try #require(
+                    guide.components(separatedBy: "```json\n").dropFirst().first?.components(separatedBy: "\n```").first
+                )
+                try home.write("rollout.sh", script)
+                try FileManager.default.createSymbolicLink(
+                    atPath: "\(home.directory)/receiver.py",
+                    withDestinationPath: Self.file("contrib/fleet/receiver.py"))
+                let insertion = """
+                    import json, sqlite3, sys
+                    database = sqlite3.connect(sys.argv[1])
+                    database.execute("create table if not exists reports (id text primary key, host text not null, "
+                        "received real not null, interval integer not null, report text not null)")
+                    space = {"namespace": "default", "state": "stale", "version": "7"}
+                    for number in range(int(sys.argv[2])):
+                        space["rejected"] = {"version": "8", "reason": "too bright"}
+                        database.execute("insert or replace into reports values (?, ?, 9e9, 300, ?)",
+                            (str(number), f"kiosk-{number}", json.dumps({"namespaces": [space]})))
+                    database.commit()
+                    """
+                func run(rejecting: Int) throws -> (Command, percentage: JSONValue?) {
+                    try home.write("kiosk.json", document)
+                    let database = "\(home.directory)/reports-\(rejecting).db"
+                    #expect(try Command.run("python3", ["-c", insertion, database, "\(rejecting)"]).status == 0)
+                    var environment = ChildProcess.environment
+                    environment["PAUSE"] = "0"
+                    let command = try Command.run(
+                        "bash", ["rollout.sh", "kiosk.json", database], environment: environment,
+                        directory: home.directory)
+                    let bytes = Array(try Data(contentsOf: URL(filePath: "\(home.directory)/kiosk.json")))
+                    return (command, try JSONValue(parsing: bytes)["experiments"]?[0]?["percentage"])
+                }
+                let (complete, all) = try run(rejecting: 2)
+                #expect(complete.status == 0 && all == 100, "\(complete.text)\(complete.log)")
+                let (stopped, some) = try run(rejecting: 3)
+                #expect(stopped.status == 1 && some == 1, "\(stopped.text)\(stopped.log)")
+                #expect(stopped.output.last == "stop: 3 hosts reject something")
+            }
+        }
+
         /// Replaces the only report in a database by those of 200 hosts: three reject the version 8, and one is silent.
         private static let copies = #"""
             import json, sqlite3, sys

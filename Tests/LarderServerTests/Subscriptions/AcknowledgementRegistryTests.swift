@@ -1,3 +1,4 @@
+import LarderJSON
 import LarderProtocol
 import Testing
 
@@ -44,6 +45,26 @@ struct AcknowledgementRegistryTests {
         let registry = AcknowledgementRegistry()
         for client in 1...100 { registry.note(entry(client, true, of: "a"), by: client, peer) }
         #expect(Set(registry.summary(of: "a").accepted.keys) == Set(85...100))
+    }
+
+    @Test("clients are listed by name, those that rejected a revision first, with reasons only on request")
+    func clients() {
+        let registry = AcknowledgementRegistry()
+        func peer(_ name: String) -> PeerCredentials {
+            var peer = self.peer
+            peer.knownCommand = name
+            return peer
+        }
+        for (id, name) in ["b", "a", "a", "c"].enumerated() {
+            registry.note(entry(5, name != "c", of: "n"), by: id, peer(name))
+        }
+        let clients = registry.clients(of: "n", withReasons: false)
+        #expect(clients.map(\.client.name.text) == ["c", "a", "b"])
+        #expect(clients.map(\.count) == [1, 2, 1])
+        #expect(clients.map(\.client.isAccepted) == [false, true, true])
+        #expect(clients.first?.client.reason == nil)
+        #expect(registry.clients(of: "n", withReasons: true).first?.client.reason?.text == "no")
+        #expect(registry.clients(of: "other", withReasons: true).isEmpty)
     }
 
     @Test("a connection keeps the acknowledgements of the 16 namespaces that it acknowledged last")
