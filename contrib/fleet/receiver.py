@@ -143,6 +143,10 @@ def rows(table):
         print("  " + "  ".join(cells + [row[-1]]).rstrip())
 
 
+def hosts(count):
+    return f"{count} host" if count == 1 else f"{count} hosts"
+
+
 def age(seconds):
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -187,21 +191,21 @@ def table(arguments):
             for what, reason in refusals(space):
                 refused.append((host, what, reason))
                 rejecting.add(host)
-        print(f"namespace {shown(name, 64)}: {len(spaces[name])} hosts")
+        print(f"namespace {shown(name, 64)}: {hosts(len(spaces[name]))}")
         rows([("VERSION", "HOSTS", "STATES")] + [
             (version, str(count), ", ".join(f"{state} {number}" for state, number in sorted(states[version].items())))
             for version, count in sorted(versions.items())])
         for experiment, count in sorted(experiments.items()):
-            print(f"  experiment {experiment}: {count} hosts")
+            print(f"  experiment {experiment}: {hosts(count)}")
         if refused:
-            print(f"\nrejected by {len({host for host, *_ in refused})} hosts")
+            print(f"\nrejected by {hosts(len({host for host, *_ in refused}))}")
             rows([("HOST", "VERSION", "REASON")] + refused)
         print()
-    print(f"silent: {len(silent)} hosts")
+    print(f"silent: {hosts(len(silent))}")
     if silent:
         rows([("HOST", "LAST REPORT")] + silent)
     if arguments.stop_at is not None and len(rejecting) >= arguments.stop_at:
-        print(f"\nstop: {len(rejecting)} hosts reject something")
+        print(f"\nstop: rejected by {hosts(len(rejecting))}")
         sys.exit(1)
 
 

@@ -137,7 +137,7 @@ extension Integration {
                 try agent.reload()
                 try receiver.waitForLog("\" 204 ")
                 let first = try Command.run("python3", [program, "table", "--database", database])
-                #expect(first.status == 0 && first.text.contains("namespace default: 1 hosts"), "\(first.text)")
+                #expect(first.status == 0 && first.text.contains("namespace default: 1 host"), "\(first.text)")
                 #expect(first.output.contains("  7        1      fresh 1"), "\(first.text)")
                 // Makes a fleet of that report.
                 let copies = try Command.run("python3", ["-c", Self.copies, database])
@@ -149,7 +149,7 @@ extension Integration {
                     "namespace default: 200 hosts", "  7        3      stale 3", "  8        197    fresh 197",
                     "  experiment bright: 20 hosts", "rejected by 3 hosts",
                     "  kiosk-017  8        brightness: too bright \\x1b[31m\\u202e",
-                    "silent: 1 hosts", "  kiosk-042  2 h ago", "stop: 3 hosts reject something",
+                    "silent: 1 host", "  kiosk-042  2 h ago", "stop: rejected by 3 hosts",
                 ]
                 for line in lines { #expect(table.output.contains(line), "\(line)\n\(table.text)") }
                 #expect(
@@ -202,7 +202,7 @@ extension Integration {
                 #expect(complete.status == 0 && all == 100, "\(complete.text)\(complete.log)")
                 let (stopped, some) = try run(rejecting: 3)
                 #expect(stopped.status == 1 && some == 1, "\(stopped.text)\(stopped.log)")
-                #expect(stopped.output.last == "stop: 3 hosts reject something")
+                #expect(stopped.output.last == "stop: rejected by 3 hosts")
             }
         }
 

@@ -70,6 +70,36 @@ struct PollReportTests {
         #expect(requests.first?["larder-host"] == nil)
     }
 
+    @Test("the request for a stream and the polls of its pollUrl have the fields")
+    func stream() async throws {
+        let script: RawOrigin.Script = { _, text in
+            text.hasPrefix("GET /config.json ")
+                ? [.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"v\":1}")]
+                : [.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: connected\n\n")]
+        }
+        try await RawOrigin.serve(script) { origin in
+            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            var configuration = SSESourceSettings(url: origin.url)
+            configuration.pollURL = origin.url + "config.json"
+            configuration.reportsToSource = true
+            let source = SSESource(
+                configuration: configuration,
+                plan: ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a"), fetcher: fetcher,
+                blocking: BlockingThreadPool(SharedThreads.pool), clock: ManualClock(),
+                generator: SeededGenerator(seed: 1)
+            ) { PollReport(hostID: Self.host, state: "fresh", version: "1", rejected: nil) }
+            let documents = try #require(source.documents(after: .zero) { nil })
+            for await delivery in documents {
+                _ = try delivery.result.get()
+                break
+            }
+            let requests = origin.requests.map(RawOrigin.Request.init)
+            #expect(Set(requests.map { $0[":path"] }) == ["/", "/config.json"])
+            #expect(requests.allSatisfy { $0["larder-status"] == "state=fresh, version=%\"1\"" })
+            await fetcher.shutdown()
+        }
+    }
+
     private func poll(_ origin: RawOrigin, reportsToSource: Bool) async throws -> [RawOrigin.Request] {
         let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
         var configuration = HTTPSourceSettings(url: origin.url)
