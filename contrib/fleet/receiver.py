@@ -70,10 +70,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         super().setup()
 
     def do_POST(self):
-        if self.token is not None:
-            given = self.headers.get("Authorization", "").encode("utf-8", "replace")
-            if not hmac.compare_digest(given, b"Bearer " + self.token):
-                return self.answer(401, "wrong token")
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return self.answer(411, "Content-Length is missing")
@@ -82,6 +78,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         if len(body) < int(length):
             return self.answer(400, "the body is incomplete")
+        # The body is read first: closing a connection with unread data can discard the response.
+        if self.token is not None:
+            given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+            if not hmac.compare_digest(given, b"Bearer " + self.token):
+                return self.answer(401, "wrong token")
         try:
             store(self.database, body)
         except ValueError as error:
