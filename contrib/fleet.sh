@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Simulates, with the agent's polling code, a fleet of hosts that poll one source, and prints the whole table of benchmarks/README.md.
+# Simulates, with the agent's own code, a fleet of hosts that poll one source or report to one receiver, and prints the whole table of
+# benchmarks/README.md.
 #
 #   contrib/fleet.sh [number of hosts, default 1000000] [seed, default random]
 #
