@@ -1,4 +1,4 @@
-/// What each poll reports about the host if the settings request it, so that the access log of the source shows the state of
+/// The state of the host that each poll reports if the settings request it, so that the access log of the source shows
 /// all hosts.
 package struct PollReport: Sendable {
     /// Identifies the host: hexadecimal digits; nil if it has no machine ID.

@@ -11,7 +11,7 @@ import Logging
 /// receiver has accepted last. One report is in flight at a time, and its failure has no effect except for a log message and
 /// a problem in `agent.info`. Without settings, the actor observes nothing.
 package actor Reporter {
-    /// What the reports are made of, and how they are sent.
+    /// The sources of the data of reports, and the functions that send and log them.
     struct Environment: Sendable {
         let namespaces: ConfigNamespaces
         let acknowledgements: AcknowledgementRegistry
