@@ -70,6 +70,26 @@ struct PlaceholderTests {
         #expect(settings.images.origins["https://i"]?.access.headers == ["H": "{kiosk-7}"])
     }
 
+    @Test("%% before H and ${{ are the escapes of other notations in texts that are not URLs")
+    func escapes() throws {
+        func header(_ text: String) throws -> String? {
+            let settings = try settings(
+                "{ namespaces: { a: { remote: { http: { url: 'https://h', headers: { A: '\(text)' } } } } } }")
+            guard case .http(let http)? = settings.namespaces["a"]?.remote else { return nil }
+            return http.access.headers["A"]
+        }
+        for (text, expected) in [
+            ("%%H", "%H"), ("a%%Hb", "a%Hb"), ("%%%H", "%%H"), ("%%", "%%"), ("%41%", "%41%"), ("%h", "%h"),
+            ("${{HOSTNAME}}", "${HOSTNAME}"), ("$1 {hostname}", "$1 kiosk-7"), ("$", "$"),
+        ] { #expect(try header(text) == expected, "\(text)") }
+        for text in ["%%H%H", "${HOSTNAME}"] {
+            #expect(throws: SettingsError.self, "\(text)") { try header(text) }
+        }
+        let error = #expect(throws: SettingsError.self) { try header("%H") }
+        #expect(error?.description.contains("write {hostname}, or %%H for these characters") == true)
+        #expect(refusal("https://h/%%H").contains("write {hostname}"), "a URL percent-encodes a percent sign")
+    }
+
     @Test("other settings have no placeholders")
     func otherSettings() throws {
         let settings = try settings("{ namespaces: { a: { remote: { file: { path: '/{hostname}%H' } } } } }")

@@ -23,7 +23,8 @@ package struct HostFacts: Sendable {
 }
 
 /// Replaces `{hostname}`, `{hostId}` and `{label:NAME}` in URLs, etcd keys and header values, so that one file of settings
-/// serves many hosts. `{{` and `}}` stand for single braces.
+/// serves many hosts. `{{` and `}}` stand for single braces. In a text that is not a URL, `%%H` stands for `%H`, so n + 1
+/// percent signs before an H stand for n.
 struct Placeholders {
     private let host: HostFacts
     /// The labels that the settings define correctly. Others are reported when the settings are read.
@@ -128,9 +129,15 @@ struct Placeholders {
             if scalar == "/" { slashes += 1 }
             if slashes > 2 || scalar == "?" || scalar == "#" { isInHost = false }
             switch scalar {
+            case "%" where !isURL && rest.starts(with: "%H".unicodeScalars):
+                rest = rest.dropFirst(2)
+                result.append(contentsOf: "%H".unicodeScalars)
             case "%" where next == "H":
-                throw Problem("contains %H, a specifier of systemd, which is not replaced here; write {hostname}")
-            case "$" where next == "{":
+                throw Problem(
+                    "contains %H, a specifier of systemd, which is not replaced here; write {hostname}"
+                        + (isURL ? "" : ", or %%H for these characters"))
+            // "${{" is not a variable: the braces stand for one.
+            case "$" where next == "{" && !rest.starts(with: "{{".unicodeScalars):
                 let name = rest.dropFirst().prefix { $0 != "}" }
                 let form = String(name).lowercased() == "hostname" ? "write {hostname}" : Self.advice
                 throw Problem("contains a variable of the environment, which is not replaced here; \(form)")
