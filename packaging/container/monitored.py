@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import time
 import urllib.parse
@@ -10,6 +11,7 @@ import urllib.request
 from harness import RESULTS, active, check, eventually, expect, larder, properties, run, write
 
 FILE = "/var/lib/prometheus/node-exporter/larder.prom"
+SOCKET = "/run/larder/larder.sock"
 RULES = "/etc/prometheus/larder-alerts.yml"
 
 
@@ -44,6 +46,18 @@ def the_timer_writes_figures_that_promtool_accepts():
     expect(not output, output)
     expect(not os.path.exists(FILE + ".new"), "the temporary file remains")
     return f"{len(text)} bytes after {time.monotonic() - began:.0f} s"
+
+
+@check
+def the_figures_are_written_if_the_socket_belongs_to_the_agents_user():
+    # Without larder.socket, the agent creates the socket.
+    shutil.chown(SOCKET, "larder", "larder")
+    try:
+        os.remove(FILE)
+        run("systemctl", "start", "larder-metrics.service")
+        expect(os.path.exists(FILE), f"{FILE} does not exist")
+    finally:
+        shutil.chown(SOCKET, "root", "larder")
 
 
 @check
