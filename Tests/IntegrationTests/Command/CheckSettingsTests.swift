@@ -211,7 +211,7 @@ extension Integration {
         @Test("an invalid layer file is a warning in status --check and a failure in doctor")
         func exitStatuses() throws {
             try AgentHome.with(settings: "{}", starting: true) { home in
-                #expect(try home.larder("status", "--check").status == 0)
+                #expect(try home.larder("status", "--check").status == home.healthyStatus)
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", #"{"search":{"limit": 15}, // comment"#)
                 _ = try home.larder("refresh")
@@ -226,7 +226,7 @@ extension Integration {
                 #expect(doctor.text.contains("config.d/10.json:1:26: "))
                 try home.write("config.d/10.json", "{}")
                 _ = try home.larder("refresh")
-                #expect(try home.larder("status", "--check").status == 0)
+                #expect(try home.larder("status", "--check").status == home.healthyStatus)
             }
             try AgentHome.with { home in
                 let status = try home.larder("status", "--check")
@@ -242,7 +242,7 @@ extension Integration {
             try AgentHome.with(settings: "{ namespaces: { shop: { remote: \(remote) } } }", starting: true) { home in
                 try origin.request()
                 #expect(try home.larder("status", "--check", "-n", "shop").status == 12)
-                #expect(try home.larder("status", "--check", "-n", "default").status == 0)
+                #expect(try home.larder("status", "--check", "-n", "default").status == home.healthyStatus)
             }
         }
 
@@ -258,7 +258,7 @@ extension Integration {
                     return shop?["state"] == "failed"
                 }
                 #expect(try home.larder("status", "--check").status == 1)
-                #expect(try home.larder("status", "--check", "-n", "default").status == 0)
+                #expect(try home.larder("status", "--check", "-n", "default").status == home.healthyStatus)
             }
         }
     }

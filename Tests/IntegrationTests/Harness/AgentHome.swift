@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import LarderCommand
+
 /// A temporary directory with the settings, state, cache and socket of agents. A test can start several agents in it,
 /// in sequence or at the same time.
 final class AgentHome {
@@ -120,6 +122,11 @@ final class AgentHome {
     @discardableResult
     func larder(_ arguments: String..., input: String = "") throws -> Command {
         try Command.run(Products.commandLine, arguments, environment: clientEnvironment, input: input)
+    }
+
+    /// The exit status of `larder status --check` without problems: 12 on a machine whose disk is nearly full, otherwise 0.
+    var healthyStatus: CInt {
+        DiskCheck.finding(VolumeFacts.probe(at: directory, purpose: "state")).level == .ok ? 0 : 12
     }
 
     func startLarder(_ arguments: String...) throws -> ChildProcess {

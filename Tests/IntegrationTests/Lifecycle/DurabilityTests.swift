@@ -151,7 +151,7 @@ extension Integration {
             try AgentHome.with(settings: "{ namespaces: { default: { host: { directory: '@/host' } } } }") { home in
                 try home.makeDirectory("host")
                 let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ"])
-                #expect(try home.larder("status", "--check").status == 0)
+                #expect(try home.larder("status", "--check").status == home.healthyStatus)
                 let limited = try Command.run("prlimit", ["--pid", "\(agent.pid)", "--fsize=290000"])
                 #expect(limited.end == .exit(0), "\(limited.log)")
                 // Changes of files are published before they are on disk.
