@@ -14,7 +14,7 @@ A structure can have these entries in swift-names.json ("structs"):
     unlabeled    the properties that come first in the initializer, without labels
     last         the properties that come last in the initializer
     constants    further constants: a "value", or the place of one, and a "doc"
-    counters     all members are integers that start at 0
+    counters     all members are integers that start at 0, or optional
     parameters, result, hashable    the conformance, if it does not follow from the name
     document     the result is the whole JSON value: its "property" and "doc"
     writer       "by hand": the code that writes the type is hand-written
@@ -282,9 +282,8 @@ class Struct:
         for prop, swift, optional, doc, _ in self.properties():
             lines += comment(doc, self.indent)
             zero = f" = {swift}()" if swift not in ("Int",) else " = 0"
-            lines.append(
-                f"package var {prop}{zero}" if self.is_zero else f"package var {prop}: {swift}{'?' if optional else ''}"
-            )
+            has_start = self.is_zero and not optional
+            lines.append(f"package var {prop}{zero}" if has_start else f"package var {prop}: {swift}{'?' if optional else ''}")
         for member in self.members:
             if member.presence and self.spec.get("members", {}).get(member.presence, {}).get("isProperty"):
                 lines += comment(self.generator.documentation(f"{self.place}/properties/{member.presence}"), self.indent)

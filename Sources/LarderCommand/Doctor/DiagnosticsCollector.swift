@@ -100,6 +100,7 @@ struct Examination: Sendable {
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints, settings: settings)
             findings.append(ImageCheck.finding(facts, service, socket.hints))
+            findings += ImageCheck.expiry(of: (try? facts.stats.get())?.images, facts.now)
             findings.append(DescriptorCheck.finding(facts, openFiles: openFiles, service, socket.hints))
         }
         let explanations = causes.flatMap { check in findings.filter { $0.check == check && $0.level == .problem } }

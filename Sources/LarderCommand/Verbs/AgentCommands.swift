@@ -344,6 +344,10 @@ struct MetricsText {
         gauge("image_bytes", "Disk space of the cached images.", "\(images.bytes)")
         gauge("image_bytes_limit", "Limit on the disk space of the cached images.", "\(images.maximumBytes)")
         gauge("images", "Cached images.", "\(images.entries)")
+        gauge(
+            "image_certificate_expiry_timestamp_seconds",
+            "Expiry of the first certificate in the settings of image origins, in seconds since 1970.",
+            images.certificateExpiresAt.map { [([], Self.seconds($0))] } ?? [])
     }
 
     // MARK: Lines

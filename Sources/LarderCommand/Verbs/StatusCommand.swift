@@ -52,13 +52,14 @@ struct StatusCommand: AsyncParsableCommand {
             let parameters = JSONValue.building { ConfigStatus.Parameters(namespace: namespace).write(to: &$0) }
             let result = try await client.call(ConfigStatus.name, params: parameters)
             let info = agent.json && !check ? nil : try? await client.call(AgentInfo.self, NoParameters())
+            let images = agent.json && !check ? nil : try? await client.call(AgentStats.self, NoParameters()).images
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
             if check {
                 let isPartial = namespace == nil && info.map(StatusCheck.mayMissNamespaces) ?? false
                 status = StatusCheck.status(
-                    namespaces, info, info.map(VolumeFacts.all) ?? [], isPartial: isPartial)
+                    namespaces, info, info.map(VolumeFacts.all) ?? [], images: images, isPartial: isPartial)
                 if isPartial { Output.note(StatusCheck.partial) }
             }
             if agent.json { return }
@@ -78,8 +79,11 @@ struct StatusCommand: AsyncParsableCommand {
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
             }
-            if let images = try? await client.call(AgentStats.self, NoParameters()).images {
+            if let images {
                 try Output.line("\nimages  \(ImageStatsReport.diskUse(images))")
+                for warning in ImageCheck.expiry(of: images, .now) {
+                    try Output.line("        \(Style.standardOutput.problem(warning.title))")
+                }
             }
         }
         if status != .success { status.endThisProcess() }
@@ -99,10 +103,11 @@ enum StatusCheck {
     /// - Parameters:
     ///   - info: the agent's data about itself; nil if unknown
     ///   - volumes: the file systems of the directories of the agent; one that this process cannot see is skipped
+    ///   - images: the figures of the image cache; nil if unknown
     ///   - isPartial: whether there may be namespaces that are not in `namespaces`, although all were requested
     static func status(
         _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = [],
-        isPartial: Bool = false
+        images: AgentStats.Images? = nil, isPartial: Bool = false
     ) -> ExitStatus {
         var findings = namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
@@ -112,6 +117,7 @@ enum StatusCheck {
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
+        findings += ImageCheck.expiry(of: images, .now)
         if isPartial { findings.append(Finding(.warning, RightsCheck.name, partial)) }
         return DoctorReport(findings: findings, isReachable: true).status
     }

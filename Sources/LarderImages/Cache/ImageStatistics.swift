@@ -36,6 +36,9 @@ package struct ImageStatistics: Sendable, Hashable {
     /// Queued downloads.
     package var queued = 0
     package var limits = SpaceLimits()
+    /// When the first certificate of an origin's settings expires, in seconds since 1970, as of the last request to each
+    /// origin; nil without certificates.
+    package var certificateExpiresAt: Int?
 
     package init() {}
 }

@@ -61,6 +61,7 @@ package final class ImageCacheView: Sendable {
             return statistics
         }
         statistics.downloadedBytes = receivedBytes.bytes
+        statistics.certificateExpiresAt = keys.certificateExpiresAt
         statistics.indexBytes = isOpen ? ImageIndex.diskBytes(files) : 0
         return statistics
     }

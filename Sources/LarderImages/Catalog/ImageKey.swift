@@ -72,6 +72,9 @@ struct ImageKeyResolver: Sendable {
         self.origins = Dictionary(origins.map { ($0.name, $0) }) { _, last in last }
     }
 
+    /// When the first certificate of an origin's settings expires; see ``ImageStatistics/certificateExpiresAt``.
+    var certificateExpiresAt: Int? { origins.values.compactMap { $0.tls.expiry.seconds }.min() }
+
     /// The settings of a URL's origin, if any.
     func origin(of url: String) -> ImageOrigin? {
         guard !origins.isEmpty, let address = try? FetchURL(parsing: url) else { return nil }

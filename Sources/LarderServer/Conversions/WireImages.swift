@@ -193,6 +193,7 @@ extension AgentStats.Images {
         leasedBytes = statistics.leftoverBytes
         activeDownloads = statistics.activeDownloads
         queued = statistics.queued
+        certificateExpiresAt = statistics.certificateExpiresAt.map { Timestamp(milliseconds: 1000 * $0) }
         maximumBytes = statistics.limits.bytes
         maximumImages = statistics.limits.count
     }

@@ -196,6 +196,7 @@ extension AgentMetrics.Images {
         bytes = statistics.bytes
         maximumBytes = statistics.limits.bytes
         entries = statistics.entries
+        certificateExpiresAt = statistics.certificateExpiresAt.map { Timestamp(milliseconds: 1000 * $0) }
     }
 }
 

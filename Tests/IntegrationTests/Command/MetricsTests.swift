@@ -23,6 +23,7 @@ extension AgentMetrics.Result {
         refused.queuedBytes = 5
         var images = AgentMetrics.Images()
         (images.hits, images.revalidated, images.bytes, images.maximumBytes) = (8, 6, 1 << 20, 1 << 30)
+        images.certificateExpiresAt = Timestamp(milliseconds: 1_800_000_000_000)
         return Self(
             version: "1.2.3", startedAt: Timestamp(milliseconds: 1_700_000_000_000), connections: 7, requests: 4096,
             subscriptionsOpen: 3, subscriptionsBehind: 1, publications: 9, refused: refused,
@@ -89,6 +90,7 @@ struct MetricsTextTests {
                 "larder_image_bytes 1048576",
                 "larder_image_bytes_limit 1073741824",
                 "larder_images 0",
+                "larder_image_certificate_expiry_timestamp_seconds 1800000000",
                 #"larder_disk_free_bytes{directory="state"} 40"#,
                 #"larder_disk_size_bytes{directory="state"} 100"#,
                 "larder_resident_memory_bytes 4096",

@@ -77,6 +77,34 @@ struct DoctorMoreChecksTests {
         #expect(StatusCheck.status([namespace(expiringIn: 0)], nil).rawValue == 12)
     }
 
+    @Test("a certificate for an origin of images that expires within 14 days is a warning, too")
+    func imageCertificates() {
+        func images(expiringIn milliseconds: Int) -> AgentStats.Images {
+            var images = AgentStats.Images()
+            images.certificateExpiresAt = Timestamp(
+                milliseconds: AgentFacts.present.milliseconds + milliseconds)
+            return images
+        }
+        let day = 86_400_000
+        func titles(_ images: AgentStats.Images?) -> [String] {
+            ImageCheck.expiry(of: images, AgentFacts.present).map(\.title)
+        }
+        #expect(titles(nil).isEmpty && titles(AgentStats.Images()).isEmpty)
+        #expect(titles(images(expiringIn: 14 * day)).isEmpty)
+        #expect(
+            titles(images(expiringIn: 14 * day - 1)) == ["a certificate for an origin of images expires in 13 d 23 h"])
+        #expect(titles(images(expiringIn: -day)) == ["a certificate for an origin of images expired 1 d ago"])
+        // The times of the fixture are in the past.
+        #expect(StatusCheck.status([.healthy], nil, images: images(expiringIn: day)).rawValue == 12)
+        var examination = Examination.healthy
+        var facts = AgentFacts.healthy
+        var stats = AgentStats.Result.healthy
+        stats.images = images(expiringIn: day)
+        facts.stats = .success(stats)
+        examination.agent = .facts(facts)
+        #expect(examination.complaints.map(\.title) == ["a certificate for an origin of images expires in 1 d"])
+    }
+
     @Test("`status --check` is at least a warning for a user who may not see all namespaces")
     func partialStatus() {
         var info = AgentFacts.healthy.info

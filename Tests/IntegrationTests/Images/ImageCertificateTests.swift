@@ -67,7 +67,13 @@ extension Integration {
                 #expect(try client.imageRefusal(nginx.url("a.png")).detail.contains("400"))
                 try home.write(settings: settings("certificate: '@/client.pem', privateKey: '@/client.key'"))
                 try agent.reload()
+                #expect(try client.call("agent.stats")["images"]?["certificateExpiresAt"] == nil, "no request yet")
                 #expect(try client.image(nginx.url("a.png"))["bytes"] == 20_000)
+                // The certificates of the test expire in two days.
+                #expect(try client.call("agent.metrics")["images"]?["certificateExpiresAt"]?.string != nil)
+                let check = try home.larder("status", "--check")
+                #expect(check.status == 12)
+                #expect(check.text.contains("a certificate for an origin of images expires in 1 d"), "\(check.text)")
                 // Without the certificate, the cached image is not found.
                 try home.write(settings: settings(""))
                 try agent.reload()

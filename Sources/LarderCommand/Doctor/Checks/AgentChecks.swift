@@ -108,6 +108,19 @@ enum ImageCheck {
         }
     }
 
+    /// The warning that a certificate of `images.origins` expires soon or has expired; empty if that is not so.
+    static func expiry(of images: AgentStats.Images?, _ now: Timestamp) -> [Finding] {
+        guard let expiry = UpstreamCheck.expiry(images?.certificateExpiresAt, now) else { return [] }
+        return [
+            Finding(
+                .warning, name, "a certificate for an origin of images \(expiry)",
+                advice: [
+                    "renew the files that certificate or certificateAuthority in images.origins name; the agent reads them "
+                        + "for each request"
+                ])
+        ]
+    }
+
     /// The finding that the agent has no usable image cache, with the reason.
     static func unusable(_ problem: String, _ service: ServiceFacts = .another) -> Finding {
         Finding(

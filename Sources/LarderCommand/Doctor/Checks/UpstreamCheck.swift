@@ -101,12 +101,16 @@ enum UpstreamCheck {
 
     /// The warning that a certificate of the source's settings expires soon or has expired; nil if that is not so.
     static func expiry(of upstream: ConfigStatus.Upstream, _ now: Timestamp) -> String? {
-        guard let expiry = upstream.certificateExpiresAt else { return nil }
-        let left = expiry.milliseconds - now.milliseconds
-        if left >= warningBeforeExpiry { return nil }
+        expiry(upstream.certificateExpiresAt, now).map { "a certificate for its source \($0)" }
+    }
+
+    /// When a certificate expires or has expired; nil if it is valid for long enough.
+    static func expiry(_ expiry: Timestamp?, _ now: Timestamp) -> String? {
+        guard let left = expiry.map({ $0.milliseconds - now.milliseconds }), left < warningBeforeExpiry else {
+            return nil
+        }
         return left > 0
-            ? "a certificate for its source expires \(Human.ahead(milliseconds: left))"
-            : "a certificate for its source expired \(Human.ago(milliseconds: -left))"
+            ? "expires \(Human.ahead(milliseconds: left))" : "expired \(Human.ago(milliseconds: -left))"
     }
 
     /// The finding about the state of a namespace; nil if it is up to date.

@@ -170,6 +170,9 @@ package enum AgentMetrics: WireMethod, AuthorizedMethod {
         package var maximumBytes = 0
         /// Images cached now.
         package var entries = 0
+        /// When the first certificate of `images.origins` in the settings expires, as of the last request to each
+        /// origin; nil without one.
+        package var certificateExpiresAt: Timestamp?
 
         package init() {}
 
@@ -184,6 +187,7 @@ package enum AgentMetrics: WireMethod, AuthorizedMethod {
             bytes = try reader.requiredInt("bytes")
             maximumBytes = try reader.requiredInt("maximumBytes")
             entries = try reader.requiredInt("entries")
+            certificateExpiresAt = try reader.timestamp("certificateExpiresAt")
         }
 
         func write(to writer: inout JSONWriter) {
@@ -198,6 +202,7 @@ package enum AgentMetrics: WireMethod, AuthorizedMethod {
             writer.member("bytes", bytes)
             writer.member("maximumBytes", maximumBytes)
             writer.member("entries", entries)
+            writer.member("certificateExpiresAt", certificateExpiresAt?.description)
             writer.endObject()
         }
     }

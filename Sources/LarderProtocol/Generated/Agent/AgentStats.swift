@@ -235,6 +235,9 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
         package var activeDownloads = 0
         /// Downloads queued now.
         package var queued = 0
+        /// When the first certificate of `images.origins` in the settings expires, as of the last request to each
+        /// origin; nil without one.
+        package var certificateExpiresAt: Timestamp?
         /// The limit on disk space in bytes.
         package var maximumBytes = 0
         /// The limit on the number of images.
@@ -258,6 +261,7 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
             leasedBytes = try reader.requiredInt("leasedBytes")
             activeDownloads = try reader.requiredInt("activeDownloads")
             queued = try reader.requiredInt("queued")
+            certificateExpiresAt = try reader.timestamp("certificateExpiresAt")
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             maximumBytes = try limits.requiredInt("bytes")
             maximumImages = try limits.requiredInt("images")
@@ -280,6 +284,7 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
             writer.member("leasedBytes", leasedBytes)
             writer.member("activeDownloads", activeDownloads)
             writer.member("queued", queued)
+            writer.member("certificateExpiresAt", certificateExpiresAt?.description)
             writer.name("limits")
             writer.beginObject()
             writer.member("bytes", maximumBytes)
