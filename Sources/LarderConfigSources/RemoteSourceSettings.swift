@@ -106,6 +106,17 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
+    /// The proxy of the source, and the URLs that are requested through it unless `noProxy` names their hosts; nil without
+    /// a proxy.
+    package var proxied: (proxy: ProxySettings, urls: [String])? {
+        switch self {
+        case .http(let http): http.access.proxy.settings.map { ($0, [http.url]) }
+        case .sse(let sse): sse.access.proxy.settings.map { ($0, [sse.url] + (sse.pollURL.map { [$0] } ?? [])) }
+        case .etcd(let etcd): etcd.proxy.settings.map { ($0, etcd.endpoints) }
+        case .file: nil
+        }
+    }
+
     /// Returns the settings with the proxy of the whole agent, unless the source has an own one.
     package func inheriting(proxy: ProxySettings?) -> RemoteSourceSettings {
         switch self {

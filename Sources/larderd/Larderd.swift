@@ -74,6 +74,12 @@ struct Larderd: AsyncParsableCommand {
             discussion: "A JSON array with the file and line of each value. Values of header fields are left out."))
     var showSettings = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Ask the proxies of the settings for a tunnel to the server of each source, and exit.",
+            discussion: "A JSON array with the problem of each proxy. larder doctor uses it."))
+    var testProxies = false
+
     func validate() throws {
         if forReload, !checkSettings {
             throw ValidationError("--for-reload requires --check-settings; add it")

@@ -22,7 +22,8 @@ enum Program {
             guard let agent = command as? Larderd else { return try command.run() }
             // If a thread cannot be created, Dispatch waits indefinitely, and NIO crashes the process. Therefore the
             // process checks, before the first task starts, that it can create its threads.
-            if !agent.checkSettings, !agent.showSettings { try Process.checkThreads(Agent.maxThreads) }
+            let isAgent = !agent.checkSettings && !agent.showSettings && !agent.testProxies
+            if isAgent { try Process.checkThreads(Agent.maxThreads) }
             Task { @MainActor in
                 do { try await agent.run() } catch { Larderd.exit(withError: error) }
                 exit(EXIT_SUCCESS)
@@ -43,6 +44,7 @@ extension Larderd {
     func run() async throws {
         if checkSettings { return await SettingsCheck(self).report() }
         if showSettings { return SettingsCheck.show(self) }
+        if testProxies { return try await SettingsCheck.testProxies(self) }
         // The signal is trapped before the settings are read, so that a SIGHUP during the read causes a reload.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan

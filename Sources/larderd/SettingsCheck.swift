@@ -10,6 +10,7 @@ import LarderServer
 import LarderSettings
 import LarderUpstream
 import Logging
+import NIOPosix
 import Glibc
 
 /// `larderd --check-settings`: reads the settings and the files that they name, and reports all errors. With
@@ -177,6 +178,50 @@ struct SettingsCheck {
             if command.settings == nil, error.code == .fileNotFound { return print("[]") }
             Process.fail(error, status: EX_CONFIG)
         }
+    }
+
+    /// `larderd --test-proxies`: asks the proxies of valid settings for tunnels to the servers of sources and of image
+    /// origins, and prints the results as a JSON array, for `larder doctor`.
+    static func testProxies(_ command: Larderd) async throws {
+        let plan = try AgentPlan(command)
+        var requests: [(setting: String, proxy: ProxySettings, url: String?)] = []
+        for namespace in plan.namespaces {
+            guard let (proxy, urls) = namespace.remote?.proxied else { continue }
+            requests += urls.map { ("namespaces.\(namespace.name).remote", proxy, $0) }
+        }
+        let images = plan.settings.images
+        for (name, origin) in images.origins.sorted(by: { $0.key < $1.key }) {
+            guard let proxy = origin.access.proxy.inheriting(images.proxy).settings else { continue }
+            requests.append(("images.origins[\"\(name)\"]", proxy, name))
+        }
+        // Images come from any host, so only the proxy itself is known.
+        if let proxy = images.proxy { requests.append(("proxy", proxy, nil)) }
+        let threads = NIOThreadPool(numberOfThreads: 4)
+        threads.start()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let resolver = SystemResolver(threads)
+        let results = await withTaskGroup(of: (Int, ProxyTest?).self) { tasks in
+            for (index, request) in requests.enumerated() {
+                tasks.addTask {
+                    (index, await ProxyTest.run(request.proxy, for: request.url, resolver: resolver, on: group))
+                }
+            }
+            return await tasks.reduce(into: [Int: ProxyTest]()) { $0[$1.0] = $1.1 }
+        }
+        var tests: [(setting: String, test: ProxyTest, isFromEnvironment: Bool)] = []
+        for (index, request) in requests.enumerated() {
+            guard let test = results[index], !tests.contains(where: { $0.test == test }) else { continue }
+            tests.append((request.setting, test, request.proxy.isFromEnvironment))
+        }
+        let values = tests.map { setting, test, isFromEnvironment in
+            var members: [(String, JSONValue)] = [("setting", .string(setting)), ("proxy", .string(test.proxy))]
+            if let target = test.target { members.append(("target", .string(target))) }
+            if let problem = test.problem { members.append(("problem", .string(problem))) }
+            if test.isUntested { members.append(("untested", true)) }
+            if isFromEnvironment { members.append(("environment", true)) }
+            return JSONValue.object(members)
+        }
+        print(JSONValue.array(values).compactText)
     }
 
     /// Prints the result. Exits with an error status if there are errors.

@@ -23,7 +23,8 @@ enum DiagnosticsCollector {
             socket: socket, service: service, agent: agent,
             settings: await SettingsFacts.probe(
                 option: settings, inForce: facts?.info.settings, isRunning: facts != nil,
-                agentUser: AgentUser.probe(pid: facts?.info.pid, service), choice: socket.choice),
+                agentUser: AgentUser.probe(pid: facts?.info.pid, service), agentPID: facts?.info.pid,
+                choice: socket.choice),
             isClockSynchronized: isClockSynchronized, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])

@@ -24,6 +24,7 @@ extension ProxySettings {
             }
         }
         self.init(secure: try server("HTTPS_PROXY"), plain: try server("HTTP_PROXY"))
+        isFromEnvironment = true
         let hosts = value("NO_PROXY")?.text.split { $0 == "," || $0 == " " } ?? []
         // Other programs accept further forms, such as a host with a port. These are ignored.
         exceptions = hosts.compactMap { ProxyException(String($0)) }

@@ -1,5 +1,5 @@
 internal import AsyncHTTPClient
-internal import NIOCore
+package import NIOCore
 internal import Synchronization
 import Glibc
 package import NIOPosix
@@ -101,9 +101,7 @@ final class GuardedClients: Sendable {
     /// The address of a proxy. The settings name the proxy, so its address is not checked.
     private func route(via server: ProxyServer?) async throws(UpstreamError) -> ProxyRoute? {
         guard let server else { return nil }
-        if let address = IPAddress(server.host) { return ProxyRoute(server: server, address: address) }
-        guard let address = try await resolver.addresses(of: server.host).first else { throw server.unresolved }
-        return ProxyRoute(server: server, address: address)
+        return ProxyRoute(server: server, address: try await server.address(resolver))
     }
 
     /// The addresses to connect to, in the order in which they are tried; nil for one that the proxy resolves.
@@ -178,6 +176,93 @@ final class GuardedClients: Sendable {
         }
         return HTTPClient(
             eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }
+}
+
+/// The result of a test whether a proxy opens tunnels.
+package struct ProxyTest: Sendable, Equatable {
+    /// The host and port of the proxy.
+    package let proxy: String
+    /// The host or address, and the port, of the requested tunnel; nil if only a connection to the proxy was opened.
+    package var target: String?
+    /// What is wrong and what to do; nil if the proxy opened the tunnel.
+    package var problem: String?
+    /// Whether the proxy could not be tested, for the reason in ``problem``.
+    package var isUntested = false
+
+    /// Requests a tunnel to the server of a URL, and closes it. Without a URL, opens a connection to the proxy.
+    ///
+    /// - Returns: nil if the URL is invalid or is requested without a proxy
+    package static func run(
+        _ settings: ProxySettings, for text: String?, resolver: any HostResolver, on group: any EventLoopGroup
+    ) async -> ProxyTest? {
+        let url = text.flatMap { try? FetchURL(parsing: $0) }
+        if text != nil, url == nil { return nil }
+        guard
+            let named = url.map({ $0.isSecure ? settings.secure : settings.plain }) ?? settings.secure ?? settings.plain
+        else { return nil }
+        var test = ProxyTest(
+            proxy: (named.host.utf8.contains(UInt8(ascii: ":")) ? "[\(named.host)]" : named.host) + ":\(named.port)")
+        if let url, settings.exceptions.contains(where: { $0.includes(url.host) }) { return nil }
+        let server: ProxyServer
+        do throws(UpstreamError) {
+            server = try named.read(settings.resolvesNames)
+        } catch {
+            // --check-settings reports a file that cannot be used. A credential of systemd exists only in the service.
+            (test.problem, test.isUntested) = (error.message, true)
+            return test
+        }
+        do throws(UpstreamError) {
+            let address = try await server.address(resolver)
+            if let url {
+                let target = "\(try await server.tunnelHost(of: url, resolver)):\(url.port)"
+                test.target = target
+                let status = try await server.connecting {
+                    try await ConnectProbe.status(of: target, server, at: address, on: group)
+                }
+                if !(200..<300).contains(status ?? 0) {
+                    test.problem = "the proxy \(test.proxy) " + server.problem(status: status, target, port: url.port)
+                }
+            } else {
+                try await server.connecting { try await ConnectProbe.connect(to: server, at: address, on: group) }
+            }
+        } catch {
+            test.problem = error.originFailure ?? error.message
+        }
+        return test
+    }
+}
+
+extension ProxyServer {
+    /// The first address of the proxy.
+    func address(_ resolver: any HostResolver) async throws(UpstreamError) -> IPAddress {
+        if let address = IPAddress(host) { return address }
+        guard let address = try await resolver.addresses(of: host).first else { throw unresolved }
+        return address
+    }
+
+    /// The host of a tunnel to the server of a URL: the name, if the proxy resolves names, or else an IPv4 address.
+    fileprivate func tunnelHost(
+        of url: FetchURL, _ resolver: any HostResolver
+    ) async throws(UpstreamError) -> String {
+        if resolvesNames, url.host.address == nil { return url.host.name }
+        let addresses: [IPAddress] =
+            if let address = url.host.address { [address] } else { try await resolver.addresses(of: url.host.name) }
+        if addresses.isEmpty { throw unresolved(url) }
+        guard let address = addresses.first(where: \.isIPv4) else { throw onlyIPv6(url) }
+        return address.description
+    }
+
+    /// Translates an error of a connection to this proxy.
+    fileprivate func connecting<Value: Sendable>(
+        _ body: () async throws -> Value
+    ) async throws(UpstreamError) -> Value {
+        do {
+            return try await body()
+        } catch {
+            let problem = problem(connecting: error) ?? "cannot be reached; check the network and the proxy"
+            throw UpstreamError(.connectFailed, "the proxy \(place) \(problem)")
+        }
     }
 }
 

@@ -50,6 +50,8 @@ package struct ProxySettings: Sendable, Equatable {
     package var plain: Server?
     /// The hosts that are reached without a proxy.
     package var exceptions: [ProxyException] = []
+    /// Whether variables of the environment name the proxies.
+    package var isFromEnvironment = false
     /// Whether the proxy gets names instead of addresses.
     package var resolvesNames = false
 
@@ -68,7 +70,7 @@ package struct ProxySettings: Sendable, Equatable {
 }
 
 extension ProxySettings.Server {
-    fileprivate func read(_ resolvesNames: Bool) throws(UpstreamError) -> ProxyServer {
+    func read(_ resolvesNames: Bool) throws(UpstreamError) -> ProxyServer {
         let secret: String? =
             switch password {
             case .credential(let credential): try credential.read()
@@ -137,7 +139,7 @@ struct ProxyServer: Sendable, Hashable {
     /// The host and the port, for messages.
     var place: String { (host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host) + ":\(port)" }
 
-    private var authorization: HTTPClient.Authorization? {
+    fileprivate var authorization: HTTPClient.Authorization? {
         user.map { .basic(username: $0, password: password ?? "") }
     }
 
@@ -180,38 +182,51 @@ struct ProxyServer: Sendable, Hashable {
         _ error: any Error, for url: FetchURL, to address: IPAddress?, at proxy: IPAddress, on group: any EventLoopGroup
     ) async -> UpstreamError? {
         let target = "\(address?.description ?? url.host.name):\(url.port)"
-        let problem: String
-        switch (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error {
+        let problem: String?
+        switch error {
         case let error as HTTPClientError where error == .proxyAuthenticationRequired:
-            problem =
-                user == nil
-                ? "requires a user (status 407); give \"user\" and \"passwordFile\" of the proxy in the settings"
-                : "rejects the user or the password (status 407); correct \"user\" or the password of the proxy"
+            problem = self.problem(status: 407, target, port: url.port)
         case let error as HTTPClientError where error == .invalidProxyResponse:
-            let status = await ConnectProbe.status(
-                of: target, authorization: authorization?.headerValue, at: proxy, port: port, on: group)
-            if let status, status >= 500 {
-                problem = "could not connect to \(target) (status \(status)); check that server and its address"
-            } else {
-                problem =
-                    "refuses a connection to \(target)" + (status.map { " with status \($0)" } ?? "")
-                    + "; allow it there, or add the host to noProxy"
-                    + (url.port == 443 ? "" : "; many proxies refuse ports other than 443")
-            }
+            let status = try? await ConnectProbe.status(of: target, self, at: proxy, on: group)
+            problem = self.problem(status: status, target, port: url.port)
         case let error as HTTPClientError where error == .httpProxyHandshakeTimeout:
             problem = "did not connect to \(target) in time; check the proxy and that server"
         case let error as HTTPClientError where error == .connectTimeout:
             problem = "did not connect to \(target) in time; check the network, the proxy and that server"
-        case ChannelError.connectTimeout:
-            problem = "does not respond in time; check the network and the proxy"
-        case let error as IOError where [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT].contains(error.errnoCode):
-            // strerror(3) of glibc is thread-safe; see UpstreamError.
-            problem = "cannot be reached: \(String(cString: strerror(error.errnoCode))); check that it is running"
-        default: return nil
+        default: problem = self.problem(connecting: error)
         }
+        guard let problem else { return nil }
         return UpstreamError(
             .connectFailed, "cannot fetch \(url.display): the proxy \(place) \(problem)",
             originFailure: "the proxy \(place) \(problem)")
+    }
+
+    /// The problem with the status of a response that refuses a tunnel, as a continuation of the name of the proxy.
+    /// - Parameter port: the port of the target
+    func problem(status: Int?, _ target: String, port: Int) -> String {
+        switch status {
+        case 407? where user == nil:
+            return "requires a user (status 407); give \"user\" and \"passwordFile\" of the proxy in the settings"
+        case 407?:
+            return "rejects the user or the password (status 407); correct \"user\" or the password of the proxy"
+        case let status? where status >= 500:
+            return "could not connect to \(target) (status \(status)); check that server and its address"
+        default:
+            return "refuses a connection to \(target)" + (status.map { " with status \($0)" } ?? "")
+                + "; allow it there, or add the host to noProxy"
+                + (port == 443 ? "" : "; many proxies refuse ports other than 443")
+        }
+    }
+
+    /// The problem if no connection to the proxy was opened, as a continuation of its name; nil for another error.
+    func problem(connecting error: any Error) -> String? {
+        switch (error as? NIOConnectionError)?.connectionErrors.first?.error ?? error {
+        case ChannelError.connectTimeout: return "does not respond in time; check the network and the proxy"
+        case let error as IOError where [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT].contains(error.errnoCode):
+            // strerror(3) of glibc is thread-safe; see UpstreamError.
+            return "cannot be reached: \(String(cString: strerror(error.errnoCode))); check that it is running"
+        default: return nil
+        }
     }
 }
 
@@ -222,7 +237,7 @@ extension InvalidURL {
 }
 
 /// Asks a proxy for a tunnel to find out its status, which the HTTP client does not report.
-private final class ConnectProbe: ChannelInboundHandler {
+final class ConnectProbe: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
@@ -237,13 +252,15 @@ private final class ConnectProbe: ChannelInboundHandler {
     }
 
     /// The status of the response; nil if the proxy does not respond with HTTP in time.
+    ///
+    /// - Throws: the error of the connection to the proxy
     static func status(
-        of target: String, authorization: String?, at address: IPAddress, port: Int, on group: any EventLoopGroup
-    ) async -> Int? {
+        of target: String, _ server: ProxyServer, at address: IPAddress, on group: any EventLoopGroup
+    ) async throws -> Int? {
         let loop = group.next()
         let result = loop.makePromise(of: Int?.self)
         let limit = loop.scheduleTask(in: timeout) { result.succeed(nil) }
-        let field = authorization.map { "Proxy-Authorization: \($0)\r\n" } ?? ""
+        let field = server.authorization.map { "Proxy-Authorization: \($0.headerValue)\r\n" } ?? ""
         let request = "CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\(field)\r\n"
         let connection = ClientBootstrap(group: loop)
             .connectTimeout(timeout)
@@ -252,16 +269,24 @@ private final class ConnectProbe: ChannelInboundHandler {
                     try channel.pipeline.syncOperations.addHandler(ConnectProbe(request, result))
                 }
             }
-            .connect(host: address.description, port: port)
-        connection.whenFailure { _ in result.succeed(nil) }
-        let status = await withTaskCancellationHandler {
-            try? await result.futureResult.get()
+            .connect(host: address.description, port: server.port)
+        connection.whenFailure { result.fail($0) }
+        defer {
+            limit.cancel()
+            connection.whenSuccess { $0.close(promise: nil) }
+        }
+        return try await withTaskCancellationHandler {
+            try await result.futureResult.get()
         } onCancel: {
             result.succeed(nil)
         }
-        limit.cancel()
-        connection.whenSuccess { $0.close(promise: nil) }
-        return status ?? nil
+    }
+
+    /// Opens a connection to a proxy, and closes it.
+    static func connect(to server: ProxyServer, at address: IPAddress, on group: any EventLoopGroup) async throws {
+        let channel = try await ClientBootstrap(group: group).connectTimeout(timeout)
+            .connect(host: address.description, port: server.port).get()
+        channel.close(promise: nil)
     }
 
     func channelActive(context: ChannelHandlerContext) {

@@ -154,30 +154,38 @@ struct DoctorSettingsTests {
         #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
     }
 
-    @Test("each proxy of the settings is checked")
+    @Test("each proxy of the settings is tested, and its problem is separated from what to do")
     func proxies() {
         var file = SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right)
         #expect(ProxyCheck.findings(file) == [])
         file.proxies = [
-            ProxyFacts(place: "p:1", origin: "/etc/larder/larder.json:2"),
-            ProxyFacts(place: "q:2", origin: "/etc/larder/larder.d/a.json:3", problem: "Connection refused"),
+            ProxyFacts(place: "p:1", target: "192.0.2.1:443", setting: "namespaces.a.remote"),
+            ProxyFacts(place: "p:1", setting: "proxy", isFromOwnEnvironment: true),
+            ProxyFacts(
+                place: "q:2", target: "192.0.2.1:443", setting: "namespaces.b.remote",
+                problem: "the proxy q:2 refuses; allow it; or not"),
+            ProxyFacts(place: "r:3", setting: "proxy", problem: "no such credential", isUntested: true),
         ]
         let findings = ProxyCheck.findings(file)
-        #expect(findings.map(\.level) == [.ok, .problem])
-        #expect(findings.last?.title == "no connection to the proxy q:2: Connection refused")
-        #expect(findings.last?.detail == ["named in /etc/larder/larder.d/a.json:3"])
+        #expect(findings.map(\.level) == [.ok, .ok, .problem, .skipped])
+        #expect(
+            findings.map(\.title) == [
+                "p:1 opens a tunnel to 192.0.2.1:443", "p:1 accepts connections", "the proxy q:2 refuses",
+                "r:3 was not tested: no such credential",
+            ])
+        #expect(findings[0].detail.isEmpty)
+        #expect(findings[1].detail.last?.hasPrefix("tested with the variables of this command") == true)
+        #expect(findings[2].detail == ["used by namespaces.b.remote"])
+        #expect(findings[2].advice == ["allow it", "or not"])
     }
 
-    @Test(
-        "the address of a proxy is that of its URL",
-        arguments: [
-            ("http://p.example:3128", "p.example", 3128), ("HTTP://p/", "p", 80), ("http://[::1]:8080/", "::1", 8080),
-            ("http://[::1]", "::1", 80), ("http://127.0.0.1:1", "127.0.0.1", 1),
-        ])
-    func proxyAddress(url: String, host: String, port: Int) throws {
-        let address = try #require(ProxyFacts.address(url))
-        #expect(address.host == host)
-        #expect(address.port == port)
+    @Test("the proxies of a running agent are those of its environment, not of this process")
+    func proxyEnvironment() {
+        let environment = ProxyFacts.environment(Array("A=1\0http_proxy=http://p:1/?a=b\0NO_PROXY=\0HOME=/\0".utf8))
+        #expect(environment["http_proxy"] == "http://p:1/?a=b")
+        #expect(environment["HTTPS_PROXY"] == "", "an unset variable hides that of this process")
+        #expect(environment.count == 6 && environment["HOME"] == nil)
+        #expect(ProxyFacts.environment(ofAgent: 1) == nil, "process 1 is no agent")
     }
 
     @Test("files that are not read are a warning besides the state of the settings")

@@ -55,16 +55,56 @@ extension Integration {
                     ),
                     "\(refusal)")
                 #expect(refusal.contains("many proxies refuse ports other than 443"), "\(refusal)")
-                #expect(try home.larder("doctor").text.contains("127.0.0.1:\(proxy.port) accepts connections"))
+                let refused = try home.larder("doctor").text
+                #expect(
+                    refused.contains(
+                        "the proxy 127.0.0.1:\(proxy.port) refuses a connection to 127.0.0.1:\(nginx.port) with status 403"
+                    ),
+                    "\(refused)")
+                #expect(refused.contains("used by namespaces.default.remote"), "\(refused)")
                 proxy.stop()
                 let doctor = try home.larder("doctor").text
                 #expect(
-                    doctor.contains("no connection to the proxy 127.0.0.1:\(proxy.port): Connection refused"),
+                    doctor.contains("the proxy 127.0.0.1:\(proxy.port) cannot be reached: Connection refused"),
                     "\(doctor)")
                 let absence = try client.refusal("config.refresh").detail
                 #expect(
                     absence.contains("the proxy 127.0.0.1:\(proxy.port) cannot be reached: Connection refused"),
                     "\(absence)")
+            }
+        }
+
+        @Test("doctor opens tunnels through proxies of the agent's environment, and of URLs with placeholders")
+        func doctor() throws {
+            try AgentHome.with { home in
+                let nginx = try Nginx(directory: home.directory)
+                let proxy = try Tinyproxy(in: home.directory, "BasicAuth fleet s3cret")
+                defer { proxy.stop() }
+                let source = Self.source("http://{label:host}:\(nginx.port)/{hostname}.json")
+                let labels = "report: { labels: { host: 'localhost', last: '1' } }"
+                let tunnel = "127.0.0.1:\(proxy.port) opens a tunnel to 127.0.0.1:\(nginx.port)"
+                try home.write("password", "wrong\n")
+                chmod("\(home.directory)/password", 0o600)
+                try home.write(
+                    settings: """
+                        { \(labels), proxy: { url: 'http://127.0.0.{label:last}:\(proxy.port)', user: 'fleet',
+                          passwordFile: '@/password' }, \(source) }
+                        """)
+                let rejected = try home.larder("doctor").text
+                #expect(rejected.contains("rejects the user or the password (status 407)"), "\(rejected)")
+                try home.write("password", "s3cret\n")
+                chmod("\(home.directory)/password", 0o600)
+                let accepted = try home.larder("doctor").text
+                #expect(accepted.contains(tunnel), "\(accepted)")
+                #expect(accepted.contains("127.0.0.1:\(proxy.port) accepts connections"), "\(accepted)")
+                #expect(!rejected.contains("s3cret") && !accepted.contains("s3cret"))
+
+                try home.write(settings: "{ \(labels), proxy: 'environment', \(source) }")
+                let url = "http_proxy=http://fleet:s3cret@127.0.0.1:\(proxy.port)"
+                _ = try home.start(wrapper: ["env", url])
+                let environment = try home.larder("doctor").text
+                #expect(environment.contains(tunnel), "\(environment)")
+                #expect(!environment.contains("variables of this command") && !environment.contains("s3cret"))
             }
         }
 

@@ -165,20 +165,27 @@ enum SettingsCheck {
     }
 }
 
-/// Checks whether this host can connect to the proxies that the settings name. Whether a proxy permits a request is shown by
-/// the errors of the sources.
+/// Checks whether the proxies of the settings open tunnels to the servers of sources and of image origins.
 enum ProxyCheck {
     private static let name = "proxy"
 
     static func findings(_ facts: SettingsFacts?) -> [Finding] {
         (facts?.proxies ?? []).map { proxy in
-            guard let problem = proxy.problem else { return Finding(.ok, name, "\(proxy.place) accepts connections") }
-            return Finding(
-                .problem, name, "no connection to the proxy \(proxy.place): \(problem)",
-                detail: ["named in \(proxy.origin)"],
-                advice: [
-                    "check that the proxy is running and that a firewall permits the connection, or correct the settings"
-                ])
+            var detail = ["used by \(proxy.setting)"]
+            if proxy.isFromOwnEnvironment {
+                detail.append(
+                    "tested with the variables of this command, which may differ from those of the agent; run doctor as root"
+                )
+            }
+            guard let problem = proxy.problem else {
+                let success = proxy.target.map { "opens a tunnel to \($0)" } ?? "accepts connections"
+                return Finding(
+                    .ok, name, "\(proxy.place) \(success)", detail: proxy.isFromOwnEnvironment ? detail : [])
+            }
+            if proxy.isUntested { return Finding(.skipped, name, "\(proxy.place) was not tested: \(problem)") }
+            // The first part is the problem, the others are what to do.
+            let parts = problem.split(separator: "; ").map(String.init)
+            return Finding(.problem, name, parts[0], detail: detail, advice: Array(parts.dropFirst()))
         }
     }
 }

@@ -238,10 +238,15 @@ struct CapturedProgram: Sendable {
     private static let maxBytes = 1 << 20
 
     /// Runs a program in the C locale, so that its output can be parsed.
-    /// - Parameter limit: the time after which the program is killed.
+    /// - Parameters:
+    ///   - limit: the time after which the program is killed.
+    ///   - environment: variables that replace those of this process.
     /// - Returns: nil if the program cannot be started, took too long, or wrote more than ``maxBytes``.
-    static func run(_ words: [String], limit: Duration = .seconds(5)) async -> CapturedProgram? {
+    static func run(
+        _ words: [String], limit: Duration = .seconds(5), environment: [String: String] = [:]
+    ) async -> CapturedProgram? {
         var variables = EnvironmentVariables()
+        for (name, value) in environment { variables.append(name, value) }
         for (name, value) in [("LC_ALL", "C.UTF-8"), ("SYSTEMD_COLORS", "0"), ("SYSTEMD_PAGER", "")] {
             variables.append(name, value)
         }

@@ -27,7 +27,7 @@ struct SettingsFacts: Sendable, Equatable {
     var modifiedAt: Timestamp?
     /// Why files in `larder.d` and in the directories of the layers are not read: one line for each file.
     var ignoredFiles: [String] = []
-    /// The proxies in the settings.
+    /// The proxies of valid settings.
     var proxies: [ProxyFacts] = []
     /// The user that the agent runs as, if that user may not read the file.
     var deniedUser: DeniedUser?
@@ -78,11 +78,13 @@ extension SettingsFacts {
     ///   - inForce: the settings file in use, as the agent reports it; nil if unknown.
     ///   - isRunning: whether the agent replied.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
+    ///   - agentPID: the process ID of the agent that replied; nil if unknown.
     ///   - choice: how the socket of the agent was chosen. If the user chose it, the default settings file of that
     ///     agent is unknown.
     /// - Returns: nil if it is not known which file to check.
     static func probe(
-        option: String?, inForce: String?, isRunning: Bool, agentUser: AgentUser?, choice: SocketFacts.Choice
+        option: String?, inForce: String?, isRunning: Bool, agentUser: AgentUser?, agentPID: Int? = nil,
+        choice: SocketFacts.Choice
     ) async -> SettingsFacts? {
         let standard = defaultPath(
             choice, mayBeUsers: !isRunning && geteuid() != 0, userFile: userFile, exists: { access($0, F_OK) == 0 })
@@ -109,7 +111,10 @@ extension SettingsFacts {
             return facts
         }
         (facts.state, facts.ignoredFiles) = await check(path)
-        if facts.state == .right { facts.proxies = await ProxyFacts.probe(path) }
+        if facts.state == .right, let agentProgram {
+            facts.proxies = await ProxyFacts.probe(
+                path, agent: agentProgram, environment: ProxyFacts.environment(ofAgent: agentPID))
+        }
         return facts
     }
 
@@ -172,12 +177,12 @@ extension SettingsFacts {
         return list
     }
 
+    /// Directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check them.
+    fileprivate static let otherDirectories = ["--state-directory", "/", "--cache-directory", "/"]
+
     private static func check(_ path: String) async -> (State, ignoredFiles: [String]) {
         guard let agent = agentProgram else { return (.unchecked("there is no larderd on this host"), []) }
-        // Pass directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check
-        // these directories.
-        let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
-        let words = [agent, "--check-settings", "--settings", path] + elsewhere
+        let words = [agent, "--check-settings", "--settings", path] + otherDirectories
         // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
             return (.unchecked("\(agent) cannot be run or did not end in time"), [])
@@ -230,80 +235,60 @@ extension SettingsFacts {
     }
 }
 
-/// A proxy in the settings, and whether this host can connect to it.
+/// A proxy of the settings, and whether it opens a tunnel.
 struct ProxyFacts: Sendable, Equatable {
-    /// The host and port, as in the URL.
+    /// The host and port.
     var place: String
-    /// Where the settings name the proxy: `FILE:LINE`.
-    var origin: String
-    /// Why no connection could be opened; nil if one was.
+    /// The host and port of the requested tunnel; nil if only a connection to the proxy was opened.
+    var target: String?
+    /// The setting that uses the proxy, such as `namespaces.shop.remote`.
+    var setting: String
+    /// What is wrong and what to do; nil if the test succeeded.
     var problem: String?
+    /// Whether the test was impossible, for the reason in ``problem``.
+    var isUntested = false
+    /// Whether variables of the environment of this command name the proxy. The agent may have others.
+    var isFromOwnEnvironment = false
 }
 
 extension ProxyFacts {
-    /// Connects to each proxy that valid settings name. Sends nothing.
-    static func probe(_ settings: String) async -> [ProxyFacts] {
-        guard let list = try? await SettingsFacts.merged(settings) else { return [] }
-        var proxies: [ProxyFacts] = []
-        for setting in list.elements {
-            // A URL with a placeholder is not complete here.
-            guard let name = setting["setting"]?.string, name == "proxy.url" || name.hasSuffix(".proxy.url"),
-                let url = setting["value"]?.string, !url.contains("{"), let (host, port) = address(url)
-            else { continue }
-            let place = (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
-            if proxies.contains(where: { $0.place == place }) { continue }
-            let origin = "\(setting["file"]?.string ?? ""):\(setting["line"]?.int ?? 1)"
-            let problem = await onOwnThread { Self.problem(host, port) }
-            proxies.append(ProxyFacts(place: place, origin: origin, problem: problem))
+    /// Tests the proxies of valid settings with the agent's own program.
+    /// - Parameter environment: the variables of the running agent that name proxies; nil if they cannot be read
+    static func probe(_ settings: String, agent: String, environment: [String: String]?) async -> [ProxyFacts] {
+        let words = [agent, "--test-proxies", "--settings", settings] + SettingsFacts.otherDirectories
+        // A proxy has five seconds for the connection, and as long for its response.
+        let program = await CapturedProgram.run(words, limit: .seconds(30), environment: environment ?? [:])
+        guard let program, program.end == .exited(0), let list = try? JSONValue(parsing: program.text) else {
+            return []
         }
-        return proxies
-    }
-
-    /// The host and port of a valid URL of a proxy.
-    static func address(_ url: String) -> (host: String, port: Int)? {
-        guard url.lowercased().hasPrefix("http://") else { return nil }
-        let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
-        let end = authority.lastIndex(of: "]").map(authority.index(after:)) ?? authority.firstIndex(of: ":")
-        let host = authority[..<(end ?? authority.endIndex)].filter { $0 != "[" && $0 != "]" }
-        let digits = authority[(end ?? authority.endIndex)...].dropFirst()
-        guard let port = digits.isEmpty ? 80 : Int(digits), !host.isEmpty else { return nil }
-        return (String(host), port)
-    }
-
-    /// The time for a connection to one address, in milliseconds.
-    private static let timeout: CInt = 5000
-
-    /// Why no connection can be opened; nil if it can. Blocks the thread.
-    private static func problem(_ host: String, _ port: Int) -> String? {
-        var hints = addrinfo()
-        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, String(port), &hints, &list) == 0 else { return "its name does not resolve" }
-        defer { freeaddrinfo(list) }
-        var problem: String?
-        var next = list
-        while let entry = next {
-            let failure = connectionFailure(entry.pointee)
-            if failure == 0 { return nil }
-            problem = String(cString: strerror(failure))
-            next = entry.pointee.ai_next
+        return list.elements.map { test in
+            ProxyFacts(
+                place: test["proxy"]?.string ?? "", target: test["target"]?.string,
+                setting: test["setting"]?.string ?? "", problem: test["problem"]?.string,
+                isUntested: test["untested"] == true,
+                isFromOwnEnvironment: environment == nil && test["environment"] == true)
         }
-        return problem
     }
 
-    /// The error of a connection to an address (connect(2)); 0 if it was opened.
-    private static func connectionFailure(_ entry: addrinfo) -> CInt {
-        let flags = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
-        let descriptor = socket(entry.ai_family, flags, 0)
-        guard descriptor >= 0 else { return errno }
-        defer { close(descriptor) }
-        if connect(descriptor, entry.ai_addr, entry.ai_addrlen) == 0 { return 0 }
-        guard errno == EINPROGRESS else { return errno }
-        var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        let ready = uninterrupted { poll(&output, 1, timeout) }
-        guard ready > 0 else { return ready == 0 ? ETIMEDOUT : errno }
-        var (failure, size): (CInt, socklen_t) = (0, socklen_t(MemoryLayout<CInt>.size))
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 else { return errno }
-        return failure
+    /// The variables that name proxies. The agent reads the same ones.
+    private static let variables = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"]
+
+    /// The variables of a running agent that name proxies (`/proc/PID/environ`, proc(5)), empty ones if they are not set.
+    /// Nil if they cannot be read, or if the process is not an agent.
+    static func environment(ofAgent pid: Int?) -> [String: String]? {
+        guard let pid, AgentProbe.command(of: pid) == "larderd",
+            let bytes = try? Input.contents(of: "/proc/\(pid)/environ"), !bytes.isEmpty
+        else { return nil }
+        return environment(bytes)
+    }
+
+    static func environment(_ bytes: [UInt8]) -> [String: String] {
+        var values = Dictionary(uniqueKeysWithValues: variables.map { ($0, "") })
+        for entry in bytes.split(separator: 0) {
+            let parts = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(decoding: parts[0], as: UTF8.self)
+            if parts.count == 2, values[name] != nil { values[name] = String(decoding: parts[1], as: UTF8.self) }
+        }
+        return values
     }
 }
