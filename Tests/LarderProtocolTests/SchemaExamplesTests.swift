@@ -89,11 +89,11 @@ struct RequirementTests {
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
     }
 
-    @Test("a report about all namespaces requires the right `read` in at least one namespace")
-    func anywhere() {
-        #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .anywhere(.read))
-        #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
-        #expect(AgentStats.requirement(NoParameters()) == .anywhere(.read))
+    @Test("a report without values requires the right `monitor`, or the right `read` where it is about")
+    func monitoring() {
+        #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .monitoring(nil))
+        #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .monitoring("web"))
+        #expect(AgentStats.requirement(NoParameters()) == .monitoring(nil))
     }
 
     @Test("a method without a namespace requires a right for the whole agent, a right for an image URL, or none")
