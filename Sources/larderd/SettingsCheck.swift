@@ -10,6 +10,7 @@ import LarderServer
 import LarderSettings
 import LarderUpstream
 import Logging
+import NIOCore
 import NIOPosix
 import Glibc
 
@@ -184,18 +185,25 @@ struct SettingsCheck {
     /// origins, and prints the results as a JSON array, for `larder doctor`.
     static func testProxies(_ command: Larderd) async throws {
         let plan = try AgentPlan(command)
-        var requests: [(setting: String, proxy: ProxySettings, url: String?)] = []
+        // Many namespaces may have the same server, for which one tunnel is enough.
+        var requests: [(setting: String, proxy: ProxySettings, origin: String?)] = []
+        func add(_ setting: String, _ proxy: ProxySettings, _ origin: String?) {
+            if requests.contains(where: { $0.proxy == proxy && $0.origin == origin }) { return }
+            requests.append((setting, proxy, origin))
+        }
         for namespace in plan.namespaces {
             guard let (proxy, urls) = namespace.remote?.proxied else { continue }
-            requests += urls.map { ("namespaces.\(namespace.name).remote", proxy, $0) }
+            for url in urls.compactMap({ try? FetchURL(parsing: $0) }) {
+                add("namespaces.\(namespace.name).remote", proxy, url.origin)
+            }
         }
         let images = plan.settings.images
         for (name, origin) in images.origins.sorted(by: { $0.key < $1.key }) {
             guard let proxy = origin.access.proxy.inheriting(images.proxy).settings else { continue }
-            requests.append(("images.origins[\"\(name)\"]", proxy, name))
+            add("images.origins[\"\(name)\"]", proxy, name)
         }
         // Images come from any host, so only the proxy itself is known.
-        if let proxy = images.proxy { requests.append(("proxy", proxy, nil)) }
+        if let proxy = images.proxy { add("proxy", proxy, nil) }
         let threads = NIOThreadPool(numberOfThreads: 4)
         threads.start()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -203,11 +211,14 @@ struct SettingsCheck {
         let results = await withTaskGroup(of: (Int, ProxyTest?).self) { tasks in
             for (index, request) in requests.enumerated() {
                 tasks.addTask {
-                    (index, await ProxyTest.run(request.proxy, for: request.url, resolver: resolver, on: group))
+                    (index, await ProxyTest.run(request.proxy, for: request.origin, resolver: resolver, on: group))
                 }
             }
             return await tasks.reduce(into: [Int: ProxyTest]()) { $0[$1.0] = $1.1 }
         }
+        try? await group.shutdownGracefully()
+        try? await threads.shutdownGracefully()
+        // Proxies that differ only in noProxy or in the password have the same result twice.
         var tests: [(setting: String, test: ProxyTest, isFromEnvironment: Bool)] = []
         for (index, request) in requests.enumerated() {
             guard let test = results[index], !tests.contains(where: { $0.test == test }) else { continue }
