@@ -90,11 +90,11 @@ extension Integration {
                         { \(labels), proxy: { url: 'http://127.0.0.{label:last}:\(proxy.port)', user: 'fleet',
                           passwordFile: '@/password' }, \(source) }
                         """)
-                let rejected = try home.larder("doctor").text
+                let rejected = try home.larder("doctor", "--settings", home.settings).text
                 #expect(rejected.contains("rejects the user or the password (status 407)"), "\(rejected)")
                 try home.write("password", "s3cret\n")
                 chmod("\(home.directory)/password", 0o600)
-                let accepted = try home.larder("doctor").text
+                let accepted = try home.larder("doctor", "--settings", home.settings).text
                 #expect(accepted.contains(tunnel), "\(accepted)")
                 #expect(accepted.contains("127.0.0.1:\(proxy.port) accepts connections"), "\(accepted)")
                 #expect(!rejected.contains("s3cret") && !accepted.contains("s3cret"))
