@@ -1,3 +1,4 @@
+import NIOPosix
 import Testing
 
 @testable import LarderUpstream
@@ -51,5 +52,40 @@ struct ProxyTests {
         #expect(options.plain == nil)
         server.user = nil
         #expect(try ProxySettings(secure: server, plain: nil).read().secure?.password == nil)
+    }
+
+    /// A resolver that knows no name.
+    private struct NoNames: HostResolver {
+        func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] { [] }
+    }
+
+    private func test(_ settings: ProxySettings, _ url: String?) async -> ProxyTest? {
+        await ProxyTest.run(settings, for: url, resolver: NoNames(), on: MultiThreadedEventLoopGroup.singleton)
+    }
+
+    @Test("a test of a proxy reports names that do not resolve, and requests only what the agent would request")
+    func tests() async throws {
+        var settings = ProxySettings(secure: try ProxySettings.Server("http://p:1"), plain: nil)
+        settings.exceptions = [try #require(ProxyException("internal"))]
+        for url in ["http://h", "https://internal", "no url"] { #expect(await test(settings, url) == nil, "\(url)") }
+        let unresolved = await test(settings, "https://h")
+        #expect(unresolved?.proxy == "p:1" && unresolved?.isUntested == false)
+        #expect(unresolved?.problem == "the name of the proxy p:1 does not resolve; check it and DNS")
+        #expect(await test(settings, nil)?.problem == unresolved?.problem)
+
+        settings.secure = try ProxySettings.Server("http://127.0.0.1:1")
+        let target = await test(settings, "https://h")
+        #expect(target?.problem?.hasPrefix("the name h does not resolve on this host; ") == true)
+        let ipv6 = await test(settings, "https://[::1]:8443")
+        #expect(ipv6?.problem?.contains("has only IPv6 addresses") == true, "\(ipv6?.problem ?? "")")
+    }
+
+    @Test("a proxy whose password cannot be read is not tested")
+    func unreadablePassword() async throws {
+        var server = try ProxySettings.Server("http://127.0.0.1:1")
+        (server.user, server.password) = ("u", .credential(.file("/nonexistent/password")))
+        let test = await test(ProxySettings(secure: server, plain: server), "https://192.0.2.1")
+        #expect(test?.isUntested == true && test?.target == nil)
+        #expect(test?.problem?.contains("/nonexistent/password") == true)
     }
 }
