@@ -14,8 +14,8 @@ release build on an idle machine. LARDER is the command line; default: `larder` 
 
 import argparse
 import pathlib
-import subprocess
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
