@@ -16,7 +16,7 @@ func fuzzSnapshot(_ input: UnsafeRawBufferPointer) {
     file.withUnsafeBytes { bytes in
         guard let index = try? SnapshotFileIndex(bytes) else { fatalError("the writer wrote an invalid snapshot file") }
         for path in paths {
-            let found = path.key.withUnsafeBytes { index.find($0, in: bytes) }
+            let found = find(path.key, index, bytes)
             guard let found, let text = try? JSONValue(parsing: Array(bytes[found.text])) else {
                 fatalError("a value is not found in the snapshot file")
             }
@@ -36,11 +36,20 @@ private func collect(_ value: JSONValue, _ key: [UInt8], _ paths: inout [(key: [
     for (name, member) in value.members { collect(member, key + [0xFF] + Array(name.utf8), &paths) }
 }
 
+/// Finds a key that need not be that of a path.
+private func find(
+    _ key: [UInt8], _ index: SnapshotFileIndex, _ bytes: UnsafeRawBufferPointer
+) -> SnapshotFileIndex.Found? {
+    var hash = PathHash(seed: index.seed)
+    for byte in key { hash.add(byte) }
+    return key.withUnsafeBytes { index.find(PathKey(bytes: $0, hash: hash), in: bytes) }
+}
+
 private func search(_ file: [UInt8], _ keys: [[UInt8]]) {
     file.withUnsafeBytes { bytes in
         guard let index = try? SnapshotFileIndex(bytes) else { return }
         for key in keys {
-            guard let found = key.withUnsafeBytes({ index.find($0, in: bytes) }) else { continue }
+            guard let found = find(key, index, bytes) else { continue }
             require(
                 found.text.lowerBound >= 0 && found.text.upperBound <= bytes.count,
                 "a value is beyond the end of the file")
