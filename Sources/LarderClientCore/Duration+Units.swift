@@ -13,7 +13,7 @@ extension Duration {
         if self >= .seconds(10) { return "\(wholeSeconds) s" }
         let milliseconds = Int((max(seconds, 0) * 1000).rounded())
         if milliseconds < 1000 { return "\(milliseconds) ms" }
-        let tenths = (milliseconds + 50) / 100
+        let tenths = Int((seconds * 10).rounded())
         return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
     }
 }
