@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the source files of no module have a dependency cycle of more than three files. The compiler refuses cycles
-between modules. Also checks that no `@concurrent` function throws: see `concurrently` in LarderEncoding.
+between modules. Also checks that no `@concurrent` function throws (see `concurrently` in LarderEncoding), and that no property
+has 128 bits (see `IPAddress` in LarderUpstream).
 
 The script finds references by name, without a compiler: top-level types, nested types declared in an extension, global
 functions and constants, and members of extensions. A member counts if only one file of the module declares its name, and
@@ -186,10 +187,13 @@ def cycles(files, found):
     return result
 
 
-def throwing(path):
-    """Returns a problem for each function of a file that is `@concurrent` and throws."""
+def miscompiled(path):
+    """Returns a problem for each function of a file that is `@concurrent` and throws, and each property of 128 bits."""
     problems = []
-    for name, signature in re.findall(r"@concurrent\b[^{}]*?\bfunc (\w+)([^{}]*)", code(path.read_text())):
+    text = code(path.read_text())
+    for name in re.findall(r"\b(?:let|var) (\w+): U?Int128\b\??(?! *\{)", text):
+        problems.append(f"{path}: {name} has 128 bits; store two halves, because Swift 6.3 miscompiles asynchronous calls")
+    for name, signature in re.findall(r"@concurrent\b[^{}]*?\bfunc (\w+)([^{}]*)", text):
         # The last match is the function's own, the others are those of its parameters.
         if re.findall(r"\)\s*async(\s+throws)?", signature)[-1]:
             problems.append(f"{path}: {name} is @concurrent and throws; let it call `concurrently` instead")
@@ -205,7 +209,7 @@ def check(module):
             if wanted in (file.path.stem, home.path.stem):
                 print(f"{file} → {home}: {', '.join(sorted({name for name, _ in names}))}")
     components = cycles(files, found)
-    problems = [problem for file in files for problem in throwing(file.path)]
+    problems = [problem for file in files for problem in miscompiled(file.path)]
     for component in components:
         if len(component) <= MAX_CYCLE:
             continue

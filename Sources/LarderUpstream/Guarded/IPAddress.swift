@@ -2,18 +2,23 @@ import Glibc
 
 /// An IPv4 or IPv6 address without a port or zone.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// The bits of the address. Those of an IPv4 address are the lowest 32.
-    let bits: UInt128
+    // Not a UInt128: with Swift 6.3.1, a call of an asynchronous function with many parameters crashes if one of them
+    // contains a UInt128.
+    private let (high, low): (UInt64, UInt64)
     package let isIPv4: Bool
 
+    /// The bits of the address. Those of an IPv4 address are the lowest 32.
+    var bits: UInt128 { UInt128(high) << 64 | UInt128(low) }
+
     /// Creates an IPv4 address. The first byte of the address is the most significant byte of `number`.
-    init(ipv4 number: UInt32) { (bits, isIPv4) = (UInt128(number), true) }
+    init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
 
     /// Makes an IPv6 address. An IPv4-mapped address (`::ffff:0:0/96`, RFC 4291, 2.5.5.2) becomes the IPv4 address that
     /// it contains, because the kernel connects to that IPv4 address.
     init(ipv6 bits: UInt128) {
         isIPv4 = bits >> 32 == 0xFFFF
-        self.bits = isIPv4 ? bits & 0xFFFF_FFFF : bits
+        let significant = isIPv4 ? bits & 0xFFFF_FFFF : bits
+        (high, low) = (UInt64(significant >> 64), UInt64(truncatingIfNeeded: significant))
     }
 
     init(_ address: in6_addr) {
