@@ -207,8 +207,9 @@ struct ProxyServer: Sendable, Hashable {
         switch status {
         case 407? where user == nil:
             return "requires a user (status 407); give \"user\" and \"passwordFile\" of the proxy in the settings"
-        case 407?:
-            return "rejects the user or the password (status 407); correct \"user\" or the password of the proxy"
+        // RFC 9110 wants 407 here, too, but tinyproxy answers 401.
+        case let status? where status == 407 || status == 401 && user != nil:
+            return "rejects the user or the password (status \(status)); correct \"user\" or the password of the proxy"
         case let status? where status >= 500:
             return "could not connect to \(target) (status \(status)); check that server and its address"
         default:

@@ -31,7 +31,7 @@ extension Integration {
                     settings: "{ \(url), user: 'fleet', passwordFile: '@/password' }, \(Self.source(nginx.url())) }")
                 try agent.reload()
                 let refusal = try client.refusal("config.refresh").detail
-                #expect(refusal.contains("rejects the user or the password (status 407)"), "\(refusal)")
+                #expect(refusal.contains("rejects the user or the password (status 401)"), "\(refusal)")
                 try home.write("password", "s3cret\n")
                 chmod("\(home.directory)/password", 0o600)
                 try client.call("config.refresh")
@@ -91,7 +91,7 @@ extension Integration {
                           passwordFile: '@/password' }, \(source) }
                         """)
                 let rejected = try home.larder("doctor", "--settings", home.settings).text
-                #expect(rejected.contains("rejects the user or the password (status 407)"), "\(rejected)")
+                #expect(rejected.contains("rejects the user or the password (status 401)"), "\(rejected)")
                 try home.write("password", "s3cret\n")
                 chmod("\(home.directory)/password", 0o600)
                 let accepted = try home.larder("doctor", "--settings", home.settings).text
