@@ -63,10 +63,10 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
     /// The kind of error.
     public let code: Code
-    /// What happened, in one line. For an error that the agent returned, this is the agent's text, which also says what to
+    /// The failure in one line. For an error that the agent returned, this is the agent's text, which also says what to
     /// do.
     public let reason: String
-    /// What to do, in one line. Nil for an error that the agent returned, whose ``reason`` says it, and if this library has
+    /// The next step in one line. Nil for an error that the agent returned, whose ``reason`` says it, and if this library has
     /// no advice.
     public let advice: String?
     /// The agent's error if ``code`` is `remote`, else nil.
@@ -127,7 +127,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         return error
     }
 
-    /// What happened and, if known, what to do, in one line, wherever the error was found.
+    /// The failure and, if known, the next step, in one line, wherever the error was found.
     public var description: String {
         advice.map { "\(reason); \($0)" } ?? reason
     }

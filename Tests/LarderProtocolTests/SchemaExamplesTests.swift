@@ -89,7 +89,7 @@ struct RequirementTests {
         #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
     }
 
-    @Test("a report without values requires the right `monitor`, or the right `read` where it is about")
+    @Test("a report without values requires the right `monitor`, or the right `read` in its namespaces")
     func monitoring() {
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .monitoring(nil))
         #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .monitoring("web"))

@@ -113,7 +113,7 @@ struct ImageSettingsTests {
         #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
     }
 
-    @Test("a client certificate is a credential, and a certificate authority alone is none")
+    @Test("a client certificate is a credential, and a certificate authority alone is not")
     func certificates() throws {
         let settings = try images(
             "origins: {'https://a': {certificateAuthority: '/ca'}, "

@@ -7,7 +7,7 @@ Prints one line for each figure, with its limit. Exits with status 1 if a figure
 release build on an idle machine. LARDER is the command line; default: `larder` beside LARDERD.
 
   scrape     from the request to the reply: the median and the longest of the rounds
-  memory     the growth of the agent's anonymous memory by all scrapes (RssAnon in proc_pid_status(5))
+  memory     the growth of anonymous memory by all scrapes (RssAnon in proc_pid_status(5))
   text       the size of the output of `larder metrics`
   get        the longest `config.get` of another client, alone and while another process scrapes without a pause
 """

@@ -119,10 +119,10 @@ enum UsageMessage {
     /// Verbs whose arguments contain values of the configuration, which may be secret.
     private static let verbsWithValues = ["set", "unset", "replace", "wait", "call"]
 
-    /// What a message shows instead of an argument.
+    /// The text of a message instead of an argument.
     private static let mask = "…"
 
-    /// What a message shows instead of an argument such as `PATH=VALUE`.
+    /// The text of a message instead of an argument such as `PATH=VALUE`.
     private static let maskedAssignment = "…=…"
 
     /// Returns the message for an error of the parser.

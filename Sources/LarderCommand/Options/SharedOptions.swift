@@ -196,7 +196,7 @@ enum PathAdvice {
         }
     }
 
-    /// Returns a suggestion for a path that has no value in a document; nil if there is none.
+    /// Returns a suggestion for a path that has no value in a document; nil without one.
     static func text(for path: String, in document: JSONValue) -> String? {
         guard let segments = try? JSONPath(parsing: path).segments else { return nil }
         if let similar = similar(to: segments, in: document) { return "did you mean \(similar.description.shellWord)?" }
@@ -280,7 +280,7 @@ struct SelectionOptions: ParsableArguments {
         get throws(Failure) { try PathArgument.parse(text) }
     }
 
-    /// What the verb reads.
+    /// The subject of the verb.
     var place: PathAdvice.Place { PathAdvice.Place(path: text, namespace: namespace.namespace) }
 
     var mapping: EnvironmentMapping { EnvironmentMapping(prefix: prefix) }

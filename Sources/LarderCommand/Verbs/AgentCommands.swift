@@ -11,7 +11,7 @@ struct ClientsCommand: AsyncParsableCommand {
         discussion: """
             PENDING is output that the client has not read yet. RUNS lists the revisions that the client acknowledged, \
             with the namespace unless it is default. A revision that the client rejected begins with "not". UNIT is the \
-            systemd unit of the process, or - if there is none or the process is not visible here.
+            systemd unit of the process, or - without a unit, or if the process is not visible here.
 
             EXAMPLES:
               larder clients
@@ -31,7 +31,7 @@ struct ClientsCommand: AsyncParsableCommand {
 struct ClientsTable {
     /// The time that ages are relative to.
     let now: Timestamp
-    /// Returns the systemd unit of a client; nil if there is none or it is unknown.
+    /// Returns the systemd unit of a client; nil without a unit, and if it is unknown.
     let unit: (AgentClients.Client) -> String?
 
     private static let table = TextTable(
@@ -107,7 +107,7 @@ struct InfoCommand: AsyncParsableCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Print the settings of the agent's settings file and of larder.d beside it, and where each comes from.",
+            "Print the settings in larder.json and in larder.d beside it, and where each comes from.",
             discussion: "Requires permission to read these files. Values of header fields are not printed."))
     var settings = false
 

@@ -189,7 +189,7 @@ struct StatusReport {
         ]
     }
 
-    /// What needs attention in a namespace, each in one line, the most important first.
+    /// The problems of a namespace, each in one line, the most important first.
     private func reasons(_ namespace: ConfigStatus.Namespace) -> [String] {
         var reasons: [String] = []
         if let error = namespace.otherError { reasons.append(error.message) }

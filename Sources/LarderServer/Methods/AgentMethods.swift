@@ -212,7 +212,7 @@ extension AgentMetrics.Disk {
     }
 }
 
-/// What the agent's process uses, as proc(5) shows it.
+/// The resources of the agent's process, as proc(5) shows them.
 private struct ProcessFigures: Sendable {
     let residentBytes = Self.residentBytes
     let openFiles = Self.openFiles

@@ -185,7 +185,7 @@ package struct ProxyTest: Sendable, Equatable {
     package let proxy: String
     /// The host or address, and the port, of the requested tunnel; nil if only a connection to the proxy was opened.
     package var target: String?
-    /// What is wrong and what to do; nil if the proxy opened the tunnel.
+    /// The problem and the next step; nil if the proxy opened the tunnel.
     package var problem: String?
     /// Whether the proxy could not be tested, for the reason in ``problem``.
     package var isUntested = false

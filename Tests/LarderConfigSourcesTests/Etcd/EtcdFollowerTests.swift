@@ -124,7 +124,7 @@ struct EtcdFollowerTests {
     mutating func severalWatches() throws {
         follower = EtcdFollower(maximumBytes: 1000, plan: Self.plan, readsAfterEvents: true)
         try startWatching()
-        #expect(try receive(Self.message(9)) == [], "progress of one watch says nothing about the others")
+        #expect(try receive(Self.message(9)) == [], "progress of one watch is not that of the others")
         #expect(follower.known?.revision == 5)
         #expect(try receive(Self.events(5, [("a", 5)])) == [], "the read included this event")
         let watch = follower.step.number

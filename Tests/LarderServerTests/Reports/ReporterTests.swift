@@ -57,7 +57,7 @@ struct ReporterTests {
         }
     }
 
-    @Test("the reasons of clients are reported only if the settings say so")
+    @Test("the reasons of clients are reported only if the settings include them")
     func reasons() async throws {
         try await Receiver.with { receiver in
             receiver.acknowledge(1, by: 3, accepted: false)

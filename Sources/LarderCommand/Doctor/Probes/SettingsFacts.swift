@@ -243,7 +243,7 @@ struct ProxyFacts: Sendable, Equatable {
     var target: String?
     /// The setting that uses the proxy, such as `namespaces.shop.remote`.
     var setting: String
-    /// What is wrong and what to do; nil if the test succeeded.
+    /// The problem and the next step; nil if the test succeeded.
     var problem: String?
     /// Whether the test was impossible, for the reason in ``problem``.
     var isUntested = false
