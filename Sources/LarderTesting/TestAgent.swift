@@ -26,7 +26,8 @@ import Synchronization
 /// Time passes only when the test advances ``clock``. ``faults`` shows how a program behaves while the agent is slow,
 /// unreachable or misbehaves. A test that waits for something that does not happen, such as
 /// ``waitUntil(within:file:line:_:)``, fails after 60 s with advice. A call that waits for a clock that stands still
-/// fails after 60 s with `timeout`, and a message on the standard error names the reason.
+/// fails after 60 s with `timeout`, and a message on the standard error names the reason. The delays between the attempts
+/// of `update` do not depend on the clock: they are real, and take milliseconds.
 ///
 /// The agent runs as long as the test or a client refers to it. ``shutDown()`` stops it earlier.
 public final class TestAgent: Sendable {

@@ -54,7 +54,7 @@ struct DecodingTests {
             try decode(["limit": 1, "hosts": [1]], Search.self)
         }
         #expect(failure?.code == .decodingFailed)
-        #expect(failure?.reason.contains("at hosts.0: ") == true)
+        #expect(failure?.reason.contains("\"hosts.0\" is a number, not String") == true)
         let missing = #expect(throws: LarderClientError.self) { try decode(["hosts": []], Search.self) }
         #expect(missing?.reason.contains("\"limit\" is missing") == true)
         #expect(throws: LarderClientError.self) { try decode("25", Int.self) }
@@ -123,9 +123,9 @@ struct DecodingTests {
         #expect(settings.shape == .square(side: 4))
         #expect(try self.settings(["shape": ["circle": ["radius": 2]]]).shape == .circle(radius: 2, color: "red"))
         let noSide = #expect(throws: LarderClientError.self) { try self.settings(["shape": ["square": [:]]]) }
-        #expect(noSide?.reason.contains("\"side\" is missing") == true)
+        #expect(noSide?.reason.contains("side\" is missing") == true)
         let element = #expect(throws: LarderClientError.self) { try self.settings(["windows": [["days": 2]]]) }
-        #expect(element?.reason.contains("at windows.0: \"opens\" is missing") == true)
+        #expect(element?.reason.contains("\"windows.0.opens\" is missing") == true)
         let value = try JSONValue(parsing: #"{"b": 1}"#)
         #expect(try decode(value, [String: Int].self, default: ["a": 2]) == ["b": 1])
         #expect(try decode(value, JSONValue.self, default: ["a": 2]) == ["b": 1])
@@ -193,14 +193,14 @@ struct DecodingTests {
     @Test(
         "the error for a number that does not fit names the position and the type, and not the number",
         arguments: [
-            (#"{"limit": 18446744073709551615}"#, "at limit: a number does not fit into Int"),
-            (#"{"limit": 1.5}"#, "at limit: a number does not fit into Int"),
-            (#"{"window": {"opens": 0, "days": 300}}"#, "at window.days: a number does not fit into Int8"),
+            (#"{"limit": 18446744073709551615}"#, "\"limit\" is a number that does not fit into Int"),
+            (#"{"limit": 1.5}"#, "\"limit\" is a number that does not fit into Int"),
+            (#"{"window": {"opens": 0, "days": 300}}"#, "\"window.days\" is a number that does not fit into Int8"),
         ])
     func number(text: String, reason: String) throws {
         let value = try JSONValue(parsing: text)
         let failure = #expect(throws: LarderClientError.self) { try settings(value) }
-        #expect(failure?.reason == "cannot decode Settings: \(reason)")
+        #expect(failure?.reason.hasSuffix("as Settings: \(reason)") == true)
         #expect(failure?.code == .decodingFailed)
     }
 
@@ -209,15 +209,15 @@ struct DecodingTests {
         let value = try JSONValue(parsing: "18446744073709551615")
         #expect(try decode(value, UInt64.self) == .max)
         let failure = #expect(throws: LarderClientError.self) { try decode(value, Int.self) }
-        #expect(failure?.reason == "cannot decode Int: a number does not fit into Int")
+        #expect(failure?.reason.hasSuffix("as Int: it is a number that does not fit into Int") == true)
         let document = try JSONValue(parsing: #"{"limit": 18446744073709551615, "hosts": []}"#)
         let nested = #expect(throws: LarderClientError.self) { try decode(document, Search.self) }
-        #expect(nested?.reason == "cannot decode Search: at limit: a number does not fit into Int")
+        #expect(nested?.reason.hasSuffix("as Search: \"limit\" is a number that does not fit into Int") == true)
     }
 
     @Test("the error for an unknown case of an enumeration does not show the value")
     func unknownCase() {
         let failure = #expect(throws: LarderClientError.self) { try decode("secret", Mode.self) }
-        #expect(failure?.reason == "cannot decode Mode: Cannot initialize Mode from invalid String value")
+        #expect(failure?.reason.hasSuffix("as Mode: Cannot initialize Mode from invalid String value") == true)
     }
 }

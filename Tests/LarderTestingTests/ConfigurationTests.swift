@@ -43,6 +43,18 @@ struct ConfigurationTests {
         #expect(invalid?.code == .invalidArgument)
     }
 
+    @Test("updates that compete end although the clock stands still")
+    func competingUpdates() async throws {
+        let agent = try await TestAgent(["count": 0])
+        let config = agent.client().config
+        try await withThrowingTaskGroup { group in
+            // An attempt fails only if another update has succeeded, so that seven attempts fail at most.
+            for _ in 0..<8 { group.addTask { _ = try await config.update(at: "count", as: Int.self) { $0 += 1 } } }
+            try await group.waitForAll()
+        }
+        #expect(try await config.value(at: "count", as: Int.self) == 8)
+    }
+
     @Test("overrides are set and removed, and a change whose condition does not hold fails with a conflict")
     func overrides() async throws {
         let agent = try await TestAgent(["search": ["limit": 10]])

@@ -58,9 +58,10 @@ extension ConfigCalls {
         at path: String = "", as type: T.Type = T.self, default defaultValue: T? = nil,
         decoder: JSONDecoder = JSONDecoder()
     ) async throws(LarderClientError) -> T {
-        let path = try JSONPath(argument: path)
-        if let value = try await value(at: path, isOptional: missingValue(default: defaultValue) != nil) {
-            return try await value.decoded(type, decoder: decoder, over: defaultValue)
+        let target = try ValuePath(path)
+        if let value = try await value(at: target, isOptional: missingValue(default: defaultValue) != nil) {
+            return try await value.decoded(
+                type, decoder: decoder, over: defaultValue, at: ValuePlace(path: path, namespace: namespace))
         }
         guard let missing = missingValue(default: defaultValue) else {
             preconditionFailure("a missing value without a default is an error")
@@ -138,22 +139,23 @@ extension ConfigCalls {
         at path: String, default initial: Value?, reason: String?, attempts: Int = 10,
         coding: ConfigClient.Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
-        let path = try JSONPath(argument: path)
+        let target = try ValuePath(path)
         let missing = missingValue(default: initial)
         return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
-            guard let old = try await value(at: path, isOptional: missing != nil) else {
+            guard let old = try await value(at: target, isOptional: missing != nil) else {
                 guard var value = missing else { preconditionFailure("a missing value without a default is an error") }
                 change(&value)
                 let created = try await JSONValue.encoded(value, encoder: coding.encoder)
                 // Null is what nil is encoded as. The value stays missing.
                 if created.isNull { return value }
-                try await apply([ConfigApply.Change(.set(created), at: path, ifValue: .absent)], reason)
+                try await apply(
+                    [ConfigApply.Change(.set(created), at: target.path, ifValue: .absent)], at: target, reason)
                 return value
             }
-            var (value, before) = try await Self.decode(old, over: initial, coding)
+            var (value, before) = try await decode(old, at: target, over: initial, coding)
             change(&value)
-            let changes = try await Self.differences(from: before, to: value, coding, at: path, ifValue: old)
-            try await apply(changes, reason)
+            let changes = try await Self.differences(from: before, to: value, coding, at: target.path, ifValue: old)
+            try await apply(changes, at: target, reason)
             return value
         }
     }
@@ -165,28 +167,30 @@ extension ConfigCalls {
     func setDifferences<Value: Codable & Sendable>(
         to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: ConfigClient.Coding
     ) async throws(LarderClientError) {
-        let path = try JSONPath(argument: path)
+        let target = try ValuePath(path)
         try await retryingConflicts { () async throws(LarderClientError) in
-            guard let old = try await self.value(at: path, isOptional: true) else {
+            guard let old = try await self.value(at: target, isOptional: true) else {
                 let after = try await JSONValue.encoded(value, encoder: coding.encoder)
                 if after.isNull { return }
                 let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
-                return try await apply([ConfigApply.Change(operation, at: path, ifValue: .absent)], nil)
+                return try await apply(
+                    [ConfigApply.Change(operation, at: target.path, ifValue: .absent)], at: target, nil)
             }
-            let before = (try? await Self.decode(old, over: initial, coding))?.encoded
+            let before = (try? await decode(old, at: target, over: initial, coding))?.encoded
             let changes = try await Self.differences(
-                from: before, to: value, coding, at: path, ifValue: old, ttl: ttl)
-            try await apply(changes, nil)
+                from: before, to: value, coding, at: target.path, ifValue: old, ttl: ttl)
+            try await apply(changes, at: target, nil)
         }
     }
 
     /// Decodes a value, and encodes it again: decoding loses the members that the type does not have, which then do not
     /// count as differences.
-    private static func decode<Value: Codable & Sendable>(
-        _ old: JSONValue, over initial: Value?, _ coding: ConfigClient.Coding
+    private func decode<Value: Codable & Sendable>(
+        _ old: JSONValue, at target: ValuePath, over initial: Value?, _ coding: ConfigClient.Coding
     ) async throws(LarderClientError) -> (value: Value, encoded: JSONValue) {
-        try await concurrently { () async throws(LarderClientError) in
-            let value = try old.decode(Value.self, decoder: coding.decoder, over: initial)
+        let place = ValuePlace(path: target.text, namespace: namespace)
+        return try await concurrently { () async throws(LarderClientError) in
+            let value = try old.decode(Value.self, decoder: coding.decoder, over: initial, at: place)
             return (value, try JSONValue(encoding: value, encoder: coding.encoder))
         }
     }
@@ -220,27 +224,30 @@ extension ConfigCalls {
 
     /// Reads the value at a path. If it is optional, returns nil for no value.
     private func value(
-        at path: JSONPath, isOptional: @autoclosure () -> Bool
+        at target: ValuePath, isOptional: @autoclosure () -> Bool
     ) async throws(LarderClientError) -> JSONValue? {
         do throws(LarderClientError) {
-            if let value = try await snapshot(at: path.pointer, maximumAge: nil, staleIfError: nil).value {
+            if let value = try await snapshot(at: target.text, maximumAge: nil, staleIfError: nil).value {
                 return value
             }
-            throw LarderClientError(remote: RemoteError(.notFound, "there is no value at \"\(path)\""))
+            throw LarderClientError(remote: RemoteError(.notFound, "there is no value at \"\(target.text)\""))
         } catch {
             guard error.remoteError?.code == .notFound, isOptional() else { throw error }
             return nil
         }
     }
 
-    private func apply(_ changes: [ConfigApply.Change], _ reason: String?) async throws(LarderClientError) {
+    private func apply(
+        _ changes: [ConfigApply.Change], at target: ValuePath, _ reason: String?
+    ) async throws(LarderClientError) {
         var list = ConfigChangeList()
-        for change in changes { list.append(change) }
+        for change in changes { list.append(change, spelled: change.path == target.path ? target.text : nil) }
         try await apply(list, ifRevision: .any, reason: reason, dryRun: false)
     }
 
     /// Calls `attempt` up to `attempts` times while it fails with a conflict, each time after a random delay of at most
-    /// one second.
+    /// one second. The delays are real also if the client has a clock of a test. Otherwise, updates that compete in a
+    /// test would wait for a test that waits for the updates.
     private func retryingConflicts<Success>(
         attempts: Int = 10, _ attempt: () async throws(LarderClientError) -> Success
     ) async throws(LarderClientError) -> Success {
@@ -255,13 +262,22 @@ extension ConfigCalls {
                 failures += 1
                 if failures >= attempts { throw error.asRetryable() }
                 do {
-                    try await clock.sleep(for: delay)
+                    try await ContinuousClock().sleep(for: delay)
                 } catch {
                     throw LarderClientError(.cancelled, "the update was cancelled; nothing was changed")
                 }
             }
         }
     }
+}
+
+/// A valid path, and its text as the caller wrote it. Types of tests that conform to ``ConfigCalls`` get this text, so
+/// that they can compare it with the text in the code.
+private struct ValuePath: Sendable {
+    let text: String
+    let path: JSONPath
+
+    init(_ text: String) throws(LarderClientError) { (self.text, path) = (text, try JSONPath(argument: text)) }
 }
 
 /// A type with a value that stands for a missing one.
@@ -283,33 +299,33 @@ extension JSONValue {
     /// The maximum size of a text that is decoded on the thread of the caller.
     private static let maxBytesOnCaller = 4096
 
-    /// Decodes the value as ``decode(_:decoder:over:)`` does. A value that may take longer to decode than a change of the
-    /// thread does not occupy the actor that calls this method.
+    /// Decodes the value as ``decode(_:decoder:over:at:)`` does. A value that may take longer to decode than a change of
+    /// the thread does not occupy the actor that calls this method.
     func decoded<T: Decodable & Sendable>(
-        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil, at place: ValuePlace
     ) async throws(LarderClientError) -> T {
         // The default has an unknown size until it is encoded.
         if isSmall, defaultValue == nil || defaultValue is any DecodedWhole {
-            return try decode(type, decoder: decoder, over: defaultValue)
+            return try decode(type, decoder: decoder, over: defaultValue, at: place)
         }
-        return try await decodedConcurrently(type, decoder: decoder, over: defaultValue)
+        return try await decodedConcurrently(type, decoder: decoder, over: defaultValue, at: place)
     }
 
     /// Whether the value can be decoded or released on the thread of an actor without occupying it for long.
     var isSmall: Bool { textSize <= Self.maxBytesOnCaller }
 
     private func decodedConcurrently<T: Decodable & Sendable>(
-        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T?
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T?, at place: ValuePlace
     ) async throws(LarderClientError) -> T {
         try await concurrently { () async throws(LarderClientError) in
-            try decode(type, decoder: decoder, over: defaultValue)
+            try decode(type, decoder: decoder, over: defaultValue, at: place)
         }
     }
 
     /// Decodes the value from its JSON text. Members that it lacks are read from the encoded default. `Int`, `Bool` and
     /// `String`, the types of most values, and `JSONValue` itself are read without the decoder.
     func decode<T: Decodable>(
-        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil
+        _ type: T.Type, decoder: JSONDecoder, over defaultValue: T? = nil, at place: ValuePlace = ValuePlace()
     ) throws(LarderClientError) -> T {
         if type == Int.self, let int = int as? T { return int }
         if type == Bool.self, let bool = bool as? T { return bool }
@@ -325,15 +341,17 @@ extension JSONValue {
         do {
             return try decoder.decode(type, from: data, over: defaultData)
         } catch let error as DecodingError {
-            var reason = error.inOneLine
+            var reason = error.inOneLine(of: self)
             if error.isOfNumber {
                 let trace = DecodingTrace()
                 _ = try? decoder.decode(type, from: data, over: defaultData, trace: trace)
-                reason = DecodingError.place(trace.codingPath) + "a number does not fit into \(trace.type ?? type)"
+                reason =
+                    "\(DecodingError.subject(trace.codingPath)) is a number that does not fit into "
+                    + "\(trace.type ?? type)"
             }
-            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(reason)")
+            throw place.failure(type, reason, advice: error.advice)
         } catch {
-            throw LarderClientError(.decodingFailed, "cannot decode \(type): \(error)")
+            throw place.failure(type, "\(error)", advice: nil)
         }
     }
 
@@ -362,16 +380,48 @@ extension JSONValue {
     }
 }
 
+/// The place of a value that is decoded, for messages.
+struct ValuePlace: Sendable {
+    /// The path as the program wrote it; nil if it is unknown.
+    var path: String?
+    /// Nil if it is unknown.
+    var namespace: String?
+
+    private var text: String {
+        let value = path.map { $0.isEmpty ? "the document" : "the value at \"\($0)\"" } ?? "the value"
+        return value + (namespace.map { " in namespace \"\($0)\"" } ?? "")
+    }
+
+    /// The error for a value that does not match a type.
+    func failure(_ type: Any.Type, _ reason: String, advice: String?) -> LarderClientError {
+        LarderClientError(.decodingFailed, "cannot decode \(text) as \(type): \(reason)", advice: advice)
+    }
+}
+
 extension DecodingError {
-    /// The coding path at which decoding failed, and the reason for the failure, in one line. It has no value of the
-    /// configuration, unless a type of the caller adds one to its error.
-    fileprivate var inOneLine: String {
+    /// What cannot be decoded, and why, in one line. It has no value of the configuration, unless a type of the caller
+    /// adds one to its error.
+    /// - Parameter value: the value that was decoded.
+    fileprivate func inOneLine(of value: JSONValue) -> String {
         switch self {
-        case .keyNotFound(let key, let context): "\(Self.place(context.codingPath))\"\(key.stringValue)\" is missing"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-            Self.place(context.codingPath) + Self.text(of: context)
-        @unknown default: String(describing: self).replacing("\n", with: " ")
+        case .keyNotFound(let key, let context):
+            return "\(Self.subject(context.codingPath + [key])) is missing"
+        case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+            guard let kind = Self.value(at: context.codingPath, in: value)?.kind else {
+                return "\(Self.subject(context.codingPath)): \(Self.text(of: context))"
+            }
+            let expected = context.codingPath.isEmpty ? "" : ", not \(Self.name(of: type))"
+            return "\(Self.subject(context.codingPath)) is \(kind.article)\(expected)"
+        case .dataCorrupted(let context):
+            let place = context.codingPath.isEmpty ? "" : Self.subject(context.codingPath) + ": "
+            return place + Self.text(of: context)
+        @unknown default: return String(describing: self).replacing("\n", with: " ")
         }
+    }
+
+    fileprivate var advice: String {
+        if case .keyNotFound = self { return "add the member, or pass a default" }
+        return "correct the value, or read another type"
     }
 
     /// Whether a number does not fit into the type that it is read as. Because the text is valid JSON, `JSONDecoder` has
@@ -388,9 +438,22 @@ extension DecodingError {
         return text[..<end.lowerBound] + " value"
     }
 
-    fileprivate static func place(_ codingPath: [any CodingKey]) -> String {
+    /// The path of a member below the decoded value, in quotes; `it` for the decoded value.
+    fileprivate static func subject(_ codingPath: [any CodingKey]) -> String {
         let path = codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
-        return path.isEmpty ? "" : "at \(path.joined(separator: ".")): "
+        return path.isEmpty ? "it" : "\"\(JSONPath(path))\""
+    }
+
+    /// The value at a coding path; nil for a member that comes from a default.
+    private static func value(at codingPath: [any CodingKey], in value: JSONValue) -> JSONValue? {
+        value.value(at: JSONPath(codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }))
+    }
+
+    /// The name of a type. `JSONDecoder` reports containers as dictionaries and arrays of any values.
+    private static func name(of type: Any.Type) -> String {
+        let name = "\(type)"
+        if name.hasPrefix("Dictionary<") { return "an object" }
+        return name.hasPrefix("Array<") ? "an array" : name
     }
 }
 
@@ -414,10 +477,11 @@ extension LarderSnapshot {
     public func decode<T: Decodable>(
         _ type: T.Type = T.self, default defaultValue: T? = nil, decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> T {
-        if let value { return try value.decode(type, decoder: decoder, over: defaultValue) }
+        let place = ValuePlace(path: path, namespace: namespace)
+        if let value { return try value.decode(type, decoder: decoder, over: defaultValue, at: place) }
         if let missing = missingValue(default: defaultValue) { return missing }
-        throw LarderClientError(
-            .decodingFailed, "cannot decode \(type): there is no value at the path",
+        throw place.failure(
+            type, "there is no value",
             advice: "pass a default, or decode \(type)? to get nil")
     }
 }

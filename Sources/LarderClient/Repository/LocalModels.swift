@@ -255,7 +255,7 @@ struct RepositoryCalls: Sendable {
 
     /// Reads the value at a path.
     func snapshot(at path: JSONPath) async throws(LarderClientError) -> LarderSnapshot {
-        try await config.snapshot(at: path.pointer, maximumAge: nil, staleIfError: nil)
+        try await config.snapshot(at: path.description, maximumAge: nil, staleIfError: nil)
     }
 
     /// Whether the value at a path is that of an override. True for a type of a test, which has no layers.

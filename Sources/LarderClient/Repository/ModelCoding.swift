@@ -49,8 +49,10 @@ struct ModelCoding<Model: Codable & Identifiable & Sendable>: Sendable
 where Model.ID: CustomStringConvertible & Sendable {
     /// The segments of the path of the collection; an error if it is malformed.
     let segments: Result<[String], LarderClientError>
+    private let namespace: String
 
-    init(at path: String) {
+    init(at path: String, namespace: String) {
+        self.namespace = namespace
         segments = Result { () throws(LarderClientError) in try JSONPath(argument: path).segments }
     }
 
@@ -103,12 +105,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     func model(
         _ value: JSONValue, at path: JSONPath, _ decoder: JSONDecoder = JSONDecoder()
     ) throws(LarderClientError) -> Model {
-        let model: Model
-        do throws(LarderClientError) {
-            model = try value.decode(Model.self, decoder: decoder)
-        } catch {
-            throw LarderClientError(.decodingFailed, "at \"\(path)\": \(error.reason)")
-        }
+        let place = ValuePlace(path: path.description, namespace: namespace)
+        let model = try value.decode(Model.self, decoder: decoder, at: place)
         guard path.segments.last?.isSpelled(as: model.id.description) == true else {
             throw LarderClientError(
                 .decodingFailed, "the model at \"\(path)\" has the id \"\(model.id)\", which is not its name",

@@ -74,7 +74,7 @@ where Model.ID: CustomStringConvertible & Sendable {
         calls = RepositoryCalls(config)
         self.path = path
         namespace = config.namespace
-        coding = ModelCoding(at: path)
+        coding = ModelCoding(at: path, namespace: config.namespace)
         writer = ModelWriter(calls)
         copies = LocalCopies(calls, directory: currentDirectory)
     }
@@ -167,7 +167,7 @@ where Model.ID: CustomStringConvertible & Sendable {
         guard let path = try? coding.path(of: id) else {
             return RepositoryStream(snapshots(at: self.path)) { _, _ in nil }
         }
-        return RepositoryStream(snapshots(at: path.pointer)) { value, position async throws(LarderClientError) in
+        return RepositoryStream(snapshots(at: path.description)) { value, position async throws(LarderClientError) in
             self.known.withLock { _ = $0.read(value, at: path, in: position) }
             guard let value else { return nil }
             return try await self.coding.decoded(value, at: path)

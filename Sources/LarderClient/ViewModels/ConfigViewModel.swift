@@ -219,10 +219,25 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
                 case .resumption: break
                 }
             }
-            throw LarderClientError(.cancelled, "the task was cancelled")
+            if Task.isCancelled { throw LarderClientError(.cancelled, "the task was cancelled") }
+            // The stream of a type of a test can end at once.
+            await receive(try await currentSnapshot())
+            return true
         } catch {
             lastError = error
             return false
+        }
+    }
+
+    /// Reads the current snapshot without a stream.
+    private func currentSnapshot() async throws(LarderClientError) -> LarderSnapshot {
+        do throws(LarderClientError) {
+            return try await config.snapshot(at: path, maximumAge: nil, staleIfError: nil)
+        } catch {
+            guard error.remoteError?.code == .notFound else { throw error }
+            return LarderSnapshot(
+                value: nil, revision: shownSnapshot?.revision ?? 0, epoch: shownSnapshot?.epoch ?? "", state: .fresh,
+                namespace: namespace)
         }
     }
 
@@ -246,7 +261,9 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         if let shown = shownSnapshot, shown.epoch == newest.epoch, shown.revision > newest.revision { return }
         let decoded: Result<Value?, LarderClientError>
         do throws(LarderClientError) {
-            let new = try await newest.value?.decoded(Value.self, decoder: coding.decoder, over: defaultValue)
+            let place = ValuePlace(path: path, namespace: namespace)
+            let new = try await newest.value?.decoded(
+                Value.self, decoder: coding.decoder, over: defaultValue, at: place)
             decoded = .success(newest.value == nil ? defaultValue : new)
         } catch {
             decoded = .failure(error)

@@ -27,7 +27,8 @@ public struct ConfigChangeList: Sendable {
 
         /// The kind of the change, with its value.
         public let operation: Operation
-        /// The path, as it was passed.
+        /// The path, as it was passed. A path that the library creates, such as that of a member in an update or of a
+        /// model of a repository, has dots if its names permit that form, and is a JSON Pointer otherwise.
         public let path: String
         /// The resolved value that must be at the path before the first change of the list is made.
         public let condition: ValueCondition
@@ -68,7 +69,8 @@ public struct ConfigChangeList: Sendable {
     }
 
     /// Adds a change of the protocol.
-    package mutating func append(_ change: ConfigApply.Change) {
+    /// - Parameter path: the path as the caller wrote it; nil for the description of the path.
+    package mutating func append(_ change: ConfigApply.Change, spelled path: String? = nil) {
         let operation: Change.Operation =
             switch change.operation {
             case .set(let value, let lifetime): .set(value, ttl: lifetime.map { .milliseconds($0) })
@@ -76,7 +78,9 @@ public struct ConfigChangeList: Sendable {
             case .test: .require
             }
         changes.append(
-            Change(operation: operation, path: change.path.pointer, condition: ValueCondition(change.ifValue)))
+            Change(
+                operation: operation, path: path ?? change.path.description,
+                condition: ValueCondition(change.ifValue)))
     }
 
     /// The list as the parameter `changes` of `config.apply`.

@@ -64,7 +64,8 @@ public struct ConfigClient: Sendable {
         let result = try await client.call(ConfigGet.self, parameters)
         return LarderSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch,
-            state: LarderSnapshot.State(result.state), namespace: namespace)
+            state: LarderSnapshot.State(result.state), namespace: namespace
+        ).named(path)
     }
 
     /// Returns a stream of the values at a path: the current snapshot, then each new one.
@@ -91,7 +92,7 @@ public struct ConfigClient: Sendable {
             SnapshotSubscription(
                 client: client,
                 path: Result { () throws(LarderClientError) in try JSONPath(argument: path) },
-                namespace: namespace, mode: mode.wire))
+                text: path, namespace: namespace, mode: mode.wire))
     }
 
     /// Sets an override: a value above all other layers. It survives restarts of the agent.
@@ -265,7 +266,8 @@ extension ConfigClient {
         let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)
         return LarderSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch,
-            state: LarderSnapshot.State(result.state), namespace: namespace)
+            state: LarderSnapshot.State(result.state), namespace: namespace
+        ).named(path)
     }
 
     /// Reports to the agent that this program uses a snapshot, or why it rejects the snapshot. The status of the
@@ -382,7 +384,8 @@ extension LarderClient {
 }
 
 /// The calls of ``ConfigClient`` that typed values, updates, view models and repositories use. A type of a test that
-/// conforms to this protocol replaces the agent.
+/// conforms to this protocol replaces the agent. The article "Testing" has a complete one and its rules; this one has
+/// values that never change.
 ///
 /// ```swift
 /// struct FixedConfig: ConfigCalls {
@@ -413,7 +416,7 @@ extension LarderClient {
 public protocol ConfigCalls: Sendable {
     /// The name of the namespace.
     var namespace: String { get }
-    /// The clock that measures the delays between attempts of an update. The default is the continuous clock.
+    /// The clock that measures the age of the copies of a repository. The default is the continuous clock.
     var clock: any Clock<Duration> { get }
     /// Reads the value at a path; see ``ConfigClient/snapshot(at:maximumAge:staleIfError:)``. A snapshot without a value
     /// means the same as the error `notFound`.

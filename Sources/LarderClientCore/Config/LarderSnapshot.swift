@@ -53,6 +53,14 @@ public struct LarderSnapshot: Sendable, Equatable {
     public let skipped: Int
     /// The name of the namespace.
     public let namespace: String
+    /// The path as the program wrote it, for messages. Nil for a snapshot that the program has created.
+    package var path: String?
+
+    /// Whether two snapshots have the same value, revision, epoch, state, namespace and number of skipped snapshots.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.revision == right.revision && left.epoch == right.epoch && left.state == right.state
+            && left.skipped == right.skipped && left.namespace == right.namespace && left.value == right.value
+    }
 
     /// Creates a snapshot from its properties, for example for tests.
     public init(
@@ -65,6 +73,13 @@ public struct LarderSnapshot: Sendable, Equatable {
         self.state = state
         self.skipped = skipped
         self.namespace = namespace
+    }
+
+    /// Returns the snapshot with the path for messages.
+    func named(_ path: String) -> Self {
+        var snapshot = self
+        snapshot.path = path
+        return snapshot
     }
 }
 

@@ -6,6 +6,8 @@ struct SnapshotSubscription: Sendable {
     let client: LarderClient
     /// The path; an error if the caller's path is malformed.
     let path: Result<JSONPath, LarderClientError>
+    /// The path as the caller wrote it.
+    let text: String
     let namespace: String
     let mode: ConfigSubscribe.Mode
 }
@@ -67,7 +69,7 @@ final class SnapshotFollower: SnapshotSteps {
                             .skippedSnapshots(
                                 count: snapshot.skipped, path: path.pointer, namespace: wanted.namespace))
                     }
-                    return .snapshot(snapshot)
+                    return .snapshot(snapshot.named(wanted.text))
                 case .withdrawal:
                     // A change of the settings ended the subscription. This is not an interruption, because the agent
                     // is reachable. The agent's reply to the next attempt shows whether the stream can continue.

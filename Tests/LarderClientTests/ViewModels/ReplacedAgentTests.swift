@@ -1,125 +1,87 @@
+import FoundationEssentials
 import LarderClient
+import LarderTesting
 import Synchronization
 import Testing
 
-/// A namespace of a test: a document in memory, without an agent.
-private final class MemoryConfig: ConfigCalls {
-    private struct State {
-        var document: JSONValue
-        var revision = 1
-        var conflicts = 0
-    }
-
+/// A namespace in memory: a document without layers, whose changes are made as the agent makes them.
+final class MemoryConfig: ConfigCalls {
     let namespace = "default"
-    private let state: Mutex<State>
+    private let state: Mutex<(document: JSONValue, revision: Int)>
 
-    init(_ document: JSONValue, conflicts: Int = 0) { state = Mutex(State(document: document, conflicts: conflicts)) }
+    init(_ document: JSONValue) { state = Mutex((document, 1)) }
 
-    private func change(_ body: (inout State) throws(LarderClientError) -> Void) throws(LarderClientError)
-        -> ConfigChange
-    {
-        try state.withLock { state throws(LarderClientError) in
-            try body(&state)
-            state.revision += 1
-            return ConfigChange(revision: state.revision, epoch: "test")
-        }
+    private func read(_ path: String) -> LarderSnapshot {
+        let (document, revision) = state.withLock { $0 }
+        let value = (try? JSONPath(parsing: path)).flatMap { document.value(at: $0) }
+        return LarderSnapshot(value: value, revision: revision, epoch: "test", state: .fresh)
     }
 
     func snapshot(
         at path: String, maximumAge: Duration?, staleIfError: Duration?
-    ) async throws(LarderClientError) -> LarderSnapshot {
-        state.withLock { state in
-            LarderSnapshot(
-                value: (try? JSONPath(parsing: path)).flatMap { state.document.value(at: $0) },
-                revision: state.revision,
-                epoch: "test", state: .fresh)
-        }
-    }
+    ) async throws(LarderClientError) -> LarderSnapshot { read(path) }
 
     func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots {
         LarderSnapshots(
             AsyncStream { continuation in
-                Task {
-                    if let snapshot = try? await snapshot(at: path, maximumAge: nil, staleIfError: nil) {
-                        continuation.yield(.snapshot(snapshot))
-                    }
-                    continuation.finish()
-                }
+                continuation.yield(.snapshot(read(path)))
+                continuation.finish()  // without this line, the stream waits, as if nothing changed
             })
     }
 
-    func set(
-        _ value: JSONValue, at path: String, ttl: Duration?
-    ) async throws(LarderClientError) -> ConfigChange {
-        var list = ConfigChangeList()
-        list.set(value, at: path, ttl: ttl)
-        return try await apply(list, ifRevision: .any, reason: nil, dryRun: false)
-            ?? ConfigChange(revision: 1, epoch: "test", hasEffect: false)
+    func set(_ value: JSONValue, at path: String, ttl: Duration?) async throws(LarderClientError) -> ConfigChange {
+        try change { $0.set(value, at: path) }
     }
+
+    func unset(at path: String) async throws(LarderClientError) -> ConfigChange { try change { $0.unset(at: path) } }
+
+    func unsetAll() async throws(LarderClientError) -> ConfigChange { try change { $0.unset(at: "") } }
 
     func apply(
         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
-    ) async throws(LarderClientError) -> ConfigChange? {
-        try state.withLock { state throws(LarderClientError) in
-            if state.conflicts > 0 {
-                state.conflicts -= 1
-                throw LarderClientError(remote: RemoteError(.conflict, "another client was faster"))
-            }
+    ) async throws(LarderClientError) -> ConfigChange? { try change(dryRun: dryRun) { $0 = list } }
+
+    func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
+        try change { _ in }
+    }
+
+    private func change(
+        dryRun: Bool = false, _ build: (inout ConfigChangeList) -> Void
+    ) throws(LarderClientError) -> ConfigChange {
+        var list = ConfigChangeList()
+        build(&list)
+        let changes = list.changes
+        return try state.withLock { state throws(LarderClientError) in
             var document = state.document
-            for change in list.changes {
-                let path = try Self.path(change.path)
-                let value = state.document.value(at: path)
-                let isMet =
-                    switch change.condition {
-                    case .any: true
-                    case .absent: value == nil
-                    case .equals(let expected): value == expected
-                    }
-                guard isMet else {
+            for change in changes {
+                let path = (try? JSONPath(parsing: change.path)) ?? JSONPath([])
+                // All conditions are about the document before the first change.
+                let old = state.document.value(at: path)
+                if change.condition != .any, change.condition != old.map({ .equals($0) }) ?? .absent {
                     let conflict = RemoteError.Conflict(
-                        revision: state.revision, epoch: "test", path: path, value: value)
-                    throw LarderClientError(remote: RemoteError(.conflict, "the value differs", conflict: conflict))
+                        revision: state.revision, epoch: "test", path: path, value: old)
+                    throw LarderClientError(remote: RemoteError(.conflict, "another value", conflict: conflict))
                 }
                 switch change.operation {
                 case .set(let value, _): document = Self.replacing(document, path.segments[...], with: value)
                 case .unset: document = Self.replacing(document, path.segments[...], with: .null)
-                case .require: continue
+                case .require: break
                 }
             }
-            if dryRun { return ConfigChange(revision: state.revision, epoch: "test", hasEffect: false) }
-            state.document = document
-            state.revision += 1
+            if !dryRun { state = (document, state.revision + 1) }
             return ConfigChange(revision: state.revision, epoch: "test")
         }
     }
 
-    private static func path(_ text: String) throws(LarderClientError) -> JSONPath {
-        do throws(JSONError) {
-            return try JSONPath(parsing: text)
-        } catch {
-            throw LarderClientError(.invalidArgument, error.reason)
-        }
-    }
-
-    /// Returns a document with another value at a path. Null removes the member.
+    /// Returns the document with another value at a path. Null removes the value.
     private static func replacing(
         _ document: JSONValue?, _ path: ArraySlice<String>, with value: JSONValue
     ) -> JSONValue {
-        guard let name = path.first else { return value }
+        guard let name = path.first else { return value.isNull ? [:] : value }
         var members = document?.members.filter { $0.name != name }.map { ($0.name, $0.value) } ?? []
         let member = replacing(document?[name], path.dropFirst(), with: value)
-        if !member.isNull { members.append((name, member)) }
+        if !(path.count == 1 && value.isNull) { members.append((name, member)) }
         return .object(members)
-    }
-
-    func unset(at path: String) async throws(LarderClientError) -> ConfigChange {
-        try change { state throws(LarderClientError) in state.document = .emptyObject }
-    }
-
-    func unsetAll() async throws(LarderClientError) -> ConfigChange { try await unset(at: "") }
-
-    func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
-        throw LarderClientError(.unreachable, "there is no agent")
     }
 }
 
@@ -242,7 +204,7 @@ private struct FixedAdministration: AdministrationCalls {
 struct ReplacedAgentTests {
     @Test("a configuration that a test replaces gives values, updates and view models")
     func configuration() async throws {
-        let config = MemoryConfig(["limit": 10], conflicts: 1)
+        let config = MemoryConfig(["limit": 10])
         #expect(try await config.value(at: "limit", as: Int.self) == 10)
         #expect(try await config.value(at: "nothing", default: 5) == 5)
         let missing = await #expect(throws: LarderClientError.self) {
@@ -258,10 +220,93 @@ struct ReplacedAgentTests {
         #expect(model.value == 12 && model.namespace == "default")
         #expect(await model.update { $0 *= 2 })
         #expect(model.value == 24)
-        #expect(await !model.refresh())
-        #expect(model.lastError?.code == .unreachable && model.value == 24)
+        #expect(await model.refresh())
         #expect(await model.unset())
         #expect(model.value == 1)
+    }
+
+    @Test("the example of the article is the one that these tests use")
+    func example() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
+        func text(_ path: String) throws -> String {
+            String(decoding: try Data(contentsOf: root.appending(path: path)), as: UTF8.self)
+        }
+        let source = try text("Tests/LarderClientTests/ViewModels/ReplacedAgentTests.swift")
+        let start = try #require(source.firstRange(of: "/// A namespace in memory: "))
+        let end = try #require(source[start.upperBound...].firstRange(of: "\n}\n"))
+        let article = try text("Sources/LarderClient/LarderClient.docc/Testing.md")
+        #expect(article.contains(source[start.lowerBound..<end.upperBound]))
+    }
+
+    /// A configuration whose calls note their paths, whose streams end at once, and whose clock stands still.
+    private final class NotedConfig: ConfigCalls {
+        let namespace = "default"
+        let clock: any Clock<Duration> = TestClock()
+        let paths = Mutex<[String]>([])
+        let conflicts: Mutex<Int>
+
+        init(conflicts: Int = 0) { self.conflicts = Mutex(conflicts) }
+
+        func snapshot(
+            at path: String, maximumAge: Duration?, staleIfError: Duration?
+        ) async throws(LarderClientError) -> LarderSnapshot {
+            paths.withLock { $0.append(path) }
+            return LarderSnapshot(value: ["limit": 7], revision: 1, epoch: "test", state: .fresh)
+        }
+
+        func snapshots(at path: String, mode: LarderSnapshots.Mode) -> LarderSnapshots {
+            LarderSnapshots(AsyncStream { $0.finish() })
+        }
+
+        func apply(
+            _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
+        ) async throws(LarderClientError) -> ConfigChange? {
+            let isConflict = conflicts.withLock { conflicts in
+                conflicts -= 1
+                return conflicts >= 0
+            }
+            if isConflict { throw LarderClientError(remote: RemoteError(.conflict, "another client was faster")) }
+            paths.withLock { $0 += list.changes.map(\.path) }
+            return ConfigChange(revision: 2, epoch: "test")
+        }
+
+        func set(_ value: JSONValue, at path: String, ttl: Duration?) async throws(LarderClientError) -> ConfigChange {
+            paths.withLock { $0.append(path) }
+            return ConfigChange(revision: 2, epoch: "test")
+        }
+
+        func unset(at path: String) async throws(LarderClientError) -> ConfigChange {
+            try await set(.null, at: path, ttl: nil)
+        }
+
+        func unsetAll() async throws(LarderClientError) -> ConfigChange { try await set(.null, at: "", ttl: nil) }
+
+        func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
+            try await set(.null, at: "", ttl: nil)
+        }
+    }
+
+    @Test(
+        "the calls get the paths as the code wrote them, and those of members with dots",
+        arguments: [
+            ("search", ["search", "search.limit", "search"]), ("/search", ["/search", "search.limit", "/search"]),
+        ])
+    func paths(path: String, expected: [String]) async throws {
+        let config = NotedConfig(conflicts: 1)
+        try await config.update(at: path, as: [String: Int].self) { $0["limit"] = 8 }
+        #expect(config.paths.withLock { $0 } == [path] + expected, "read twice, because the first attempt fails")
+    }
+
+    @Test("calls of a view model succeed although the stream of the configuration ends at once")
+    func endedStream() async {
+        let config = NotedConfig()
+        let model = ConfigViewModel(config, at: "search", default: ["limit": 1])
+        #expect(await model.update { $0["limit"] = 8 })
+        #expect(model.lastError == nil && model.value == ["limit": 7])
+        #expect(await model.unset())
+        #expect(await model.refresh())
+        #expect(await model.set(["limit": 9]))
+        #expect(model.lastError == nil)
     }
 
     private struct Note: Codable, Identifiable, Equatable, Sendable {
