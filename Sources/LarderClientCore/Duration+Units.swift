@@ -8,6 +8,9 @@ extension Duration {
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 
+    /// The time of an attempt after this delay: `in 35 ms`, or `at once` for less than half a millisecond.
+    package var attemptText: String { self < .microseconds(500) ? "at once" : "in \(shortText)" }
+
     /// The duration for messages, rounded: `35 ms`, `1.2 s` or `90 s`.
     package var shortText: String {
         if self >= .seconds(10) { return "\(wholeSeconds) s" }

@@ -264,7 +264,7 @@ public final class LarderClient: Sendable {
     ///
     /// Call this method once. It returns when its task is cancelled, and throws only errors that a retry cannot resolve.
     /// - Throws: `alreadyRunning` if the method was called before, `closed` if the client is closed, `invalidArgument` if
-    ///   the path of the socket is empty.
+    ///   the path of the socket is empty, `unreachable` if it is too long.
     public func run() async throws(LarderClientError) {
         if hasRun.exchange(true, ordering: .relaxed) {
             throw LarderClientError(
@@ -281,7 +281,7 @@ public final class LarderClient: Sendable {
                 if age() > configuration.backoff.cap { failures = 0 }
             } catch {
                 if Task.isCancelled { return }
-                guard error.isRetryable else { throw error }
+                guard error.isOutage else { throw error }
                 failure = error
             }
             if Task.isCancelled { return }
@@ -298,6 +298,12 @@ public final class LarderClient: Sendable {
         ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
         ImageList.name, ImageDownloads.name,
     ]
+
+    /// Methods that change nothing at the agent.
+    static let readingMethods: Set<String> = retryableMethods.union([
+        AgentPing.name, AgentMetrics.name, ConfigWait.name, ConfigSubscribe.name, ConfigOpen.name, ImageGet.name,
+        ImagePrefetch.name,
+    ])
 
     private func send(
         _ method: String, timeout: Duration?, waitsForNetwork: Bool = false, purpose: CallPurpose = .answer,

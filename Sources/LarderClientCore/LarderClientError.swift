@@ -34,7 +34,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let unreachable = Self(kind: .unreachable)
         /// The connection broke before the reply arrived. The agent may have executed the call.
         public static let disconnected = Self(kind: .disconnected)
-        /// The call took longer than its timeout. The agent was asked to cancel it.
+        /// The call took longer than its timeout. The agent was asked to cancel it, but may have executed it, so check the
+        /// effect of a change before you repeat it.
         public static let timeout = Self(kind: .timeout)
         /// The task was cancelled. The agent was asked to cancel the call.
         public static let cancelled = Self(kind: .cancelled)
@@ -71,8 +72,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public let advice: String?
     /// The agent's error if ``code`` is `remote`, else nil.
     public let remoteError: RemoteError?
-    /// The `errno` of connect(2) if ``code`` is `unreachable`. Nil for other codes, and if the connection failed for a
-    /// reason other than a system error.
+    /// The `errno` of connect(2) if ``code`` is `unreachable`; `ENOTSOCK` if the file is not a socket. Nil for other
+    /// codes, and if the connection failed for a reason other than a system error.
     public let systemError: Int32?
     /// The number of models that `LarderRepository.importAll` had saved before the error. Nil for other operations.
     public let savedCount: Int?
@@ -100,24 +101,51 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
 
     package init(remote error: WireError) { self.init(remote: RemoteError(error)) }
 
-    /// Whether the same call may succeed later, with the same arguments and without a change of the settings.
+    /// Whether the same call may succeed later, with the same arguments and without a change of the settings or
+    /// permissions. A change that failed with `disconnected` or `timeout` may have been executed; see ``Code``. A
+    /// `conflict` is retryable only if the call itself reads what it compares, as `update` does. After any other conflict,
+    /// read again and build the change anew.
     public var isRetryable: Bool {
         if isMarkedRetryable { return true }
         return switch code {
-        case .unreachable, .disconnected, .timeout: true
+        case .unreachable: !isRefusal && systemError != ENAMETOOLONG
+        case .disconnected, .timeout: true
         case .remote: remoteError?.code.isRetryable ?? false
         default: false
         }
     }
 
     /// Whether a person must change settings or permissions before the call can succeed: the settings do not declare the
-    /// namespace or do not grant a right, or this user may not connect to the socket.
+    /// namespace or do not grant a right, this user may not connect to the socket, or the path is not that of a socket of
+    /// an agent. It is not retryable, but a stream keeps trying unless it is created with `failOnRefusal()`.
     public var isRefusal: Bool {
         switch code {
-        case .unreachable: systemError == EACCES || systemError == EPERM
+        case .unreachable:
+            systemError.map { [EACCES, EPERM, ENOTSOCK, EPROTOTYPE].contains($0) } ?? false
         case .remote: remoteError?.code == .denied || remoteError?.code == .unknownNamespace
         default: false
         }
+    }
+
+    /// Whether the agent is unreachable now but may be reachable later: a program that runs for long keeps trying.
+    package var isOutage: Bool { isRetryable || code == .unreachable && isRefusal }
+
+    /// The error for a call without a reply.
+    /// - Parameters:
+    ///   - isSent: whether the request was sent; false if it waited for replies to earlier requests
+    ///   - mayChange: whether the method changes anything
+    static func timeout(of method: String, after timeout: Duration, isSent: Bool = true, mayChange: Bool) -> Self {
+        let limit = timeout.shortText
+        guard isSent else {
+            return Self(
+                .timeout, "the agent did not reply to earlier requests within \(limit), so \(method) was not sent",
+                advice: "try again later")
+        }
+        return Self(
+            .timeout, "the agent did not reply to \(method) within \(limit)",
+            advice: mayChange
+                ? "it may have been executed: check its effect before you repeat it"
+                : "try again, or allow a longer timeout")
     }
 
     /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
@@ -138,7 +166,13 @@ extension LarderClientError {
     /// unix(7).
     static func unreachable(_ socket: String, errno code: Int32) -> Self {
         let file = SocketFile(socket)
+        var code = code
         let (reason, advice): (String, String?)
+        // The environment variable has no effect on a path that the program passes.
+        let correction =
+            socket == LarderSocket.defaultPath
+            ? "set \(LarderSocket.environmentVariable) to the path of the agent socket"
+            : "pass the path of the agent socket"
         switch code {
         case EINVAL where socket.isEmpty:
             return Self(
@@ -151,18 +185,17 @@ extension LarderClientError {
             reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
                 "start the agent (systemctl start larder.socket, or larderd as a user), "
-                + "or set \(LarderSocket.environmentVariable) to the path of its socket"
+                + "or \(correction)"
         case EACCES, EPERM:
             reason = "permission denied on \(socket)"
             advice = file.permissionAdvice
         case ECONNREFUSED where file.exists && !file.isSocket:
             reason = "\(socket) is not a socket"
-            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
+            advice = correction
+            code = ENOTSOCK
         case ECONNREFUSED where LarderSocket.isAbstract(socket):
             reason = "no process listens on the abstract socket \(socket)"
-            advice =
-                "start the agent, or set \(LarderSocket.environmentVariable) to the path of its socket; to name a file, "
-                + "write ./\(socket)"
+            advice = "start the agent, or \(correction); to name a file, write ./\(socket)"
         case ECONNREFUSED:
             reason = "no process listens on \(socket): the agent that created it has stopped"
             advice = "start the agent again (systemctl restart larder, or larderd as a user)"
@@ -171,7 +204,7 @@ extension LarderClientError {
             advice = "retry; if the error persists, check the agent's log, because the agent may hang"
         case EPROTOTYPE:
             reason = "\(socket) is not a stream socket"
-            advice = "set \(LarderSocket.environmentVariable) to the path of the agent socket"
+            advice = correction
         case ENAMETOOLONG:
             reason = "the path of the socket is longer than 107 bytes, the limit of Linux: \(socket)"
             advice = "use a shorter path, or a symbolic link to its directory"

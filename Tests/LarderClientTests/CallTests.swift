@@ -186,7 +186,7 @@ struct CallTests {
         try await agent.waitForDelayedMessages()
         let before = Task.immediate { await error { try await client.agent.ping() } }
         agent.clock.advance(by: .seconds(30))
-        #expect(await sent.value?.reason == "the agent did not reply within 30 s")
+        #expect(await sent.value?.reason == "the agent did not reply to agent.ping within 30 s")
         let after = Task.immediate { await error { try await client.call("later", timeout: .seconds(5)) } }
         // This cancelled call is queued last, so the calls above are queued as well when it ends.
         let last = Task.immediate { await error { try await client.call("last") } }

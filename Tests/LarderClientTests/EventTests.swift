@@ -18,6 +18,7 @@ struct EventTests {
                 case .connected: "connected"
                 case .disconnected(let error): "disconnected \(error.code)"
                 case .retry(let method, let error, _): "retry \(method ?? "run") \(error.code)"
+                case .closed: "closed"
                 case .slowCall(let method, let duration): "slow \(method) \(duration.components.seconds)"
                 case .skippedSnapshots(let count, let path, let namespace): "skipped \(count) \(path) \(namespace)"
                 case .ignoredEvent(let kind): "ignored \(kind)"
@@ -69,7 +70,7 @@ struct EventTests {
             try await script
             // The script may close the connection at its end, which may be before the last snapshot is delivered.
             let expected = ["connected", "retry config.subscribe remote", "ignored digest", "skipped 3 /a/b default"]
-            #expect(events.all.filter { !$0.hasPrefix("disconnected") } == expected)
+            #expect(events.all.filter { !$0.hasPrefix("disconnected") && $0 != "closed" } == expected)
         }
     }
 
@@ -102,6 +103,21 @@ struct EventTests {
         #expect(events.all.prefix(7) == (cycle + cycle + ["connected"])[...])
     }
 
+    @Test("the end of a connection that the client closes is not reported as an interruption")
+    func intendedEnd() async throws {
+        let agent = try await TestAgent()
+        let events = Events()
+        var configuration = agent.clientConfiguration
+        configuration.onEvent = { events.add($0) }
+        let client = agent.client(configuration: configuration)
+        try await client.agent.ping()
+        let running = Task { try await client.run() }
+        running.cancel()
+        try await running.value
+        try await agent.waitUntil { events.all.count == 2 }
+        #expect(events.all == ["connected", "closed"])
+    }
+
     @Test("the texts of events have short durations")
     func texts() {
         let error = LarderClientError(.unreachable, "there is no socket at /run/a.sock", advice: "start the agent")
@@ -117,6 +133,18 @@ struct EventTests {
             (
                 .retry(method: "config.get", error: LarderClientError(.disconnected, "the agent ended"), delay: .zero),
                 "config.get failed and is sent again: the agent ended"
+            ),
+            (
+                .retry(
+                    method: nil, error: LarderClientError(.disconnected, "the agent ended"), delay: .microseconds(9)),
+                "not connected, next attempt at once: the agent ended"
+            ),
+            (
+                .retry(
+                    method: "config.subscribe", error: LarderClientError(remote: RemoteError(.denied, "no right")),
+                    delay: .microseconds(9)),
+                "config.subscribe was refused, and is tried again until it is allowed: "
+                    + LarderClientError(remote: RemoteError(.denied, "no right")).description
             ),
             (.slowCall(method: "config.set", duration: .milliseconds(61_234)), "config.set took 61 s"),
             (.slowCall(method: "config.set", duration: .microseconds(1_999_999)), "config.set took 2 s"),

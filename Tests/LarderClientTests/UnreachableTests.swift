@@ -1,6 +1,7 @@
 import Glibc
 import LarderClient
 @testable import LarderClientCore
+import LarderTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -48,6 +49,9 @@ struct UnreachableTests {
             close(open(path, O_CREAT | O_WRONLY, 0o600))
             let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
             #expect(failure?.reason == "\(path) is not a socket")
+            #expect(failure?.advice == "pass the path of the agent socket")
+            #expect(failure?.systemError == ENOTSOCK)
+            #expect(failure?.isRetryable == false && failure?.isRefusal == true && failure?.isOutage == true)
         }
     }
 
@@ -60,6 +64,7 @@ struct UnreachableTests {
             let owned = LarderClientError.unreachable(path, errno: EACCES)
             #expect(owned.reason == "permission denied on \(path)")
             #expect(owned.advice?.hasPrefix("only ") == true)
+            #expect(!owned.isRetryable && owned.isRefusal && owned.isOutage)
             let hidden = LarderClientError.unreachable("\(directory)/none/file", errno: EACCES)
             #expect(hidden.advice?.contains("run as a user who can access the directory") == true)
         }
@@ -106,6 +111,22 @@ struct UnreachableTests {
         let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
         #expect(failure?.code == .unreachable)
         #expect(failure?.reason.contains("107 bytes") == true)
+        #expect(failure?.isRetryable == false && failure?.isOutage == false)
+        #expect(await error { try await LarderClient(socket: path).run() }?.systemError == ENAMETOOLONG)
+        #expect(await error { for try await _ in LarderClient(socket: path).config.snapshots() {} } == failure)
+    }
+
+    @Test("the error of a change without a reply says that the change may have been executed")
+    func timeoutOfChange() async throws {
+        let agent = try await TestAgent()
+        let client = agent.client()
+        agent.faults.delay = .seconds(1000)
+        let change = Task { await error { try await client.config.set(1, at: "a") } }
+        try await agent.waitForDelayedMessages()
+        agent.clock.advance(by: .seconds(30))
+        #expect(
+            await change.value?.description == "the agent did not reply to config.set within 30 s; "
+                + "it may have been executed: check its effect before you repeat it")
     }
 
     @Test("a full accept queue is retried six times and then reported")

@@ -58,7 +58,7 @@ final class LocalCopies: Sendable {
             keep(copy)
             return copy
         } catch {
-            guard error.isRetryable else { throw error }
+            guard error.isOutage else { throw error }
             if let copy = lastCopy(within: nil) { return copy }
             guard error.remoteError == nil, let copy = await exported() else { throw error }
             return copy

@@ -143,7 +143,7 @@ public final class ImageViewModel {
     /// - Returns: false if the agent was unreachable, so that the load must be repeated.
     private func reload(_ wanted: LarderImageRequest, _ current: Int) async -> Bool {
         guard current == generation, let result = await obtain(wanted, current) else { return true }
-        if case .failure(let error) = result, error.remoteError == nil, error.isRetryable { return false }
+        if case .failure(let error) = result, error.remoteError == nil, error.isOutage { return false }
         finish(wanted, result)
         return true
     }

@@ -260,6 +260,10 @@ public struct ConfigInterruption: Sendable, CustomStringConvertible {
         self.isRepeated = isRepeated
     }
 
-    /// The delay, rounded, and the error, in one line.
-    public var description: String { "interrupted, next attempt in \(delay.shortText): \(error)" }
+    /// The delay, rounded, and the error, in one line. A refusal is reported once, so its text has no delay.
+    public var description: String {
+        error.isRefusal
+            ? "refused, and tried again until it is allowed: \(error)"
+            : "interrupted, next attempt \(delay.attemptText): \(error)"
+    }
 }

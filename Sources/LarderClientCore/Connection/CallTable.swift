@@ -125,6 +125,7 @@ enum CallPurpose: Sendable {
 
 /// A call from its start until its reply. Used only on the connection's event loop.
 struct PendingCall {
+    var method = ""
     /// The encoded request with its LF; nil once it is written.
     var line: ByteBuffer?
     /// The size of the request in bytes.

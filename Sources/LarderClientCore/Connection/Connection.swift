@@ -90,7 +90,7 @@ final class Connection: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 onLoop { handler in
-                    handler.start(id, line, timeout: timeout, isLong: isLong, purpose: purpose) {
+                    handler.start(id, method, line, timeout: timeout, isLong: isLong, purpose: purpose) {
                         continuation.resume(returning: $0)
                     }
                 }
@@ -243,7 +243,9 @@ package struct Transport: Sendable {
     func check(_ method: String) throws(LarderClientError) {
         guard let methods, !methods.contains(method) else { return }
         throw LarderClientError(
-            .unsupported, "\(method) needs an agent, and this client reads the file \(name)",
+            .unsupported,
+            "\(method == ConfigOpen.name ? "a mapped snapshot" : method) needs an agent, and this client reads the file "
+                + name,
             advice: "start an agent, or use TestAgent of LarderTesting in a test")
     }
 

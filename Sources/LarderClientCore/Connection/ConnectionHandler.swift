@@ -91,7 +91,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard end == nil else { return }
         end = error
         isUsable.value.store(false, ordering: .relaxed)
-        monitor.report?(.disconnected(error))
+        monitor.report?(error.code == .closed ? .closed : .disconnected(error))
         let calls = self.calls.removeAll()
         let subscriptions = self.subscriptions
         self.subscriptions = [:]
@@ -174,12 +174,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Starts a call. Its request is written once fewer requests than the maximum are in flight and the socket is
     /// writable.
     func start(
-        _ id: Int, _ line: ByteBuffer, timeout: Duration?, isLong: Bool, purpose: CallPurpose,
+        _ id: Int, _ method: String, _ line: ByteBuffer, timeout: Duration?, isLong: Bool, purpose: CallPurpose,
         _ caller: @escaping @Sendable (CallOutcome) -> Void
     ) {
         guard end == nil, context != nil else { return caller(.notSent) }
         let call = PendingCall(
-            line: line, byteCount: line.readableBytes, purpose: purpose, isLong: isLong, timeout: timeout,
+            method: method, line: line, byteCount: line.readableBytes, purpose: purpose, isLong: isLong,
+            timeout: timeout,
             caller: caller)
         calls.add(call, id)
         writeWaiting()
@@ -202,11 +203,8 @@ final class ConnectionHandler: ChannelInboundHandler {
             isUnresponsive = true
             for (id, timeout) in calls.waitingCalls { startTimer(of: id, timeout) }
         }
-        let reason =
-            call.isSent
-            ? "the agent did not reply within \(timeout.shortText)"
-            : "the agent did not reply to earlier requests within \(timeout.shortText), so the request was not sent"
-        abandon(id, LarderClientError(.timeout, reason))
+        let mayChange = !LarderClient.readingMethods.contains(call.method)
+        abandon(id, .timeout(of: call.method, after: timeout, isSent: call.isSent, mayChange: mayChange))
     }
 
     /// Fails a call at once, and asks the agent to cancel its request.

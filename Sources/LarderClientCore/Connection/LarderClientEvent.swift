@@ -15,8 +15,10 @@ import Synchronization
 public enum LarderClientEvent: Sendable, CustomStringConvertible {
     /// The client has connected to the agent. A client with many streams has several connections.
     case connected
-    /// A connection has ended. The code of the error is `closed` if the client has closed the connection.
+    /// A connection has ended, although the client was using it.
     case disconnected(LarderClientError)
+    /// The client has closed a connection, because its `withConnection` or `run()` has ended or the client was released.
+    case closed
     /// An attempt has failed, and the client tries again after the delay. `method` is nil for an attempt of
     /// ``LarderClient/run()`` to connect. Further attempts with the same error are not reported before the client has
     /// connected or a stream has resumed, so an outage gives one event for each cause and not one for each attempt.
@@ -34,10 +36,13 @@ public enum LarderClientEvent: Sendable, CustomStringConvertible {
         switch self {
         case .connected: "connected"
         case .disconnected(let error): "disconnected: \(error)"
+        case .closed: "closed"
+        case .retry(let method, let error, _) where error.isRefusal:
+            "\(method ?? "the connection") was refused, and is tried again until it is allowed: \(error)"
         case .retry(let method?, let error, .zero): "\(method) failed and is sent again: \(error)"
         case .retry(let method?, let error, let delay):
-            "\(method) failed, next attempt in \(delay.shortText): \(error)"
-        case .retry(nil, let error, let delay): "not connected, next attempt in \(delay.shortText): \(error)"
+            "\(method) failed, next attempt \(delay.attemptText): \(error)"
+        case .retry(nil, let error, let delay): "not connected, next attempt \(delay.attemptText): \(error)"
         case .slowCall(let method, let duration): "\(method) took \(duration.shortText)"
         case .skippedSnapshots(let count, let path, let namespace):
             "skipped \(count) snapshots of \"\(path)\" in the namespace \(namespace)"

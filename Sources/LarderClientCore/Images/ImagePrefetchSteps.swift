@@ -159,7 +159,7 @@ public struct ImageDownloadLists: AsyncSequence, Sendable {
                     return list
                 } catch {
                     if Task.isCancelled { return nil }
-                    guard error.isRetryable else { throw error }
+                    guard error.isOutage else { throw error }
                     pause = client.configuration.backoff.delay(beforeAttempt: failures)
                     failures += 1
                 }

@@ -57,7 +57,7 @@ package struct DescriptorCall: Sendable {
             await onOwnThread {
                 Result { () throws(LarderClientError) in
                     try stream.exchange(
-                        line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes, onNotification)
+                        method, line, passing: passed, timeout: timeout, maxReplyBytes: maxReplyBytes, onNotification)
                 }
             }
         } onCancel: {
@@ -102,7 +102,7 @@ private final class DescriptorStream: Sendable {
 
     /// Sends a line and waits for the reply.
     func exchange(
-        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, maxReplyBytes: Int,
+        _ method: String, _ line: [UInt8], passing passed: CInt?, timeout: Duration?, maxReplyBytes: Int,
         _ onNotification: (JSONValue) -> Void
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
@@ -125,7 +125,8 @@ private final class DescriptorStream: Sendable {
             let ready = poll(&input, 1, replyTimeout)
             if ready < 0, errno != EINTR { throw Self.broken(errno) }
             if ready == 0 {
-                throw LarderClientError(.timeout, "the agent did not reply within \((timeout ?? .zero).shortText)")
+                throw .timeout(
+                    of: method, after: timeout ?? .zero, mayChange: !LarderClient.readingMethods.contains(method))
             }
             var passed: CInt = -1
             var count = 0
