@@ -57,6 +57,22 @@ struct ImageCallTests {
         #expect(image.freshness == .stale && image.source == .sharedDownload && image.age == .seconds(7))
     }
 
+    @Test("a URL can be a text in a variable or a literal with interpolations; the source is named as its constant")
+    func urls() async throws {
+        let origin = TestImageOrigin()
+        let url = "https://a/1.png"
+        origin.add(TestImageOrigin.png, at: url)
+        let client = try await TestAgent(images: origin).client()
+        let first = try await client.images.get(at: url)
+        #expect(first.url == url && "\(first.source)" == "download")
+        let second = try await client.images.get("https://a/\(1).png")
+        #expect(second.url == url && "\(second.source)" == "cache")
+        #expect(try await client.images.withImage(at: url) { $0.info.width } == 2)
+        for try await step in client.images.prefetch(at: [url]) {
+            if case .finished(let summary) = step { #expect(summary.cached == 1) }
+        }
+    }
+
     @Test("the agent's error for an image arrives with its reason")
     func refused() async throws {
         let origin = TestImageOrigin()
@@ -248,7 +264,11 @@ struct ScopedImageTests {
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
         #expect(Array(bytes[..<count]) == TestImageOrigin.png)
         let removed = LeasedImage(path: "/nonexistent/image", info: image.info)
-        #expect(throws: LarderClientError.self) { try removed.open() }
+        let early = #expect(throws: LarderClientError.self) { try removed.open() }
+        #expect(early?.reason.contains("during its lease") == true)
+        removed.release()
+        let late = #expect(throws: LarderClientError.self) { try removed.open() }
+        #expect(late?.reason.contains("after the end of its lease") == true)
     }
 
     @Test("an image for previews, without a lease, is valid until it is released")

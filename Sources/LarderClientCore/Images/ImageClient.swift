@@ -45,6 +45,17 @@ public struct ImageClient: Sendable {
         return result
     }
 
+    /// Gets the image at a URL with the default policy, and runs `body` with it, as
+    /// ``withImage(_:_:)`` does.
+    ///
+    /// ```swift
+    /// let url = "https://img.example.org/logo.png"
+    /// let width = try await client.images.withImage(at: url) { $0.info.width }
+    /// ```
+    public func withImage<Result>(
+        at url: String, _ body: (LeasedImage) async throws -> Result
+    ) async throws -> Result { try await withImage(LarderImageRequest(url), body) }
+
     /// Gets an image. Its file is kept until ``LeasedImage/release()`` is called, the last copy of the returned value is
     /// released, or the connection to the agent ends.
     ///
@@ -79,6 +90,16 @@ public struct ImageClient: Sendable {
             ImageGet.self, parameters, timeout: replyTimeout, purpose: .lease(report))
         return LeasedImage(result, url: request.url, connection: connection)
     }
+
+    /// Gets the image at a URL with the default policy, as ``get(_:onProgress:)`` does.
+    ///
+    /// ```swift
+    /// let url = "https://img.example.org/logo.png"
+    /// let image = try await client.images.get(at: url)
+    /// ```
+    public func get(
+        at url: String, onProgress: (@Sendable (DownloadProgress) -> Void)? = nil
+    ) async throws(LarderClientError) -> LeasedImage { try await get(LarderImageRequest(url), onProgress: onProgress) }
 
     /// Returns the cached state of an image, and the decision that the agent would make for ``get(_:onProgress:)``.
     /// This method never uses the network and takes no lease.
@@ -332,6 +353,15 @@ public struct ImageClient: Sendable {
     public func prefetch(_ images: [LarderImageRequest], concurrency: Int? = nil) -> ImagePrefetchSteps {
         let items = images.map { ImagePrefetch.Item($0.reference, expectedDigest: $0.expectedDigest?.wire) }
         return ImagePrefetchSteps(client: client, parameters: ImagePrefetch.Parameters(items, concurrency: concurrency))
+    }
+
+    /// Downloads the images at URLs into the cache, as ``prefetch(_:concurrency:)`` does.
+    ///
+    /// ```swift
+    /// for try await step in client.images.prefetch(at: ["https://img.example.org/logo.png"]) { print(step) }
+    /// ```
+    public func prefetch(at urls: [String], concurrency: Int? = nil) -> ImagePrefetchSteps {
+        prefetch(urls.map { LarderImageRequest($0) }, concurrency: concurrency)
     }
 }
 

@@ -57,8 +57,15 @@ public struct LarderImage: Sendable, Hashable {
         /// The image was already being downloaded for another request.
         public static let sharedDownload = Self(rawValue: ImageGet.Source.joined.rawValue)
 
-        /// The same as ``rawValue``.
-        public var description: String { rawValue }
+        /// The name of the constant, such as `download`; the same as ``rawValue`` for a source without a constant.
+        public var description: String {
+            switch self {
+            case .cache: "cache"
+            case .download: "download"
+            case .sharedDownload: "sharedDownload"
+            default: rawValue
+            }
+        }
     }
 
     /// The SHA-256 of the bytes of the image.
@@ -109,10 +116,12 @@ public struct LarderImage: Sendable, Hashable {
 
 /// A request for an image: the URL of the image, and how the agent may obtain it.
 ///
-/// A request can be written as a string, which is the URL:
+/// A request can be written as a string, which is the URL. For a URL in a variable, use
+/// ``ImageClient/get(at:onProgress:)``:
 ///
 /// ```swift
-/// let logo = try await client.images.get("https://img.example.org/logo.png")
+/// let name = "logo"
+/// let logo = try await client.images.get("https://img.example.org/\(name).png")
 /// let photo = LarderImageRequest("https://img.example.org/photo.jpg", policy: .cacheFirst, deadline: .seconds(2))
 /// ```
 public struct LarderImageRequest: Sendable, Hashable {
@@ -201,7 +210,7 @@ public struct LarderImageRequest: Sendable, Hashable {
     }
 }
 
-extension LarderImageRequest: ExpressibleByStringLiteral {
+extension LarderImageRequest: ExpressibleByStringInterpolation {
     /// Creates a request with the default policy from the URL of the image.
     public init(stringLiteral url: String) { self.init(url) }
 }

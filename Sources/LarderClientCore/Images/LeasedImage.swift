@@ -75,14 +75,17 @@ public struct LeasedImage: Sendable {
     /// image.release()
     /// ```
     /// - Returns: a descriptor that the caller must close. It is closed on exec.
-    /// - Throws: `disconnected` if the lease has ended and the file was removed; `invalidArgument` if the file cannot be
+    /// - Throws: `disconnected` if the file was removed, by the agent after the end of the lease or by another program; `invalidArgument` if the file cannot be
     ///   opened for another reason.
     public func open() throws(LarderClientError) -> FileDescriptor {
         do {
             return try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
         } catch let error as Errno where error == .noSuchFileOrDirectory {
             throw LarderClientError(
-                .disconnected, "the file of the image was removed after the end of its lease",
+                .disconnected,
+                isValid
+                    ? "the file of the image was removed during its lease, but not by the agent"
+                    : "the file of the image was removed after the end of its lease",
                 advice: "request the image again")
         } catch {
             throw LarderClientError(
