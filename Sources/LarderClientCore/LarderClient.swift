@@ -39,6 +39,9 @@ public final class LarderClient: Sendable {
         ///
         /// The time in which a call waits in the client, because ``maximumRequestsInFlight`` is reached, does not
         /// count, unless the agent has stopped responding.
+        ///
+        /// It does not limit ``ConfigClient/wait(for:at:timeout:)``, which has a limit of its own, and none by default. An
+        /// image request with a ``LarderImageRequest/deadline`` may take so much longer. Prefetching has no limit.
         public var timeout: Duration? = .seconds(30)
         /// The delays between attempts to connect.
         public var backoff = LarderBackoff()

@@ -47,7 +47,8 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         public static let remote = Self(kind: .remote)
         /// The client was used after it was closed, because its `withConnection` or `run()` had ended.
         public static let closed = Self(kind: .closed)
-        /// A path is malformed, or a value or file cannot be sent, for example because it exceeds a limit of the agent.
+        /// An argument is invalid, such as a malformed path, or a value or file cannot be sent, for example because it
+        /// exceeds a limit of the agent.
         public static let invalidArgument = Self(kind: .invalidArgument)
         /// The streams of the client need more subscriptions than the agent permits on the client's connections
         /// (``LarderClient/maximumConnections``).

@@ -109,14 +109,17 @@ public struct ConfigClient: Sendable {
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
-    /// - Throws: `remote` with `invalidParams` if the path is empty or leads into an array, or with `denied` if the
-    ///   path is locked in the settings.
+    /// - Throws: `invalidArgument` if the path is empty, the time to live is not positive, or the value is that of an
+    ///   infinite number; `remote` with `invalidParams` if the path leads into an array, or with `denied` if the path is
+    ///   locked in the settings.
     @discardableResult
     public func set(
         _ value: JSONValue, at path: String, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
+        let path = try JSONPath(argument: path)
+        let lifetime = try ConfigArguments.check(value, at: path, ttl: ttl)
         let parameters = ConfigSet.Parameters(
-            path: try JSONPath(argument: path), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds)
+            path: path, value: value, namespace: namespace, ttlMilliseconds: lifetime)
         return ConfigChange(try await client.call(ConfigSet.self, parameters))
     }
 
@@ -128,14 +131,19 @@ public struct ConfigClient: Sendable {
     /// - Parameters:
     ///   - value: an object. It is merged with the lower layers.
     ///   - ttl: the time after which the overrides expire, in whole milliseconds, rounded up; nil for no expiry.
-    /// - Throws: `remote` with `invalidParams` if the value is not an object.
+    /// - Throws: `invalidArgument` if the value is not an object or the time to live is not positive.
     @discardableResult
     public func replaceAll(
         with value: JSONValue, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
+        let lifetime = try ConfigArguments.check(value, ttl: ttl)
+        guard value.kind == .object else {
+            throw LarderClientError(
+                .invalidArgument, "the new document is \(value.kind.article), not an object",
+                advice: "set(_:at:ttl:) sets a single value")
+        }
         let parameters = ConfigSet.Parameters(
-            path: JSONPath([]), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds,
-            replaceAll: true)
+            path: .root, value: value, namespace: namespace, ttlMilliseconds: lifetime, replaceAll: true)
         return ConfigChange(try await client.call(ConfigSet.self, parameters))
     }
 
@@ -164,12 +172,14 @@ public struct ConfigClient: Sendable {
     /// Succeeds if there is no override at the path. ``unsetAll()`` removes all overrides.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
-    /// - Throws: `remote` with `invalidParams` if the path is empty.
+    /// - Throws: `invalidArgument` if the path is empty.
     @discardableResult
     public func unset(
         at path: String
     ) async throws(LarderClientError) -> ConfigChange {
-        let parameters = ConfigUnset.Parameters(path: try JSONPath(argument: path), namespace: namespace)
+        let path = try JSONPath(argument: path)
+        if path.isRoot { throw ConfigArguments.emptyPath("unsetAll() removes all overrides") }
+        let parameters = ConfigUnset.Parameters(path: path, namespace: namespace)
         return ConfigChange(try await client.call(ConfigUnset.self, parameters))
     }
 
@@ -250,6 +260,7 @@ extension ConfigClient {
     ///     value, or a revision.
     ///   - path: the path whose value is checked; empty for the whole document.
     ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
+    ///     ``LarderClient/Configuration/timeout`` does not apply.
     /// - Returns: the snapshot in which the condition holds.
     /// - Throws: `remote` with `timeout` if the condition does not hold in time.
     @discardableResult

@@ -20,6 +20,11 @@ extension JSONValue {
         writer.beginObject()
         writer.endObject()
     }
+    /// The value `null` in place of a number that JSON cannot represent.
+    private static let notFinite: JSONValue = building { $0.null() }
+    /// Whether the value was made by ``double(_:)`` of an infinity or NaN. False for such a number in an array or object.
+    package var isNotFinite: Bool { document === Self.notFinite.document }
+
     private static let yes: JSONValue = building { $0.bool(true) }
     private static let no: JSONValue = building { $0.bool(false) }
 
@@ -28,7 +33,10 @@ extension JSONValue {
     /// A number that is an integer.
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
     /// A number in its shortest form; `null` for infinities and NaN, which JSON cannot represent.
-    public static func double(_ number: Double) -> JSONValue { building { $0.double(number) } }
+    /// Calls that write a value refuse this `null`.
+    public static func double(_ number: Double) -> JSONValue {
+        number.isFinite ? building { $0.double(number) } : notFinite
+    }
     /// `true` or `false`.
     public static func bool(_ truth: Bool) -> JSONValue { truth ? yes : no }
 

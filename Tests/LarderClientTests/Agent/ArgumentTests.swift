@@ -52,6 +52,26 @@ struct ArgumentTests {
         #expect(try snapshot.int(at: "b") == nil && snapshot.withText(at: "b") { $0 == nil })
     }
 
+    @Test("an argument that no agent accepts is an error of the client, in its own words")
+    func refusedArguments() async throws {
+        let config = try await TestAgent(["a": 1]).client().config
+        let calls: [(String, () async throws -> Void)] = [
+            ("ttl", { _ = try await config.set(1, at: "a", ttl: .zero) }),
+            ("ttl of apply", { _ = try await config.apply { $0.set(1, at: "a", ttl: .seconds(-1)) } }),
+            ("ttl of replaceAll", { _ = try await config.replaceAll(with: [:], ttl: .seconds(-1)) }),
+            ("document", { _ = try await config.replaceAll(with: 1) }),
+            ("root", { _ = try await config.set(1, at: "") }),
+            ("root of apply", { _ = try await config.apply { $0.set(1, at: "") } }),
+            ("unset of the root", { _ = try await config.unset(at: "") }),
+            ("infinity", { _ = try await config.set(.double(.infinity), at: "a") }),
+            ("NaN", { _ = try await config.apply { $0.set(.double(.nan), at: "a") } }),
+        ]
+        for (name, call) in calls { #expect(await code(call) == .invalidArgument, "\(name)") }
+        #expect(try await config.value(at: "a", as: Int.self) == 1)
+        try await config.set(.null, at: "a")
+        #expect(try await config.value(at: "a", as: Int?.self) == nil)
+    }
+
     @Test("both conditions of a change have the form of a value, and a snapshot is a condition for its revision")
     func conditions() async throws {
         let client = try await TestAgent().client()
