@@ -75,7 +75,7 @@ public final class LarderProvider: Sendable {
     private let namespace: String
     private let hub: SnapshotHub
     private let secretsSpecifier: Secrets
-    private let onInterruption: (@Sendable (LarderClientError) -> Void)?
+    private let outages: OutageReport
     private let isRunning = Atomic(false)
 
     /// Creates a provider and waits for the first snapshot as `startup` says.
@@ -92,25 +92,29 @@ public final class LarderProvider: Sendable {
     ///   - secretsSpecifier: selects secrets in addition to the agent's settings.
     ///   - currentDirectory: the directory of the exported files `NAMESPACE.json`; nil for the agent's default,
     ///     `current/` next to the socket. Only ``Startup/optional`` reads the file.
-    ///   - onInterruption: called with each error that keeps ``run()`` from following the agent, for example to log it.
-    ///     The provider retries after a delay, and does not report the same error again before it has succeeded. The closure must not block. If it is nil, refusals are reported on standard
-    ///     error, as streams of `LarderSnapshots` do.
+    ///   - onInterruption: called each time an attempt to get a snapshot fails, at the start and while ``run()`` runs, as
+    ///     for a stream of `LarderSnapshots`. For a log, skip those whose `isRepeated` is true. The closure must not block.
+    ///     If both handlers are nil, refusals are reported on standard error.
+    ///   - onResumption: called when the provider follows the agent again after an interruption. The closure must not
+    ///     block.
     /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
     ///   access or does not have the namespace.
     public init(
         client: LarderClient = LarderClient(), namespace: String = LarderClient.defaultNamespace,
         startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
         currentDirectory: String? = nil,
-        onInterruption: (@Sendable (LarderClientError) -> Void)? = nil
+        onInterruption: (@Sendable (ConfigInterruption) -> Void)? = nil,
+        onResumption: (@Sendable () -> Void)? = nil
     ) async throws(LarderProviderError) {
         let name = "LarderProvider[\(namespace)]"
+        outages = OutageReport(onInterruption, onResumption)
         let (mapped, origin) = try await Self.firstSnapshot(
-            SnapshotStart(client: client, namespace: namespace, onInterruption: onInterruption), startup,
+            SnapshotStart(client: client, namespace: namespace, outages: outages), startup,
             in: currentDirectory ?? ExportedFile.defaultDirectory(nextTo: client.socket))
         hub = SnapshotHub(
             LarderProviderSnapshot(mapped, origin: origin, providerName: name, specifier: secretsSpecifier))
         (providerName, self.client, self.namespace) = (name, client, namespace)
-        (self.secretsSpecifier, self.onInterruption) = (secretsSpecifier, onInterruption)
+        self.secretsSpecifier = secretsSpecifier
     }
 
     /// Follows the agent: replaces the snapshot of this provider with each new one, and notifies the watches. Without
@@ -149,7 +153,7 @@ public final class LarderProvider: Sendable {
                 let cause = last.map { ": \($0)" } ?? ""
                 throw LarderProviderError(
                     .startFailed, "\(agent) passed no snapshot within \(timeout.shortText)\(cause)", clientError: last)
-            case (.optional, .failed(let error)): start.onInterruption?(error)
+            case (.optional, .failed(let error)): start.outages.interrupted(ConfigInterruption(error: error))
             case (.optional, .timeout): break
             }
         }
@@ -167,30 +171,29 @@ public final class LarderProvider: Sendable {
 
     /// Publishes each new snapshot until the task is cancelled or the client is closed.
     private func follow() async {
-        var (failures, last) = (0, LarderClientError?.none)
+        var failures = 0
         while !Task.isCancelled {
             do throws(LarderClientError) {
                 var stream = client.config[namespace].mappedSnapshots()
                 // A handler replaces the report of a refusal on standard error.
-                if let onInterruption {
-                    stream = stream.onInterruption { if !$0.isRepeated { onInterruption($0.error) } }
-                }
+                if outages.hasHandler { stream = stream.onInterruption(outages.interrupted) }
+                stream = stream.onResumption(outages.resumed)
                 var snapshots = stream.makeAsyncIterator()
                 while let snapshot = try await snapshots.next() {
-                    (failures, last) = (0, nil)
+                    failures = 0
+                    outages.resumed()
                     hub.publish(
                         LarderProviderSnapshot(
                             snapshot, origin: .agent, providerName: providerName, specifier: secretsSpecifier))
                 }
             } catch {
-                if error != last { onInterruption?(error) }
-                last = error
                 // A closed client is never opened again. All other errors may be resolved while this process runs: the
                 // administrator can declare the namespace, or grant the right to read it.
                 if error.code == .closed { return }
-                try? await client.configuration.clock.sleep(
-                    for: client.configuration.backoff.delay(beforeAttempt: failures))
+                let delay = client.configuration.backoff.delay(beforeAttempt: failures)
                 failures += 1
+                outages.interrupted(ConfigInterruption(error: error, attempt: failures, delay: delay))
+                try? await client.configuration.clock.sleep(for: delay)
             }
         }
     }

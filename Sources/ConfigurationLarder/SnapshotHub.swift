@@ -73,11 +73,48 @@ final class SnapshotHub: Sendable {
     }
 }
 
+/// Reports the interruptions of a provider and their ends. The provider has several streams one after the other, and its
+/// user sees them as one.
+final class OutageReport: Sendable {
+    private let onInterruption: (@Sendable (ConfigInterruption) -> Void)?
+    private let onResumption: (@Sendable () -> Void)?
+    /// The error of the last attempt; nil if it has succeeded.
+    private let last = Mutex<LarderClientError?>(nil)
+
+    init(
+        _ onInterruption: (@Sendable (ConfigInterruption) -> Void)?, _ onResumption: (@Sendable () -> Void)?
+    ) {
+        (self.onInterruption, self.onResumption) = (onInterruption, onResumption)
+    }
+
+    var hasHandler: Bool { onInterruption != nil || onResumption != nil }
+
+    func interrupted(_ interruption: ConfigInterruption) {
+        let error = interruption.error
+        let isRepeated = last.withLock { last in
+            defer { last = error }
+            return last == error
+        }
+        onInterruption?(
+            ConfigInterruption(
+                error: error, attempt: interruption.attempt, delay: interruption.delay, isRepeated: isRepeated))
+    }
+
+    /// Notes that an attempt has succeeded.
+    func resumed() {
+        let wasInterrupted = last.withLock { last in
+            defer { last = nil }
+            return last != nil
+        }
+        if wasInterrupted { onResumption?() }
+    }
+}
+
 /// Gets the first snapshot of a provider.
 struct SnapshotStart: Sendable {
     let client: LarderClient
     let namespace: String
-    let onInterruption: (@Sendable (LarderClientError) -> Void)?
+    let outages: OutageReport
 
     /// Why there is no snapshot.
     enum Failure: Error {
@@ -105,7 +142,9 @@ struct SnapshotStart: Sendable {
         }
         if result == nil, Task.isCancelled { throw .failed(LarderClientError(.cancelled, "the task was cancelled")) }
         switch result {
-        case .success(let snapshot): return snapshot
+        case .success(let snapshot):
+            outages.resumed()
+            return snapshot
         case .failure(let error): throw .failed(error)
         case nil: throw .timeout(last: lastError.value.withLock { $0 })
         }
@@ -120,7 +159,7 @@ struct SnapshotStart: Sendable {
             let snapshots = client.config[namespace].mappedSnapshots().failOnRefusal().onInterruption {
                 interruption in
                 lastError.value.withLock { $0 = interruption.error }
-                onInterruption?(interruption.error)
+                outages.interrupted(interruption)
             }
             var iterator = snapshots.makeAsyncIterator()
             return try await iterator.next().map { .success($0) }

@@ -1,5 +1,6 @@
 import Configuration
 import LarderClientCore
+import Synchronization
 import TestSupport
 import Testing
 import Glibc
@@ -67,6 +68,46 @@ struct StartupTests {
             #expect(error?.clientError?.code == .unreachable)
             #expect(error?.reason.contains(client.socket) == true)
         }
+    }
+
+    @Test("the interruptions of a start have a mark for repeated errors, as those of a stream")
+    func interruptions() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = ManualClock()
+            var configuration = LarderClient.Configuration()
+            configuration.clock = clock
+            let client = LarderClient(socket: directory + "/sock", configuration: configuration)
+            let (stream, interruptions) = AsyncStream.makeStream(of: ConfigInterruption.self)
+            let start = Task {
+                try await LarderProvider(
+                    client: client, startup: .required(timeout: .seconds(60)),
+                    onInterruption: { interruptions.yield($0) })
+            }
+            var iterator = stream.makeAsyncIterator()
+            #expect(await iterator.next()?.isRepeated == false)
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await iterator.next()?.isRepeated == true)
+            start.cancel()
+            _ = await start.result
+        }
+    }
+
+    @Test("the end of an outage is reported once, also if the error of the start and that of the stream are equal")
+    func outages() {
+        let events = Mutex<[String]>([])
+        let report = OutageReport { interruption in
+            events.withLock { $0.append(interruption.isRepeated ? "repeated" : "new") }
+        } _: {
+            events.withLock { $0.append("resumed") }
+        }
+        report.resumed()
+        let error = LarderClientError(.disconnected, "the agent ended")
+        for _ in 0..<2 { report.interrupted(ConfigInterruption(error: error)) }
+        report.interrupted(ConfigInterruption(error: LarderClientError(.timeout, "no reply")))
+        for _ in 0..<2 { report.resumed() }
+        report.interrupted(ConfigInterruption(error: error))
+        #expect(events.withLock(\.self) == ["new", "repeated", "new", "resumed", "new"])
     }
 
     @Test("a start whose task is cancelled fails with the cause `cancelled`, not as a timeout")
