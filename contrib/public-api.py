@@ -15,9 +15,11 @@ import argparse
 import difflib
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "contrib" / "public-api.txt"
@@ -48,6 +50,13 @@ def search_options(build, modules):
     return ["-target", target, *options]
 
 
+def has_own_setter(location):
+    """Whether the setter at a location has an access level of its own, which symbol graphs do not show."""
+    path = pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(location["uri"]).path))
+    text = path.read_text(encoding="utf-8").splitlines()[location["position"]["line"]]
+    return re.search(r"\b(private|fileprivate|internal|package)\(set\)", text) is not None
+
+
 def lines(module, options):
     """Returns a line for each public symbol that a module declares."""
     with tempfile.TemporaryDirectory() as graphs:
@@ -65,6 +74,8 @@ def lines(module, options):
     found = set()
     for symbol in symbols:
         declaration = " ".join("".join(part["spelling"] for part in symbol["declarationFragments"]).split())
+        if declaration.endswith("{ get set }") and has_own_setter(symbol["location"]):
+            declaration = declaration.removesuffix("{ get set }") + "{ get }"
         *outer, _ = symbol["pathComponents"]
         protocols = {names.get(one, one) for one in conformances.get(symbol["identifier"]["precise"], ())} - IMPLIED
         if symbol["kind"]["identifier"] in TYPES and protocols:

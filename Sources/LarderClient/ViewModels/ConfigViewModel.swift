@@ -19,7 +19,8 @@ import Synchronization
 ///
 /// Values of more than 4 KiB are decoded and released on another thread, so they do not delay the main actor. The methods
 /// do not throw. An error becomes ``lastError``, and ``value`` keeps the last value that could be decoded.
-/// `ConfigViewModel<JSONValue>` is a model of values of any type.
+/// `ConfigViewModel<JSONValue>` is a model of values of any type. All properties are read-only; the generated declarations
+/// do not show that their setters are private.
 @Observable @MainActor
 public final class ConfigViewModel<Value: Decodable & Sendable> {
     /// Work that a model waits for.

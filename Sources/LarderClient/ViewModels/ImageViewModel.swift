@@ -17,6 +17,8 @@ public import Observation
 /// The model has a lease on its image, so the file exists while the image is shown. It releases the lease when another
 /// image takes its place and when the model is released. All leases also end with the connection to the agent, for
 /// example when the agent restarts. The model then loads the image again, and retries until the agent is reachable.
+///
+/// All properties are read-only; the generated declarations do not show that their setters are private.
 @Observable @MainActor
 public final class ImageViewModel {
     /// The state of a model.

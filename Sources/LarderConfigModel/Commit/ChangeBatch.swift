@@ -219,11 +219,13 @@ package struct ChangeBatch: Sendable {
         if let revision = condition.revision {
             if let epoch = condition.epoch, epoch != base.epoch {
                 throw ConfigError(
-                    conflictAt: nil, "the current epoch is not \"\(epoch)\"; read the configuration again, then retry")
+                    conflictAt: nil,
+                    "the current epoch is not \"\(epoch)\"; read the configuration again, and make the change anew")
             }
             guard revision == base.snapshot.revision, !hasChangedResolved() else {
                 throw ConfigError(
-                    conflictAt: nil, "the current revision is not \(revision); read the configuration again, then retry"
+                    conflictAt: nil,
+                    "the current revision is not \(revision); read the configuration again, and make the change anew"
                 )
             }
         }
@@ -235,7 +237,8 @@ package struct ChangeBatch: Sendable {
                 ? "there is a value at" : current == nil ? "there is no value at" : "there is another value at"
             let place = comparison.path.isEmpty ? "the root" : "\"\(JSONPath(comparison.path))\""
             throw ConfigError(
-                conflictAt: comparison.path, "\(problem) \(place); read the configuration again, then retry")
+                conflictAt: comparison.path,
+                "\(problem) \(place); read the configuration again, and make the change anew")
         }
     }
 
