@@ -69,7 +69,7 @@ enum AgentProbe {
         switch error.code {
         case .unreachable:
             switch error.systemError {
-            case ENOENT, ENOTDIR: return failure(.noSocket)
+            case ENOENT, ENOTDIR, ENOTSOCK: return failure(.noSocket)
             case EACCES, EPERM: return failure(.denied)
             case ECONNREFUSED: return failure(isSocket(socket) ? .refused : .noSocket)
             case EAGAIN: return failure(.silent)
