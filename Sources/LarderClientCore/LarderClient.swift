@@ -295,19 +295,6 @@ public final class LarderClient: Sendable {
         }
     }
 
-    /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
-    private static let retryableMethods: Set<String> = [
-        AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
-        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
-        ImageList.name, ImageDownloads.name,
-    ]
-
-    /// Methods that change nothing at the agent.
-    static let readingMethods: Set<String> = retryableMethods.union([
-        AgentPing.name, AgentMetrics.name, ConfigWait.name, ConfigSubscribe.name, ConfigOpen.name, ImageGet.name,
-        ImagePrefetch.name,
-    ])
-
     private func send(
         _ method: String, timeout: Duration?, waitsForNetwork: Bool = false, purpose: CallPurpose = .answer,
         over slot: ConnectionSlot? = nil, params: (inout JSONWriter) -> Void
@@ -323,7 +310,7 @@ public final class LarderClient: Sendable {
         var canRetry = false
         var timeout = timeout ?? configuration.timeout
         switch purpose {
-        case .answer: canRetry = Self.retryableMethods.contains(method)
+        case .answer: canRetry = MethodEffects.repeatable.contains(method)
         // A prefetch may take arbitrarily long.
         case .prefetch: timeout = nil
         case .subscription, .lease: break

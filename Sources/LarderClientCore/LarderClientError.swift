@@ -134,8 +134,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// The error for a call without a reply.
     /// - Parameters:
     ///   - isSent: whether the request was sent; false if it waited for replies to earlier requests
-    ///   - mayChange: whether the method changes anything
-    static func timeout(of method: String, after timeout: Duration, isSent: Bool = true, mayChange: Bool) -> Self {
+    static func timeout(of method: String, after timeout: Duration, isSent: Bool = true) -> Self {
         let limit = timeout.shortText
         guard isSent else {
             return Self(
@@ -144,9 +143,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         }
         return Self(
             .timeout, "the agent did not reply to \(method) within \(limit)",
-            advice: mayChange
-                ? "it may have been executed: check its effect before you repeat it"
-                : "try again, or allow a longer timeout")
+            advice: MethodEffects.reading.contains(method)
+                ? "try again, or allow a longer timeout"
+                : "it may have been executed: check its effect before you repeat it")
     }
 
     /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
@@ -215,6 +214,21 @@ extension LarderClientError {
         }
         return Self(.unreachable, reason, advice: advice, systemError: code)
     }
+}
+
+/// What the methods of the protocol do at the agent.
+enum MethodEffects {
+    /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
+    static let repeatable: Set<String> = [
+        AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
+        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
+        ImageList.name, ImageDownloads.name,
+    ]
+    /// Methods that change nothing at the agent.
+    static let reading = repeatable.union([
+        AgentPing.name, AgentMetrics.name, ConfigWait.name, ConfigSubscribe.name, ConfigOpen.name, ImageGet.name,
+        ImagePrefetch.name,
+    ])
 }
 
 /// An error that the agent returned. See ``LarderClientError/remoteError``.

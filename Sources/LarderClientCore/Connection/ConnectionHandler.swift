@@ -203,8 +203,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             isUnresponsive = true
             for (id, timeout) in calls.waitingCalls { startTimer(of: id, timeout) }
         }
-        let mayChange = !LarderClient.readingMethods.contains(call.method)
-        abandon(id, .timeout(of: call.method, after: timeout, isSent: call.isSent, mayChange: mayChange))
+        abandon(id, .timeout(of: call.method, after: timeout, isSent: call.isSent))
     }
 
     /// Fails a call at once, and asks the agent to cancel its request.

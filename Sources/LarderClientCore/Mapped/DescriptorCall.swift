@@ -125,8 +125,7 @@ private final class DescriptorStream: Sendable {
             let ready = poll(&input, 1, replyTimeout)
             if ready < 0, errno != EINTR { throw Self.broken(errno) }
             if ready == 0 {
-                throw .timeout(
-                    of: method, after: timeout ?? .zero, mayChange: !LarderClient.readingMethods.contains(method))
+                throw .timeout(of: method, after: timeout ?? .zero)
             }
             var passed: CInt = -1
             var count = 0
