@@ -52,6 +52,22 @@ struct ArgumentTests {
         #expect(try snapshot.int(at: "b") == nil && snapshot.withText(at: "b") { $0 == nil })
     }
 
+    @Test("the error of decoding a snapshot names its path, which does not count when snapshots are compared")
+    func pathOfSnapshot() async throws {
+        let config = try await TestAgent(["search": ["limit": "x"]]).client().config
+        var iterator = config.snapshots(at: "search.limit").makeAsyncIterator()
+        let streamed = try #require(try await iterator.next())
+        let read = try await config.snapshot(at: "search.limit")
+        for snapshot in [streamed, read] {
+            let error = #expect(throws: LarderClientError.self) { try snapshot.decode(Int.self) }
+            #expect(
+                error?.reason
+                    == #"cannot decode the value at "search.limit" in namespace "default" as Int: it is a string"#)
+        }
+        let own = LarderSnapshot(value: "x", revision: read.revision, epoch: read.epoch, state: read.state)
+        #expect(own == read)
+    }
+
     @Test("an argument that no agent accepts is an error of the client, in its own words")
     func refusedArguments() async throws {
         let config = try await TestAgent(["a": 1]).client().config
