@@ -103,7 +103,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     package init(remote error: WireError) { self.init(remote: RemoteError(error)) }
 
     /// Whether the same call may succeed later, with the same arguments and without a change of the settings or
-    /// permissions. A change that failed with `disconnected` or `timeout` may have been executed; see ``Code``. A
+    /// permissions. A change that failed with `disconnected` or `timeout` may have been executed. A
     /// `conflict` is retryable only if the call itself reads what it compares, as `update` does. After any other conflict,
     /// read again and build the change anew.
     public var isRetryable: Bool {
