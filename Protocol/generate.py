@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Generate the OpenRPC document, Swift code and tables from the JSON Schemas in this folder.
+"""Generate the OpenRPC document, Swift and Python code and tables from the JSON Schemas in this folder.
 
     generate.py            write the generated files, and delete those that are no longer generated
     generate.py --check    write nothing; fail if a generated file is missing, outdated or obsolete
 
 The generated files are the OpenRPC document (openrpc.json), the tables of sections 9 and 12 of README.md, the Swift types in
-Sources/LarderProtocol/Generated, the list of methods in Sources/LarderServer/Dispatch/Generated, and the names in the
-transcript of rpc.discover. If section 9 has no section for a method, one is added. swift-names.json contains what the
+Sources/LarderProtocol/Generated, the list of methods in Sources/LarderServer/Dispatch/Generated, the types, errors and
+blocking client of the Python client, and the names in the transcript of rpc.discover. If section 9 has no section for a method, one is added. swift-names.json contains what the
 schemas do not: the names of Swift types and properties. The manual page larder-protocol(7) is generated from the OpenRPC
 document when a package is built (packaging/man).
 """
@@ -19,7 +19,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from generator import openrpc, swift  # noqa: E402
+from generator import openrpc, python, swift  # noqa: E402
 from generator.schemas import Schemas  # noqa: E402
 from generator.tables import Tables  # noqa: E402
 
@@ -45,6 +45,7 @@ def outputs():
     for path, text in generator.files().items():
         files[swift.OUTPUT / path] = text
     files[swift.REGISTRY] = generator.registry()
+    files.update(python.files())
     files[DISCOVER] = METHODS.sub(lambda _: transcript_of(schemas), DISCOVER.read_text(encoding="utf-8"), count=1)
     return files, problems + more
 

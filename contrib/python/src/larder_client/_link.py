@@ -1,0 +1,478 @@
+"""Connections for threads.
+
+There is no thread of the library's own. Of the threads that wait for replies or events of a connection, one reads from the socket
+for all of them. When it has what it waits for, the next one continues.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import stat
+import threading
+import time
+import weakref
+from _thread import LockType, allocate_lock
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from ._agent_errors import Timeout
+from ._core import MAX_SUBSCRIPTIONS, Backoff, Call, Core, Item, Subscription, SupportsClosed
+from .errors import Closed, Disconnected, Error, InvalidArgument, Unreachable
+
+CHUNK = 1 << 16
+# Connections for subscriptions; an agent permits 64 subscriptions on each.
+MAX_SUBSCRIPTION_LINKS = 4
+
+
+def unreachable(path: str, problem: OSError) -> Unreachable:
+    """The error for a failed connect(2), with advice for its cause."""
+    code = problem.errno
+    advice = {
+        errno.ENOENT: "start the agent (systemctl start larder.socket), or set LARDER_SOCKET to the path of its socket",
+        errno.ENOTDIR: "set LARDER_SOCKET to the path of the agent's socket",
+        errno.ECONNREFUSED: "start the agent again (systemctl restart larder)",
+        errno.EAGAIN: "retry, and check the agent's log if the error persists",
+    }.get(code or 0, "set LARDER_SOCKET to the path of the agent's socket")
+    if code in (errno.EACCES, errno.EPERM):
+        advice = "run as a user who may connect, or add the user to the group of the socket and log in again"
+        try:
+            status = os.stat(path)
+            if stat.S_ISSOCK(status.st_mode) and status.st_gid != 0 and status.st_mode & stat.S_IWGRP:
+                advice = f"add the user to the group {status.st_gid} of the socket (usermod -aG), and log in again"
+        except OSError:
+            pass
+    text = problem.strerror or str(problem)
+    return Unreachable(f"cannot connect to {path}: {text}; {advice}", code, code in (errno.EACCES, errno.EPERM))
+
+
+def open_socket(path: str, seconds: float | None, backoff: Backoff) -> socket.socket:
+    """Connects to the agent. Waits while the queue of the socket is full. The socket blocks without a timeout."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    address = "\0" + path[1:] if path.startswith("@") else path
+    attempt = 0
+    while True:
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            stream.setblocking(False)
+            stream.connect(address)
+            stream.setblocking(True)
+            return stream
+        except OSError as problem:
+            stream.close()
+            if problem.errno != errno.EAGAIN or (deadline is not None and time.monotonic() > deadline):
+                raise unreachable(path, problem) from None
+        except BaseException:
+            stream.close()
+            raise
+        time.sleep(backoff.delay(attempt))
+        attempt += 1
+
+
+class Link:
+    """A connection that several threads can use at the same time."""
+
+    def __init__(self, stream: socket.socket, has_event: bool = False) -> None:
+        """has_event: whether another thread can wake the one that reads, as :meth:`unsubscribe` has to."""
+        self._socket = stream
+        # Only the thread that reads uses this object, and only if there is nothing to write.
+        self._poll = select.poll()
+        self._poll.register(stream, select.POLLIN)
+        self._event = -1
+        if has_event:
+            self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._poll.register(self._event, select.POLLIN)
+        self._lock = allocate_lock()
+        self._core = Core()
+        self._output = bytearray()  # what the socket has not accepted
+        self._is_reading = False
+        self._users = 0  # threads that use the socket outside of the lock
+        self._waiting: dict[int, Item] = {}  # items whose threads wait for the thread that reads
+        # Subscriptions whose owner was collected, possibly while the lock was held.
+        self.orphans: list[Subscription] = []
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether new calls may use the connection."""
+        return self._core.is_usable
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the subscriptions and leases of the connection exist."""
+        return self._core.ended is None
+
+    @property
+    def subscription_count(self) -> int:
+        return len(self._core.subscriptions)
+
+    def perform(self, call: Call, seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None) -> Any:
+        """Sends a request and returns its result. Raises the error of the agent, Timeout, Disconnected or Closed."""
+        return self.perform_all((call,), seconds, report)[0]
+
+    def perform_all(
+        self, calls: Iterable[Call], seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None
+    ) -> list[Any]:
+        """Sends requests together. Returns their results; an error takes the place of the result of all but a single call."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        calls = tuple(calls)
+        try:
+            with self._lock:
+                if self._core.ended is not None:
+                    raise self._core.ended.with_traceback(None)
+                if self.orphans:
+                    self._end_orphans()
+                self._write(b"".join([self._core.start(call) for call in calls]) if len(calls) > 1 else self._core.start(calls[0]))
+            for call in calls:
+                while not call.done and call.error is None:
+                    self.wait(call, deadline)
+                    while call.progress:
+                        progress = call.progress.popleft()
+                        if report is not None:
+                            report(progress)
+        except BaseException as problem:
+            self._abandon(calls)
+            if isinstance(problem, TimeoutError) and not isinstance(problem, Timeout):
+                raise Timeout(f"the agent did not reply to {calls[0].method} within {seconds:g} s") from None
+            raise
+        if len(calls) == 1 and calls[0].error is not None:
+            raise calls[0].error
+        return [call.result if call.error is None else call.error for call in calls]
+
+    def wait(self, item: Item, deadline: float | None) -> None:
+        """Waits until an item is ready. Raises TimeoutError at the deadline."""
+        while True:
+            with self._lock:
+                self._waiting.pop(id(item), None)
+                if item.is_ready():
+                    return self._pass_on()
+                if self._core.ended is not None:
+                    item.error = item.error or self._core.ended
+                    return self._pass_on()
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    self._pass_on()
+                    raise TimeoutError
+                reads, writes = not self._is_reading, bool(self._output)
+                if reads or writes:
+                    self._users += 1
+                    self._is_reading = self._is_reading or reads
+                else:
+                    waiter = item.waiter = allocate_lock()
+                    waiter.acquire()
+                    self._waiting[id(item)] = item
+            if reads or writes:
+                self._use_socket(reads, writes, remaining)
+            else:
+                self._sleep(item, waiter, remaining)
+
+    def _sleep(self, item: Item, waiter: LockType, seconds: float | None) -> None:
+        """Waits until the thread that reads wakes this one."""
+        try:
+            waiter.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+        except BaseException:
+            with self._lock:
+                self._waiting.pop(id(item), None)
+                self._pass_on()
+            raise
+
+    def _use_socket(self, reads: bool, writes: bool, seconds: float | None) -> None:
+        """Waits for the socket, reads what has arrived, and writes what is left."""
+        data: bytes | None = None
+        problem: Error | None = None
+        try:
+            milliseconds = None if seconds is None else min(seconds * 1000 + 1, 1 << 30)
+            if writes:
+                # Also for input: the thread that reads may stop, and then this one has to read.
+                poll = select.poll()
+                poll.register(self._socket, select.POLLOUT | select.POLLIN)
+                poll.poll(milliseconds)
+            else:
+                self._poll.poll(milliseconds)
+            if reads:
+                if self._event >= 0:
+                    self._clear_event()
+                try:
+                    data = self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    pass
+        except OSError as broken:
+            problem = Disconnected(f"the connection to the agent broke: {broken.strerror or broken}")
+        except BaseException:
+            # Received bytes may be lost with the exception, for example of a signal handler.
+            with self._lock:
+                self._release(reads)
+                self._end(Disconnected("an exception interrupted the thread that read from the connection"))
+            raise
+        with self._lock:
+            self._release(reads)
+            if problem is not None:
+                return self._end(problem)
+            if data == b"":
+                return self._end(Disconnected("the agent closed the connection"))
+            try:
+                if data:
+                    ready, output = self._core.feed(data)
+                    for item in ready:
+                        self._wake(item)
+                    self._output += output
+                if self._output:
+                    self._write(b"")
+                if self.orphans:
+                    self._end_orphans()
+            except Error as violation:
+                self._end(violation)
+            except BaseException:
+                self._end(Disconnected("an exception interrupted the thread that read from the connection"))
+                raise
+
+    def _release(self, reads: bool) -> None:
+        self._users -= 1
+        if reads:
+            self._is_reading = False
+        if self._core.ended is not None and not self._users:
+            self._close()
+
+    def _close(self) -> None:
+        self._socket.close()
+        if self._event >= 0:
+            os.close(self._event)
+            self._event = -1
+
+    def _clear_event(self) -> None:
+        try:
+            os.eventfd_read(self._event)
+        except BlockingIOError:
+            pass
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _wake(self, item: Item) -> None:
+        if self._waiting.pop(id(item), None) is not None:
+            item.waiter.release()
+
+    def _pass_on(self) -> None:
+        """Lets another waiting thread read."""
+        if self._waiting and not self._is_reading:
+            self._wake(next(iter(self._waiting.values())))
+
+    def _write(self, data: bytes) -> None:
+        """Writes what the socket accepts, and keeps the rest, which a waiting thread writes. Called with the lock."""
+        start = b"\n"  # before each line
+        if self._output:
+            start = b""
+            self._output += data
+            data = bytes(self._output)
+            self._output.clear()
+        if not data:
+            return
+        try:
+            count = self._socket.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            count = 0
+        except OSError as problem:
+            return self._end(Disconnected(f"the agent closed the connection ({problem.strerror})"), start + data)
+        if count < len(data):
+            self._output += data[count:]
+
+    def _end(self, error: Error, unsent: bytes = b"") -> None:
+        """Ends the connection. Called with the lock.
+
+        unsent: what the socket refused. Calls whose whole request is in it can be made on another connection.
+        """
+        for item in self._core.end(error):
+            if isinstance(item, Call) and item.is_sent and b'\n{"id":%d,' % item.id in unsent:
+                item.is_sent = False
+            self._wake(item)
+        self._output.clear()
+        if self._users:
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the threads that use the socket
+            except OSError:
+                pass
+        else:
+            self._close()
+
+    def _abandon(self, calls: Iterable[Call]) -> None:
+        with self._lock:
+            self._write(b"".join([self._core.abandon(call) for call in calls]))
+            self._pass_on()
+
+    def notify(self, method: str, **params: object) -> None:
+        """Sends a request without a reply."""
+        with self._lock:
+            if self._core.ended is None:
+                self._write(Core.notification(method, **params))
+
+    def unsubscribe(self, subscription: Subscription, error: Error) -> None:
+        """Ends a subscription. A thread that waits for it gets the error."""
+        with self._lock:
+            subscription.error = error
+            self._write(self._core.unsubscribe(subscription))
+            self._wake(subscription)
+            if self._is_reading and self._event >= 0:
+                os.eventfd_write(self._event, 1)
+
+    def orphan(self, subscription: Subscription) -> None:
+        """Ends a subscription from a finalizer, in which no lock may be awaited."""
+        self.orphans.append(subscription)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._end_orphans()
+            finally:
+                self._lock.release()
+
+    def _end_orphans(self) -> None:
+        while self.orphans:
+            self._write(self._core.unsubscribe(self.orphans.pop()))
+
+    def close(self, error: Error) -> None:
+        """Ends the connection; calls that wait fail with the error."""
+        with self._lock:
+            self._end(error)
+
+    def forget(self) -> None:
+        """Closes the descriptors in a new process, without an effect on the connection of its parent."""
+        self._close()
+        self._lock = allocate_lock()
+        self._users, self._is_reading = 0, False
+        self._waiting.clear()
+        self._core.end(Disconnected("the process was forked, and the connection belongs to its parent"))
+
+
+class Connector:
+    """The connections of a client: one for calls, and others for subscriptions, so that neither delays the other."""
+
+    def __init__(self, path: str, backoff: Backoff) -> None:
+        self.path, self.backoff = path, backoff
+        # Whether the agent was ever reached. Calls are repeated only then.
+        self.was_connected = False
+        self.link: Link | None = None
+        self._subscription_links: list[Link] = []
+        self.is_closed = False
+        self._lock = threading.Lock()
+        self._woken = threading.Condition()
+        clients.add(self)
+
+    def connected(self, seconds: float | None) -> Link:
+        """Returns the connection for calls."""
+        link = self.link
+        if link is not None and link.is_usable:
+            return link
+        with self._lock:
+            link = self.link
+            if link is None or not link.is_usable:
+                link = self.link = self._open(seconds)
+        return link
+
+    def subscribe(self, call: Call, subscription: Subscription, seconds: float | None) -> Link:
+        """Sends a config.subscribe, and returns the connection of the subscription."""
+        with self._lock:
+            self._subscription_links = [link for link in self._subscription_links if link.is_usable]
+            # A request in flight counts as a subscription only after its reply. The agent then refuses it.
+            free = [link for link in self._subscription_links if link.subscription_count < MAX_SUBSCRIPTIONS]
+            if free:
+                link = free[0]
+            elif len(self._subscription_links) >= MAX_SUBSCRIPTION_LINKS:
+                raise InvalidArgument(
+                    f"the client has {MAX_SUBSCRIPTIONS * MAX_SUBSCRIPTION_LINKS} watches; "
+                    "watch a path above several others, or create another client"
+                )
+            else:
+                link = self._open(seconds, has_event=True)
+                self._subscription_links.append(link)
+        link.perform(call, seconds)
+        return link
+
+    def _open(self, seconds: float | None, has_event: bool = False) -> Link:
+        if self.is_closed:
+            raise Closed
+        link = Link(open_socket(self.path, seconds, self.backoff), has_event)
+        self.was_connected = True
+        return link
+
+    def sleep(self, seconds: float, watch: SupportsClosed | None = None) -> None:
+        """Waits. Raises Closed if the client or the watch is closed."""
+        with self._woken:
+            if self._woken.wait_for(lambda: self.is_closed or (watch is not None and watch.is_closed), seconds):
+                raise Closed
+
+    def wake(self) -> None:
+        """Has those who sleep check whether they are closed."""
+        with self._woken:
+            self._woken.notify_all()
+
+    def close(self) -> None:
+        """Ends all connections. Later calls raise Closed."""
+        self.is_closed = True
+        self.wake()
+        with self._lock:
+            links, self.link, self._subscription_links = [self.link, *self._subscription_links], None, []
+        for link in links:
+            if link is not None:
+                link.close(Closed())
+
+    def forget(self) -> None:
+        """Forgets the connections in a new process."""
+        self._lock, self._woken = threading.Lock(), threading.Condition()
+        for link in (self.link, *self._subscription_links):
+            if link is not None:
+                link.forget()
+        self.link, self._subscription_links = None, []
+
+    def exchange(self, call: Call, seconds: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
+        """Makes one call on a connection of its own, which can pass a descriptor with the request and with the reply."""
+        stream = open_socket(self.path, seconds, self.backoff)
+        self.was_connected = True
+        core, deadline = Core(), None if seconds is None else time.monotonic() + seconds
+        received: list[int] = []
+        try:
+            line = core.start(call)
+            stream.settimeout(seconds)
+            sent = 0
+            if descriptor is not None:
+                sent = socket.send_fds(stream, [line], [descriptor])
+            stream.sendall(line[sent:])
+            while not call.done:
+                if deadline is not None:
+                    stream.settimeout(max(0.001, deadline - time.monotonic()))
+                data, more, _, _ = socket.recv_fds(stream, CHUNK, 4, socket.MSG_CMSG_CLOEXEC)
+                received += more
+                if not data:
+                    raise Disconnected("the agent closed the connection")
+                core.feed(data)
+            if call.error is not None:
+                raise call.error
+            return call.result, received.pop(0) if received else None
+        except TimeoutError as problem:
+            if isinstance(problem, Error):
+                raise
+            raise Timeout(f"the agent did not reply to {call.method} within {seconds:g} s") from None
+        except OSError as problem:
+            if isinstance(problem, Error):
+                raise
+            raise Disconnected(f"the connection to the agent broke: {problem.strerror or problem}") from None
+        finally:
+            stream.close()
+            for one in received:
+                os.close(one)
+
+
+class Forgetful(Protocol):
+    """A connector of this module or of ``_aio_link``."""
+
+    def forget(self) -> None:
+        """Forgets the connections in a new process."""
+
+
+clients: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for connector in list(clients):
+        connector.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
