@@ -1,12 +1,18 @@
-"""The examples in docstrings run."""
+"""The examples in docstrings and in the guide run."""
 
 import asyncio
 import dataclasses
 import doctest
 import importlib
+import os
+import re
+import socket
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
+from conftest import CONTRIB
 from test_origin import Origin, png
 
 import larder_client
@@ -53,3 +59,90 @@ def test_the_examples_in_docstrings(name, names):
         test.globs = dict(names)
         run(test)
     assert tests
+
+
+def guide_blocks():
+    guide = CONTRIB / "guides" / "python.md"
+    text = guide.read_text(encoding="utf-8")
+    return [(text[: match.start()].count("\n") + 2, match[1]) for match in re.finditer(r"```pycon\n(.*?)```", text, re.DOTALL)]
+
+
+def test_the_examples_in_the_guide(names):
+    """The sessions in the guide run one after another, in one agent."""
+    names = {**names}
+    for line, text in guide_blocks():
+        test = doctest.DocTestParser().get_doctest(text, names, "python.md", "python.md", line)
+        test.globs = names
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        report = []
+        if runner.run(test, out=report.append, clear_globs=False).failed:
+            pytest.fail("".join(report))
+
+
+# --- The programs in the guide ---
+
+
+def program(heading):
+    """The Python code of a section of the guide."""
+    text = (CONTRIB / "guides" / "python.md").read_text(encoding="utf-8")
+    return re.search(rf"\n## {heading}\n.*?```python\n(.*?)```", text, re.DOTALL)[1]
+
+
+def test_the_flask_service(names):
+    pytest.importorskip("flask")
+    scope = {"__name__": "service"}
+    exec(program("A Flask service"), scope)
+    client = names["client"]
+    client.set("search.limit", 7)
+    while scope["config"].get("search.limit") != 7:
+        pass
+    assert scope["app"].test_client().get("/").json == {"limit": 7}
+    scope["config"].close()
+
+
+def test_the_fastapi_service(names):
+    pytest.importorskip("fastapi")
+    testclient = pytest.importorskip("fastapi.testclient")
+    scope = {"__name__": "service"}
+    exec(program("FastAPI"), scope)
+    with testclient.TestClient(scope["app"]) as browser:
+        assert browser.get("/").json() == {"limit": 10}
+        assert browser.put("/limit/8").json()["changed"] is True
+        while browser.get("/").json() != {"limit": 8}:
+            pass
+
+
+def test_the_service_of_systemd(names, tmp_path):
+    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    receiver.bind(str(tmp_path / "notify"))
+    receiver.settimeout(30)
+    environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "PYTHONPATH": str(CONTRIB / "python" / "src")}
+    names["client"].set("search.limit", 9)
+    service = subprocess.Popen([sys.executable, "-c", program("A service of systemd")], env=environment)
+    try:
+        assert receiver.recv(1000) == b"READY=1\nSTATUS=at most 9 results"
+        names["client"].set("search.limit", 11)
+        assert receiver.recv(1000) == b"READY=1\nSTATUS=at most 11 results"
+        service.terminate()
+        assert receiver.recv(1000) == b"STOPPING=1"
+        assert service.wait(30) == 0
+    finally:
+        service.kill()
+        service.wait()
+        receiver.close()
+
+
+def test_the_screen_and_the_deployment(names, capsys):
+    scope = {}
+    exec(program("A screen with images"), scope)
+    client = names["client"]
+    client.set("screen.images", [names["logo"], "http://127.0.0.1:1/none.png", names["logo"]])
+    with larder_client.Client() as own:
+        screens = scope["screens"](own)
+        assert next(screens) == next(screens)
+        screens.close()
+    assert "offline" in capsys.readouterr().out
+    exec(program("A deployment"), scope)
+    assert scope["deploy"]("7", {"search": {"pages": 3}}) == 0
+    assert "added search" in capsys.readouterr().out
+    assert client.get("search.pages") == 3
