@@ -23,9 +23,12 @@ import sys
 import tempfile
 import threading
 
-import larder_client
-import snapshot_file
 import test_origin
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "python" / "src"))
+
+from larder_client import Disconnected, MappedSnapshot, ProtocolError  # noqa: E402
+from larder_client.testing import AgentProcess, Died  # noqa: E402
 
 ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
 CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
@@ -396,7 +399,7 @@ class RecordedConnection:
         """Returns the next line without its line feed, or None at the end of input."""
         try:
             line = self.connection.line()
-        except larder_client.Closed:
+        except Disconnected:
             if self.connection.buffer:
                 raise Mismatch(f"the connection ended within a line: {bytes(self.connection.buffer[:200])!r}") from None
             return None
@@ -427,9 +430,9 @@ class RecordedConnection:
         """Checks that a snapshot file is valid and is the one that the reply describes."""
         try:
             size = os.fstat(descriptor).st_size
-            snapshot = snapshot_file.Snapshot(descriptor)
+            snapshot = MappedSnapshot(descriptor)
             snapshot.check()
-        except snapshot_file.BadFile as problem:
+        except ProtocolError as problem:
             raise Mismatch(f"the descriptor is not a valid snapshot file: {problem}") from None
         finally:
             os.close(descriptor)
@@ -489,7 +492,7 @@ class Upstream(test_origin.Origin):
         self.close()
 
 
-class Agent(larder_client.AgentProcess):
+class Agent(AgentProcess):
     """An agent in a new directory. It starts when it is first needed."""
 
     def __init__(self, executable, settings):
@@ -538,7 +541,7 @@ class Agent(larder_client.AgentProcess):
             self.write_settings(self.expanded(self.template))
             try:
                 self.spare = self.start(STARTUP_SECONDS)
-            except (larder_client.Died, TimeoutError) as problem:
+            except (Died, TimeoutError) as problem:
                 raise Mismatch(problem) from None
 
     def connect_as(self, user):

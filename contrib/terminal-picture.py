@@ -18,8 +18,11 @@ import sys
 import tempfile
 import time
 
-import larder_client
 import test_origin
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "python" / "src"))
+
+from larder_client.testing import AgentProcess  # noqa: E402
 
 SESSION = pathlib.Path(__file__).resolve().parent / "guides" / "agent-at-work.txt"
 PICTURE = SESSION.with_suffix(".svg")
@@ -114,7 +117,7 @@ def agent(program, directory, port):
     """Returns an agent with a namespace "shop"."""
     remote = {"http": {"url": f"http://127.0.0.1:{port}/shop.json", "intervalSeconds": 3600, "firstFetchSplaySeconds": 0}}
     settings = {"images": {"allowNetworks": ["127.0.0.0/8"]}, "namespaces": {"shop": {"remote": remote}}}
-    return larder_client.AgentProcess(program, directory, settings, arguments=["--log-level", "error"])
+    return AgentProcess(program, directory, settings, arguments=["--log-level", "error"])
 
 
 def transcript(session, port, directory, environment):

@@ -134,7 +134,8 @@ cp contrib/guides/*.md "$work/results/"
 cp README.md "$work/results/" # instead of the one of the guides
 cp -r contrib/observability "$work/results/"
 install -d -m 755 "$work/test"
-install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"
+install -m 755 packaging/container/*.py "$work/test/"
+install -D -m 644 -t "$work/test/larder_client" contrib/python/src/larder_client/*.py
 install -m 755 packaging/container/container-test.service "$root/etc/systemd/system/"
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../container-test.service "$root/etc/systemd/system/multi-user.target.wants/"

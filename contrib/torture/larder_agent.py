@@ -19,9 +19,10 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "contrib"))
+sys.path[:0] = [str(ROOT / "contrib"), str(ROOT / "contrib" / "python" / "src")]
 
-from larder_client import AgentError, AgentProcess, Connection, Died  # noqa: E402, F401
+from larder_client import AgentError  # noqa: E402, F401
+from larder_client.testing import AgentProcess, Connection, Died  # noqa: E402, F401
 
 # Limit of waits in seconds, longer than any operation takes on a busy machine.
 TIMEOUT = 60.0

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness import SOCKET, active, check, eventually, expect, larder, main_pid, median, milliseconds, properties, run
-from larder_client import Connection, call
+from larder_client.testing import Connection, call
 
 
 def stop_service():

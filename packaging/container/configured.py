@@ -25,7 +25,7 @@ from harness import (
 )
 from prepared import ORIGIN, TOKEN
 from readme import block, login
-from larder_client import Connection
+from larder_client.testing import Connection
 
 SETTINGS = "/etc/larder/larder.json"
 DROP_IN = "/etc/systemd/system/larder.service.d/50-token.conf"

@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 
-from larder_client import AgentError, Connection
+from larder_client import AgentError
+from larder_client.testing import Connection
 
 MISSED_AFTER = 30  # seconds after which a revision that a subscriber has not seen counts as missed
 

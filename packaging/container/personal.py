@@ -4,7 +4,7 @@ import time
 
 from harness import Skipped, check, eventually, expect, journal, journal_cursor, larder, properties, run, write
 from readme import block, login
-from larder_client import call
+from larder_client.testing import call
 
 IDLE = "/run/idle-agent"
 state = {}

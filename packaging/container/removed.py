@@ -8,7 +8,7 @@ from configured import DROP_IN, SETTINGS
 from harness import check, eventually, expect, properties, run
 from prepared import larder_files
 from readme import block, login
-from larder_client import call
+from larder_client.testing import call
 
 
 def units():

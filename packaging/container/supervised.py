@@ -14,7 +14,7 @@ from activated import stop_service
 from configured import CONTENT, SETTINGS
 from harness import active, check, eventually, expect, journal, journal_cursor, larder, main_pid, milliseconds, properties
 from harness import run, wait_for_entry, write
-from larder_client import Connection, call
+from larder_client.testing import Connection, call
 
 DEBUG = "/etc/systemd/system/larder.service.d/90-debug.conf"
 

@@ -8,7 +8,7 @@ from configured import CONTENT, DROP_IN, SETTINGS
 from harness import check, expect, larder, main_pid, properties, run
 from readme import HOME, block, login
 from supervised import summary, under_load
-from larder_client import call
+from larder_client.testing import call
 
 
 def install(which):

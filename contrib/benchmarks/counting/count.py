@@ -23,10 +23,11 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+CONTRIB = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(CONTRIB), str(CONTRIB / "python" / "src")]
 
 import test_origin  # noqa: E402
-from larder_client import AgentProcess, Connection, Died  # noqa: E402
+from larder_client.testing import AgentProcess, Connection, Died  # noqa: E402
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 # The permitted difference from the recorded figure: a fraction of that figure, or an absolute value if that is more. Timers

@@ -24,9 +24,10 @@ import sys
 import tempfile
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "src"))
 
-from larder_client import AgentError, AgentProcess  # noqa: E402
+from larder_client import AgentError  # noqa: E402
+from larder_client.testing import AgentProcess  # noqa: E402
 
 SIZE = 16_000
 # A metaschema with which `format` is asserted. The file is next to the schema.
