@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian packages of this checkout: larder_VERSION_ARCHITECTURE.deb and larder-dbgsym.
+# Builds the Debian packages of this checkout: larder_VERSION_ARCHITECTURE.deb, larder-dbgsym, and
+# python3-larder-client_VERSION_all.deb.
 #
 #   packaging/build-deb.sh [--version V] [--out DIR] [--reuse]
 #
@@ -18,12 +19,12 @@ while [ $# -gt 0 ]; do
     --version) version=${2:?--version needs a version}; shift 2 ;;
     --out) out=${2:?--out needs a directory}; shift 2 ;;
     --reuse) reuse=yes; shift ;;
-    *) sed -n '4p' "$0" | cut -c5- >&2; exit 2 ;;
+    *) sed -n '5p' "$0" | cut -c5- >&2; exit 2 ;;
   esac
 done
 
-contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libpcre2-dev libsqlite3-dev libsystemd-dev \
-  nettle-dev pkg-config python3 zlib1g-dev
+contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dh-python dpkg-dev libpcre2-dev libsqlite3-dev \
+  libsystemd-dev nettle-dev pkg-config pybuild-plugin-pyproject python3 python3-setuptools zlib1g-dev
 
 checkout=$PWD
 tree=$PWD/packaging/out/build/larder
@@ -72,7 +73,7 @@ cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.sw
 
 dpkg-buildpackage --build=binary --no-sign
 architecture=$(dpkg-architecture -qDEB_HOST_ARCH)
-for package in larder larder-dbgsym; do
-  mv "../${package}_${version}_$architecture.deb" "$out/"
-  echo "$out/${package}_${version}_$architecture.deb"
+for package in "larder_${version}_$architecture" "larder-dbgsym_${version}_$architecture" "python3-larder-client_${version}_all"; do
+  mv "../$package.deb" "$out/"
+  echo "$out/$package.deb"
 done
