@@ -2,6 +2,7 @@
 # Checks the Python client: ruff, mypy, and the tests with a real agent.
 #
 #   contrib/python/check.sh [ARGUMENT OF PYTEST]...
+#   contrib/python/check.sh --benchmark     instead compares its speed with redis-py; use a release build of larderd
 #
 # The agent is $LARDERD, or else the program that was built last. The tools are installed into .build/python-venv, in the versions
 # of requirements-dev.txt. LARDER_KILLS, LARDER_TICKETS and LARDER_STREAMS are the numbers of restarts, tickets and random
@@ -22,6 +23,10 @@ if [ "$(cat "$tools/key" 2>/dev/null)" != "$key" ]; then
 fi
 
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/src
+if [ "${1:-}" = --benchmark ]; then
+  "$root/contrib/install-needs.sh" redis-server
+  exec "$tools/bin/python" benchmark.py
+fi
 "$tools/bin/ruff" check --quiet --no-cache .
 "$tools/bin/ruff" format --quiet --no-cache --check .
 "$tools/bin/mypy" --no-error-summary --cache-dir "$tools/mypy-cache"

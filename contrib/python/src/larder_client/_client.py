@@ -25,6 +25,7 @@ from ._core import (
     Snapshot,
     Subscription,
     default_socket,
+    get_request,
     is_refusal,
     request,
 )
@@ -164,13 +165,18 @@ class Client:
         >>> client.get("no.such", default=10)
         10
         """
-        parameters: dict[str, object] = {"path": path, "namespace": namespace or self.namespace}
-        if max_age is not None:
-            parameters["maximumAgeSeconds"] = seconds_of(max_age)
-        if stale_if_error is not None:
-            parameters["staleIfErrorSeconds"] = seconds_of(stale_if_error)
+        if max_age is None and stale_if_error is None:
+            call = get_request(path, namespace or self.namespace)
+        else:
+            parameters = params(
+                path=path,
+                namespace=namespace or self.namespace,
+                maximumAgeSeconds=seconds_of(max_age),
+                staleIfErrorSeconds=seconds_of(stale_if_error),
+            )
+            call = request("config.get", parameters)
         try:
-            result = self._call("config.get", parameters, self.timeout if timeout is None else seconds_of(timeout))
+            result, _ = self._perform(call, self.timeout if timeout is None else seconds_of(timeout))
         except NotFound:
             if default is _REQUIRED:
                 raise
@@ -187,7 +193,7 @@ class Client:
         """
         if not paths:
             return []
-        calls = [request("config.get", {"path": path, "namespace": namespace or self.namespace}) for path in paths]
+        calls = [get_request(path, namespace or self.namespace) for path in paths]
         try:
             link = self._connector.connected(self.timeout)
             replies = link.perform_all(calls, self.timeout)

@@ -6,6 +6,7 @@ that the methods return, and wakes those who wait for the items that ``feed`` an
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -525,6 +526,18 @@ def request(method: str, params: Mapping[str, object], subscription: Subscriptio
     if len(text) > 2 * MAX_NESTING - 8:
         _check_nesting(b"{" + text + b"}", method)
     return Call(method, text, subscription, reports)
+
+
+@functools.lru_cache(maxsize=1024)
+def _get_parameters(path: str, namespace: str) -> bytes:
+    return encode({"path": path, "namespace": namespace})
+
+
+def get_request(path: Path, namespace: str) -> Call:
+    """A call of config.get. Encoding its parameters would take longer than all else of the call."""
+    if isinstance(path, str) and len(path) < 256:
+        return Call("config.get", _get_parameters(path, namespace))
+    return request("config.get", {"path": path, "namespace": namespace})
 
 
 class SupportsClosed(Protocol):

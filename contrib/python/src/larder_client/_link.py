@@ -189,10 +189,10 @@ class Link:
                 poll.register(self._socket, select.POLLOUT | select.POLLIN)
                 poll.poll(milliseconds)
             else:
-                self._poll.poll(milliseconds)
+                polled = self._poll.poll(milliseconds)
+                if self._event >= 0 and (self._event, select.POLLIN) in polled:
+                    os.eventfd_read(self._event)
             if reads:
-                if self._event >= 0:
-                    self._clear_event()
                 try:
                     data = self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
                 except BlockingIOError:
@@ -239,12 +239,6 @@ class Link:
         if self._event >= 0:
             os.close(self._event)
             self._event = -1
-
-    def _clear_event(self) -> None:
-        try:
-            os.eventfd_read(self._event)
-        except BlockingIOError:
-            pass
 
     def __del__(self) -> None:
         self._close()

@@ -13,7 +13,7 @@ from .errors import ProtocolError
 
 _SEALS = 0x0002 | 0x0008  # F_SEAL_SHRINK, F_SEAL_WRITE
 _ABSENT: Final[Any] = object()
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 
 def split_path(path: str | Sequence[str]) -> list[str]:
@@ -163,6 +163,6 @@ class MappedSnapshot:
 
 def _value(text: bytes) -> Any:
     try:
-        return _decode(text.decode())
+        return _decode(text.decode())[0]
     except (ValueError, RecursionError) as problem:
         raise ProtocolError(f"the file of the snapshot is damaged: {problem}") from None
