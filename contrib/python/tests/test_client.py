@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+import warnings
 from datetime import timedelta
 
 import pytest
@@ -288,6 +289,11 @@ def test_a_watch_reports_a_refusal_once_and_continues_when_it_is_lifted(new_clie
 # --- Connections ---
 
 
+def process_state(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
 def test_reads_are_repeated_after_a_restart_and_writes_only_if_they_were_not_sent(both):
     client, agent = both
     client.set("a", 1)
@@ -340,6 +346,8 @@ def test_a_dead_agent_leads_to_a_timeout(both):
     watch = client.watch("a")
     watch.next()
     os.kill(agent.process.pid, 19)
+    while process_state(agent.process.pid) != "T":
+        pass
     try:
         with pytest.raises(Timeout):
             client.call("agent.ping", timeout=0.05)
@@ -496,3 +504,23 @@ def test_tasks_share_a_client_and_are_cancelled(shared_agent):
             await client.unset("none")
 
     asyncio.run(main())
+
+
+def test_a_client_is_used_in_one_event_loop_after_another(shared_agent):
+    client = larder_client.aio.Client(shared_agent.socket, backoff=larder_client.Backoff(0.01, 0.02))
+    watch = client.watch("none")
+
+    async def first():
+        await asyncio.gather(*(client.get("none", number) for number in range(10)))
+        assert (await watch.next(20)).exists is False
+
+    async def second():
+        assert await asyncio.gather(*(client.get("none", number) for number in range(10))) == list(range(10))
+        await client.set("none", 1)
+        assert (await watch.next(20)).value == 1
+        await client.unset("none")
+        await client.close()
+
+    asyncio.run(first())
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        asyncio.run(second())

@@ -14,8 +14,8 @@ from larder_client import Backoff, Disconnected, InvalidArgument, LimitExceeded,
 from larder_client._core import Attempts, Core, Follower, Subscription, decode, encode, merge_patch, request
 from larder_client._schema import RESULTS
 
-# Random byte streams of each test below. The full number is run by hand.
-STREAMS = int(os.environ.get("LARDER_STREAMS", "2000"))
+# Random byte streams of each test below. contrib/torture/python.py runs the full number.
+STREAMS = int(os.environ.get("LARDER_STREAMS", "1000"))
 ENDLESS = settings(max_examples=STREAMS, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -16,7 +16,7 @@ import larder_client
 from larder_client import Backoff, Config, Conflict, Disconnected, UnknownOutcome
 from larder_client.testing import AgentProcess
 
-# The full numbers are 1000 and 10000; contrib/torture/python.sh runs them.
+# The full numbers are 1000 and 10000; contrib/torture/python.py runs them.
 KILLS = int(os.environ.get("LARDER_KILLS", "20"))
 TICKETS = int(os.environ.get("LARDER_TICKETS", "400"))
 QUICK = Backoff(0.005, 0.1)

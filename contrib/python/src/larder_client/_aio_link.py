@@ -104,6 +104,8 @@ class Link(asyncio.Protocol):
     async def wait(self, item: Item, deadline: float | None) -> None:
         """Waits until an item is ready. Raises TimeoutError at the deadline."""
         while not item.is_ready():
+            if self._loop.is_closed():
+                self._core.end(Disconnected("the event loop of the connection was closed"))
             if self._core.ended is not None:
                 item.error = item.error or self._core.ended
                 return
@@ -162,7 +164,7 @@ class Connector:
         self.was_connected = False
         self.link: Link | None = None
         self._subscription_links: list[Link] = []
-        self._opening: asyncio.Lock | None = None
+        self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
         self.is_closed = False
         _link.clients.add(self)
@@ -179,9 +181,10 @@ class Connector:
         return link
 
     def _lock(self) -> asyncio.Lock:
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        return self._opening
+        loop = asyncio.get_running_loop()
+        if self._opening is None or self._opening[0] is not loop:
+            self._opening = (loop, asyncio.Lock())
+        return self._opening[1]
 
     async def subscribe(self, call: Call, subscription: Subscription, seconds: float | None) -> Link:
         """Sends a config.subscribe, and returns the connection of the subscription."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from ._agent_errors import Unavailable
 from ._client import Client, Watch
-from ._core import Path
+from ._core import Path, encode
 from ._values import log
 from .errors import Closed, Error, InvalidValue
 from .snapshot import MappedSnapshot, split_path
@@ -48,7 +48,7 @@ class ExportedSnapshot:
             if not isinstance(value, dict) or name not in value:
                 return None
             value = value[name]
-        return json.dumps(value).encode()
+        return encode(value)
 
 
 class _Current:
@@ -95,13 +95,16 @@ class Config(Mapping[str, Any]):
         # Whether the configuration is that of the agent now, not an older one because the agent is away.
         self.is_live = False
         self._current: _Current | None = None
+        self._adopting = threading.Lock()
         self._begin()
         self._first.wait(timeout)
         if self._current is None:
             try:
-                self._current = _Current(ExportedSnapshot(self._client.socket, self.namespace))
+                exported = _Current(ExportedSnapshot(self._client.socket, self.namespace))
+                with self._adopting:
+                    self._current = self._current or exported  # the agent may have returned in the meantime
             except (OSError, ValueError):
-                if not optional:
+                if not optional and self._current is None:
                     self.close()
                     raise self._problem or Unavailable(
                         f"the agent has no snapshot of {self.namespace} after {timeout:g} s, and there is no copy in a file"
@@ -149,7 +152,9 @@ class Config(Mapping[str, Any]):
         if before is not None and before.snapshot.epoch == epoch and before.snapshot.revision >= revision:
             self.is_live = True
             return
-        self._current = now = _Current(self._client.mapped(namespace=self.namespace))
+        now = _Current(self._client.mapped(namespace=self.namespace))
+        with self._adopting:
+            before, self._current = self._current, now
         self.is_live = True
         self._first.set()
         for path, function in tuple(self._handlers):
@@ -284,17 +289,25 @@ class Loaded(Generic[T]):
     def __init__(self, config: Config, cls: type[T], path: Path) -> None:
         self._cls, self._path, self._handlers = cls, path, list[Callable[[T], object]]()
         self.problem: InvalidValue | None = None
-        self.value: T = fill(cls, config.copy(path, {}), path)
-        self.end = config.on_change(path, lambda _: self._change(config.copy(path, {})))
+        # The present value is read with the lock, so that an older one never replaces a newer one.
+        self._lock = threading.Lock()
+        with self._lock:
+            self.end = config.on_change(path, lambda _: self._change(config))
+            try:
+                self.value: T = fill(cls, config.copy(path, {}), path)
+            except InvalidValue:
+                self.end()
+                raise
 
-    def _change(self, value: Any) -> None:
-        try:
-            self.value = fill(self._cls, value, self._path)
-            self.problem = None
-        except InvalidValue as problem:
-            self.problem = problem
-            log.error("%s; the last good value stays in use", problem)
-            return
+    def _change(self, config: Config) -> None:
+        with self._lock:
+            try:
+                self.value = fill(self._cls, config.copy(self._path, {}), self._path)
+                self.problem = None
+            except InvalidValue as problem:
+                self.problem = problem
+                log.error("%s; the last good value stays in use", problem)
+                return
         for function in tuple(self._handlers):
             Config._run(function, self.value)
 
@@ -370,6 +383,7 @@ _configs: weakref.WeakValueDictionary[int, Config] = weakref.WeakValueDictionary
 
 def _after_fork() -> None:
     for config in list(_configs.values()):
+        config._adopting = threading.Lock()
         config._begin()
 
 
