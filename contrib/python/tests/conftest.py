@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -25,6 +26,22 @@ def program():
 @pytest.fixture(scope="session")
 def larderd():
     return program()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def transcripts(request, larderd, tmp_path_factory):
+    """A process that runs all transcripts beside the first tests, and the file in which it records the lines."""
+    if not any("all_transcripts" in item.name for item in request.session.items):
+        yield None
+        return
+    record, output = (tmp_path_factory.mktemp("transcripts") / name for name in ("record", "output"))
+    command = [sys.executable, CONTRIB / "run-transcripts.py", "--agent", larderd, "--record", record]
+    command += sorted((CONTRIB.parent / "Protocol" / "transcripts").glob("*.jsonl"))
+    with open(output, "wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    yield process, record, output
+    process.terminate()
+    process.wait()
 
 
 @pytest.fixture(scope="session")

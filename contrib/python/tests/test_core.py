@@ -2,11 +2,8 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
-from conftest import CONTRIB
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -307,12 +304,9 @@ def test_a_merge_patch_leaves_its_arguments_as_they_are(target, patch):
 # --- Transcripts ---
 
 
-def test_all_transcripts_pass_through_the_core(larderd, tmp_path):
-    record = tmp_path / "record"
-    transcripts = sorted((CONTRIB.parent / "Protocol" / "transcripts").glob("*.jsonl"))
-    command = [sys.executable, CONTRIB / "run-transcripts.py", "--agent", larderd, "--record", record, *transcripts]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_all_transcripts_pass_through_the_core(transcripts):
+    process, record, output = transcripts
+    assert process.wait(200) == 0, output.read_text()
     connections = {}
     for text in record.read_text(encoding="utf-8").splitlines():
         entry = json.loads(text)

@@ -5,7 +5,10 @@
 50
 """
 
-from . import aio, schema, testing
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import schema
 from ._agent_errors import (
     CacheFull,
     Cancelled,
@@ -47,6 +50,9 @@ from .errors import (
 )
 from .snapshot import MappedSnapshot
 
+if TYPE_CHECKING:
+    from . import aio, testing
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -57,3 +63,10 @@ __all__ = [
     "ShuttingDown", "Snapshot", "StorageFailed", "Timeout", "Unavailable", "UnknownNamespace", "UnknownOutcome",
     "Unreachable", "UpstreamFailed", "Watch", "aio", "default_socket", "schema", "testing",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # These modules import much that programs without asyncio and tests do not need.
+    if name in ("aio", "testing"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
