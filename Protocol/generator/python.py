@@ -1,6 +1,7 @@
 """The generated modules of the Python client: types, errors, and the blocking client.
 
-- _schema.py: a TypedDict for the parameters and the result of each method and for the objects in them, and tables
+- _schema.py: a TypedDict for the parameters and the result of each method and for the objects in them
+- _tables.py: the rights that the methods need, and the members that results have
 - _agent_errors.py: a class for each error of the agent
 - _client.py: the blocking client, which is _aio_client.py without `async` and `await`
 """
@@ -134,7 +135,7 @@ def docstring(doc, members, description):
     return [*textwrap.indent(quoted, "    ").split("\n"), ""]
 
 
-def schema_module(schemas):
+def schema_modules(schemas):
     types = Types(schemas)
     rights, results = [], []
     for file in schemas.methods:
@@ -161,15 +162,19 @@ def schema_module(schemas):
         if len(line) > WIDTH:
             line = f'    "{method}": (\n' + "".join(f"        {one},\n" for one in required) + "    ),"
         results.append(line)
-    parts = [
+    declarations = "\n\n\n".join(types.declared.values())
+    schema = (
         HEAD.format(doc="The types of the protocol: parameters and results of the methods.")
-        + "from typing import Any, Literal, NotRequired, TypedDict",
-        "\n\n\n".join(types.declared.values()),
-        "# The right that each method needs.\nRIGHTS: dict[str, str | None] = {\n" + "\n".join(rights) + "\n}",
-        "# The members that each result has, and their classes.\nRESULTS: dict[str, tuple[tuple[str, Any], ...]] = {\n"
-        + "\n".join(results) + "\n}",
-    ]
-    return "\n\n".join(parts[:1]) + "\n\n\n" + parts[1] + "\n\n\n" + parts[2] + "\n\n" + parts[3] + "\n"
+        + f"from typing import Any, Literal, NotRequired, TypedDict\n\n\n{declarations}\n"
+    )
+    tables = (
+        HEAD.format(doc="What the client has to know about the methods at run time.")
+        + "from typing import Any\n\n# The right that each method needs.\n"
+        + "RIGHTS: dict[str, str | None] = {\n" + "\n".join(rights) + "\n}\n\n"
+        + "# The members that each result has, and their classes.\n"
+        + "RESULTS: dict[str, tuple[tuple[str, Any], ...]] = {\n" + "\n".join(results) + "\n}\n"
+    )
+    return schema, tables
 
 
 def quoted(text):
@@ -213,8 +218,10 @@ def blocking_module(text):
 def files():
     """The text of each generated file by path."""
     schemas = Schemas()
+    schema, tables = schema_modules(schemas)
     return {
-        FOLDER / "_schema.py": schema_module(schemas),
+        FOLDER / "_schema.py": schema,
+        FOLDER / "_tables.py": tables,
         FOLDER / "_agent_errors.py": errors_module(schemas),
         FOLDER / "_client.py": blocking_module((FOLDER / "_aio_client.py").read_text(encoding="utf-8")),
     }

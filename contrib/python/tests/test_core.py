@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from larder_client import Backoff, Disconnected, InvalidArgument, LimitExceeded, NotFound, ProtocolError
 from larder_client._core import Attempts, Core, Follower, Subscription, decode, encode, merge_patch, request
-from larder_client._schema import RESULTS
+from larder_client._tables import RESULTS
 
 # Random byte streams of each test below. contrib/torture/python.py runs the full number.
 STREAMS = int(os.environ.get("LARDER_STREAMS", "1000"))

@@ -8,7 +8,6 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import schema
 from ._agent_errors import (
     CacheFull,
     Cancelled,
@@ -51,7 +50,7 @@ from .errors import (
 from .snapshot import MappedSnapshot
 
 if TYPE_CHECKING:
-    from . import aio, testing
+    from . import aio, schema, testing
 
 __version__ = "0.1.0"
 
@@ -66,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # These modules import much that programs without asyncio and tests do not need.
-    if name in ("aio", "testing"):
+    # Most programs do not need these modules, which take longer to import than all others.
+    if name in ("aio", "schema", "testing"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

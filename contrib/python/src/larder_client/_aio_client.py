@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
-from . import _schema
 from ._agent_errors import Conflict, NotFound, ShuttingDown, Timeout
 from ._aio_link import Connector, Link
 from ._core import (
@@ -29,6 +28,9 @@ from ._core import (
 from ._values import ChangeList, Seconds, log, memory_file, milliseconds, params, seconds_of
 from .errors import Closed, Disconnected, Error, ProtocolError, UnknownOutcome, Unreachable
 from .snapshot import MappedSnapshot
+
+if TYPE_CHECKING:
+    from . import _schema
 
 _REQUIRED: Final[Any] = object()
 Policy = Literal["default", "cacheFirst", "networkFirst", "cacheOnly", "networkOnly", "staleWhileRevalidate"]
@@ -138,7 +140,7 @@ class Client:
 
     async def info(self) -> _schema.AgentInfoResult:
         """Returns the version, settings and limits of the agent, and the rights of this process."""
-        return cast(_schema.AgentInfoResult, await self._call("agent.info", {}, self.timeout))
+        return cast("_schema.AgentInfoResult", await self._call("agent.info", {}, self.timeout))
 
     # --- Values ---
 
@@ -268,7 +270,7 @@ class Client:
         )
         parameters["value"] = value
         result = await self._call("config.set", parameters, self.timeout if timeout is None else seconds_of(timeout))
-        return cast(_schema.ConfigSetResult, result)
+        return cast("_schema.ConfigSetResult", result)
 
     async def unset(
         self,
@@ -301,7 +303,7 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.Change, await self._call("config.unset", parameters, self.timeout))
+        return cast("_schema.Change", await self._call("config.unset", parameters, self.timeout))
 
     def apply(
         self,
@@ -516,12 +518,12 @@ class Client:
         'override'
         """
         parameters = {"path": path, "namespace": namespace or self.namespace}
-        return cast(_schema.ConfigExplainResult, await self._call("config.explain", parameters, self.timeout))
+        return cast("_schema.ConfigExplainResult", await self._call("config.explain", parameters, self.timeout))
 
     async def history(self, limit: int | None = None, *, namespace: str | None = None) -> list[_schema.Generation]:
         """Returns the snapshots that the agent has kept, newest first, with the causes of each."""
         parameters = params(namespace=namespace or self.namespace, limit=limit)
-        return cast(list[_schema.Generation], (await self._call("config.history", parameters, self.timeout))["generations"])
+        return cast("list[_schema.Generation]", (await self._call("config.history", parameters, self.timeout))["generations"])
 
     async def diff(
         self, revision: int, to: int | None = None, path: Path = "", *, namespace: str | None = None
@@ -529,7 +531,7 @@ class Client:
         """Returns the paths at which two revisions differ. to: the second revision; None for the current one."""
         parameters = params(to=to, namespace=namespace or self.namespace, path=path)
         result = await self._call("config.diff", {"from": revision, **parameters}, self.timeout)
-        return cast(list[_schema.Difference], result["changes"])
+        return cast("list[_schema.Difference]", result["changes"])
 
     async def rollback(
         self,
@@ -559,12 +561,12 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.ConfigRollbackResult, await self._call("config.rollback", parameters, self.timeout))
+        return cast("_schema.ConfigRollbackResult", await self._call("config.rollback", parameters, self.timeout))
 
     async def refresh(self, *, force: bool = False, namespace: str | None = None) -> _schema.ConfigRefreshResult:
         """Polls the source now. force: accept also an older document, or one that removes most members."""
         parameters = params(namespace=namespace or self.namespace, force=force or None)
-        return cast(_schema.ConfigRefreshResult, await self._call("config.refresh", parameters, self.timeout))
+        return cast("_schema.ConfigRefreshResult", await self._call("config.refresh", parameters, self.timeout))
 
     async def push(
         self,
@@ -593,7 +595,7 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.Change, await self._call("config.push", parameters, self.timeout))
+        return cast("_schema.Change", await self._call("config.push", parameters, self.timeout))
 
     async def status(self, namespace: str | None = None) -> list[_schema.NamespaceStatus]:
         """Returns the state of a namespace, or of all that this process may read: sources, failures, acknowledgements.
@@ -602,7 +604,7 @@ class Client:
         ['fresh']
         """
         result = await self._call("config.status", params(namespace=namespace), self.timeout)
-        return cast(list[_schema.NamespaceStatus], result["namespaces"])
+        return cast("list[_schema.NamespaceStatus]", result["namespaces"])
 
     async def acknowledge(
         self,
@@ -685,7 +687,7 @@ class Client:
         """
         parameters = params(urls=list(urls), concurrency=concurrency, progress=None if on_progress else False)
         result = await self._call("image.prefetch", parameters, seconds_of(timeout), on_progress)
-        return cast(_schema.ImagePrefetchResult, result)
+        return cast("_schema.ImagePrefetchResult", result)
 
     async def put_image(
         self,
@@ -713,7 +715,7 @@ class Client:
         )
         with memory_file(content) as file:
             result, _ = await self._exchange(request("image.put", parameters), file.fileno())
-        return cast(_schema.ImagePutResult, result)
+        return cast("_schema.ImagePutResult", result)
 
 
 class Apply(ChangeList):
@@ -731,7 +733,7 @@ class Apply(ChangeList):
     async def __aexit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None and self.changes:
             parameters = {**self._parameters, "changes": self.changes}
-            self.result = cast(_schema.Change, await self._client.call("config.apply", parameters))
+            self.result = cast("_schema.Change", await self._client.call("config.apply", parameters))
 
 
 class Watch:
@@ -881,7 +883,7 @@ class Image:
         self._link: Link | None = None
         self._descriptor: int | None = None
         self.path = ""
-        self.info: _schema.ImageGetResult = cast(_schema.ImageGetResult, {})
+        self.info: _schema.ImageGetResult = cast("_schema.ImageGetResult", {})
 
     async def __aenter__(self) -> Image:
         if "as" in self._parameters:

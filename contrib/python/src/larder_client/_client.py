@@ -9,9 +9,8 @@ import os
 import time
 from collections.abc import Iterator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
-from . import _schema
 from ._agent_errors import Conflict, NotFound, ShuttingDown, Timeout
 from ._link import Connector, Link
 from ._core import (
@@ -32,6 +31,9 @@ from ._core import (
 from ._values import ChangeList, Seconds, log, memory_file, milliseconds, params, seconds_of
 from .errors import Closed, Disconnected, Error, ProtocolError, UnknownOutcome, Unreachable
 from .snapshot import MappedSnapshot
+
+if TYPE_CHECKING:
+    from . import _schema
 
 _REQUIRED: Final[Any] = object()
 Policy = Literal["default", "cacheFirst", "networkFirst", "cacheOnly", "networkOnly", "staleWhileRevalidate"]
@@ -141,7 +143,7 @@ class Client:
 
     def info(self) -> _schema.AgentInfoResult:
         """Returns the version, settings and limits of the agent, and the rights of this process."""
-        return cast(_schema.AgentInfoResult, self._call("agent.info", {}, self.timeout))
+        return cast("_schema.AgentInfoResult", self._call("agent.info", {}, self.timeout))
 
     # --- Values ---
 
@@ -271,7 +273,7 @@ class Client:
         )
         parameters["value"] = value
         result = self._call("config.set", parameters, self.timeout if timeout is None else seconds_of(timeout))
-        return cast(_schema.ConfigSetResult, result)
+        return cast("_schema.ConfigSetResult", result)
 
     def unset(
         self,
@@ -304,7 +306,7 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.Change, self._call("config.unset", parameters, self.timeout))
+        return cast("_schema.Change", self._call("config.unset", parameters, self.timeout))
 
     def apply(
         self,
@@ -519,12 +521,12 @@ class Client:
         'override'
         """
         parameters = {"path": path, "namespace": namespace or self.namespace}
-        return cast(_schema.ConfigExplainResult, self._call("config.explain", parameters, self.timeout))
+        return cast("_schema.ConfigExplainResult", self._call("config.explain", parameters, self.timeout))
 
     def history(self, limit: int | None = None, *, namespace: str | None = None) -> list[_schema.Generation]:
         """Returns the snapshots that the agent has kept, newest first, with the causes of each."""
         parameters = params(namespace=namespace or self.namespace, limit=limit)
-        return cast(list[_schema.Generation], (self._call("config.history", parameters, self.timeout))["generations"])
+        return cast("list[_schema.Generation]", (self._call("config.history", parameters, self.timeout))["generations"])
 
     def diff(
         self, revision: int, to: int | None = None, path: Path = "", *, namespace: str | None = None
@@ -532,7 +534,7 @@ class Client:
         """Returns the paths at which two revisions differ. to: the second revision; None for the current one."""
         parameters = params(to=to, namespace=namespace or self.namespace, path=path)
         result = self._call("config.diff", {"from": revision, **parameters}, self.timeout)
-        return cast(list[_schema.Difference], result["changes"])
+        return cast("list[_schema.Difference]", result["changes"])
 
     def rollback(
         self,
@@ -562,12 +564,12 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.ConfigRollbackResult, self._call("config.rollback", parameters, self.timeout))
+        return cast("_schema.ConfigRollbackResult", self._call("config.rollback", parameters, self.timeout))
 
     def refresh(self, *, force: bool = False, namespace: str | None = None) -> _schema.ConfigRefreshResult:
         """Polls the source now. force: accept also an older document, or one that removes most members."""
         parameters = params(namespace=namespace or self.namespace, force=force or None)
-        return cast(_schema.ConfigRefreshResult, self._call("config.refresh", parameters, self.timeout))
+        return cast("_schema.ConfigRefreshResult", self._call("config.refresh", parameters, self.timeout))
 
     def push(
         self,
@@ -596,7 +598,7 @@ class Client:
             reason=reason,
             dryRun=dry_run or None,
         )
-        return cast(_schema.Change, self._call("config.push", parameters, self.timeout))
+        return cast("_schema.Change", self._call("config.push", parameters, self.timeout))
 
     def status(self, namespace: str | None = None) -> list[_schema.NamespaceStatus]:
         """Returns the state of a namespace, or of all that this process may read: sources, failures, acknowledgements.
@@ -605,7 +607,7 @@ class Client:
         ['fresh']
         """
         result = self._call("config.status", params(namespace=namespace), self.timeout)
-        return cast(list[_schema.NamespaceStatus], result["namespaces"])
+        return cast("list[_schema.NamespaceStatus]", result["namespaces"])
 
     def acknowledge(
         self,
@@ -688,7 +690,7 @@ class Client:
         """
         parameters = params(urls=list(urls), concurrency=concurrency, progress=None if on_progress else False)
         result = self._call("image.prefetch", parameters, seconds_of(timeout), on_progress)
-        return cast(_schema.ImagePrefetchResult, result)
+        return cast("_schema.ImagePrefetchResult", result)
 
     def put_image(
         self,
@@ -716,7 +718,7 @@ class Client:
         )
         with memory_file(content) as file:
             result, _ = self._exchange(request("image.put", parameters), file.fileno())
-        return cast(_schema.ImagePutResult, result)
+        return cast("_schema.ImagePutResult", result)
 
 
 class Apply(ChangeList):
@@ -734,7 +736,7 @@ class Apply(ChangeList):
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None and self.changes:
             parameters = {**self._parameters, "changes": self.changes}
-            self.result = cast(_schema.Change, self._client.call("config.apply", parameters))
+            self.result = cast("_schema.Change", self._client.call("config.apply", parameters))
 
 
 class Watch:
@@ -884,7 +886,7 @@ class Image:
         self._link: Link | None = None
         self._descriptor: int | None = None
         self.path = ""
-        self.info: _schema.ImageGetResult = cast(_schema.ImageGetResult, {})
+        self.info: _schema.ImageGetResult = cast("_schema.ImageGetResult", {})
 
     def __enter__(self) -> Image:
         if "as" in self._parameters:

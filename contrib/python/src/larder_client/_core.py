@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
 from ._agent_errors import CLASSES, Denied, LimitExceeded, LineTooLong, UnknownNamespace
-from ._schema import RESULTS, RIGHTS
+from ._tables import RESULTS, RIGHTS
 from .errors import AgentError, Disconnected, Error, InvalidArgument, ProtocolError, Unreachable
 
 Path = str | Sequence[str]
