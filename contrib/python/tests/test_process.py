@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -259,6 +260,49 @@ def test_a_signal_interrupts_what_waits_and_the_client_can_be_used_afterwards(sh
             client.unset("none")
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_raises_at_any_point_leaves_a_client_that_works(shared_agent):
+    """Signals interrupt the calls of the main thread, wherever they are, while another thread uses the same client."""
+
+    class Interruption(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interruption
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    stop, problems, interrupted = threading.Event(), [], 0
+    delays = random.Random(1)
+    with larder_client.Client(shared_agent.socket, timeout=20, backoff=QUICK, reconnect=20) as client:
+
+        def read():
+            while not stop.is_set():
+                try:
+                    assert client.get("none", 7) == 7
+                except BaseException as problem:
+                    problems.append(problem)
+                    return
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            for _ in range(300):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, delays.uniform(0.0001, 0.004))
+                    for number in range(10_000):
+                        assert client.get("none", number) == number
+                except Interruption:
+                    interrupted += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            stop.set()
+        thread.join(30)
+        assert not thread.is_alive() and not problems, problems
+        assert client.get("none", 8) == 8
+        assert interrupted > 250  # Python ignores an exception in a finalizer
 
 
 def test_signals_that_raise_nothing_do_not_disturb(shared_agent):

@@ -14,7 +14,7 @@ import stat
 import threading
 import time
 import weakref
-from _thread import LockType, allocate_lock
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -76,20 +76,22 @@ class Link:
 
     def __init__(self, stream: socket.socket, has_event: bool = False) -> None:
         """has_event: whether another thread can wake the one that reads, as :meth:`unsubscribe` has to."""
-        self._socket = stream
+        self._socket, self._event = stream, -1
         # Only the thread that reads uses this object, and only if there is nothing to write.
         self._poll = select.poll()
         self._poll.register(stream, select.POLLIN)
-        self._event = -1
         if has_event:
             self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._poll.register(self._event, select.POLLIN)
         self._lock = allocate_lock()
         self._core = Core()
         self._output = bytearray()  # what the socket has not accepted
-        self._is_reading = False
-        self._users = 0  # threads that use the socket outside of the lock
-        self._waiting: dict[int, Item] = {}  # items whose threads wait for the thread that reads
+        # Items by their IDs. An item stands for the thread that waits for it.
+        self._reader: Item | None = None  # the thread that reads from the socket
+        self._users: set[int] = set()  # the threads that use the socket, also outside of the lock
+        self._waiting: dict[int, Item] = {}  # the threads that wait for the one that reads
+        # Whether an exception, such as that of a signal handler, has interrupted the start of a call.
+        self._is_torn = False
         # Subscriptions whose owner was collected, possibly while the lock was held.
         self.orphans: list[Subscription] = []
 
@@ -123,7 +125,9 @@ class Link:
                     raise self._core.ended.with_traceback(None)
                 if self.orphans:
                     self._end_orphans()
-                self._write(b"".join([self._core.start(call) for call in calls]) if len(calls) > 1 else self._core.start(calls[0]))
+                self._is_torn = True
+                self._write(b"".join([self._core.start(call) for call in calls]))
+                self._is_torn = False
             for call in calls:
                 while not call.done and call.error is None:
                     self.wait(call, deadline)
@@ -142,97 +146,91 @@ class Link:
 
     def wait(self, item: Item, deadline: float | None) -> None:
         """Waits until an item is ready. Raises TimeoutError at the deadline."""
-        while True:
-            with self._lock:
-                self._waiting.pop(id(item), None)
-                if item.is_ready():
-                    return self._pass_on()
-                if self._core.ended is not None:
-                    item.error = item.error or self._core.ended
-                    return self._pass_on()
-                remaining = None if deadline is None else deadline - time.monotonic()
-                if remaining is not None and remaining <= 0:
-                    self._pass_on()
-                    raise TimeoutError
-                reads, writes = not self._is_reading, bool(self._output)
-                if reads or writes:
-                    self._users += 1
-                    self._is_reading = self._is_reading or reads
-                else:
-                    waiter = item.waiter = allocate_lock()
-                    waiter.acquire()
-                    self._waiting[id(item)] = item
-            if reads or writes:
-                self._use_socket(reads, writes, remaining)
-            else:
-                self._sleep(item, waiter, remaining)
-
-    def _sleep(self, item: Item, waiter: LockType, seconds: float | None) -> None:
-        """Waits until the thread that reads wakes this one."""
         try:
-            waiter.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+            while self._takes_step(item, deadline):
+                pass
         except BaseException:
+            # The exception may be that of a signal handler, and may come at any point.
             with self._lock:
                 self._waiting.pop(id(item), None)
+                if id(item) in self._users:
+                    self._users.discard(id(item))
+                    self._end(Disconnected("an exception interrupted a thread that used the connection"))
+                if self._reader is item:
+                    self._reader = None
                 self._pass_on()
             raise
 
-    def _use_socket(self, reads: bool, writes: bool, seconds: float | None) -> None:
+    def _takes_step(self, item: Item, deadline: float | None) -> bool:
+        """Reads, writes, or waits for the thread that reads. Returns whether the item is not ready yet."""
+        with self._lock:
+            self._waiting.pop(id(item), None)
+            if self._core.ended is not None and not item.is_ready():
+                item.error = item.error or self._core.ended
+            if item.error is not None or item.is_ready():
+                self._pass_on()
+                return False
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                raise TimeoutError
+            uses_socket = self._reader is None or bool(self._output)
+            if uses_socket:
+                self._users.add(id(item))
+                self._reader = self._reader or item
+            else:
+                item.waiter = allocate_lock()
+                item.waiter.acquire()
+                self._waiting[id(item)] = item
+        if uses_socket:
+            self._use_socket(item, remaining)
+        else:
+            item.waiter.acquire(timeout=-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
+        return True
+
+    def _use_socket(self, item: Item, seconds: float | None) -> None:
         """Waits for the socket, reads what has arrived, and writes what is left."""
         data: bytes | None = None
         problem: Error | None = None
+        reads = self._reader is item
+        milliseconds = None if seconds is None else min(seconds * 1000 + 1, 1 << 30)
         try:
-            milliseconds = None if seconds is None else min(seconds * 1000 + 1, 1 << 30)
-            if writes:
+            if self._output:
                 # Also for input: the thread that reads may stop, and then this one has to read.
                 poll = select.poll()
                 poll.register(self._socket, select.POLLOUT | select.POLLIN)
                 poll.poll(milliseconds)
-            else:
+            elif reads:
                 polled = self._poll.poll(milliseconds)
                 if self._event >= 0 and (self._event, select.POLLIN) in polled:
                     os.eventfd_read(self._event)
             if reads:
-                try:
-                    data = self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
-                except BlockingIOError:
-                    pass
+                data = self._socket.recv(CHUNK, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
         except OSError as broken:
             problem = Disconnected(f"the connection to the agent broke: {broken.strerror or broken}")
-        except BaseException:
-            # Received bytes may be lost with the exception, for example of a signal handler.
-            with self._lock:
-                self._release(reads)
-                self._end(Disconnected("an exception interrupted the thread that read from the connection"))
-            raise
         with self._lock:
-            self._release(reads)
-            if problem is not None:
-                return self._end(problem)
-            if data == b"":
-                return self._end(Disconnected("the agent closed the connection"))
             try:
+                if problem is not None:
+                    raise problem
+                if data == b"":
+                    raise Disconnected("the agent closed the connection")
                 if data:
                     ready, output = self._core.feed(data)
-                    for item in ready:
-                        self._wake(item)
+                    for one in ready:
+                        self._wake(one)
                     self._output += output
                 if self._output:
                     self._write(b"")
                 if self.orphans:
                     self._end_orphans()
-            except Error as violation:
-                self._end(violation)
-            except BaseException:
-                self._end(Disconnected("an exception interrupted the thread that read from the connection"))
-                raise
-
-    def _release(self, reads: bool) -> None:
-        self._users -= 1
-        if reads:
-            self._is_reading = False
-        if self._core.ended is not None and not self._users:
-            self._close()
+            except Error as error:
+                self._end(error)
+            if self._reader is item:
+                self._reader = None
+            self._users.discard(id(item))
+            if self._core.ended is not None and not self._users:
+                self._close()
 
     def _close(self) -> None:
         self._socket.close()
@@ -244,12 +242,13 @@ class Link:
         self._close()
 
     def _wake(self, item: Item) -> None:
-        if self._waiting.pop(id(item), None) is not None:
+        """Wakes the thread of an item, if it waits. That thread removes the item from the waiting ones."""
+        if id(item) in self._waiting and item.waiter.locked():
             item.waiter.release()
 
     def _pass_on(self) -> None:
         """Lets another waiting thread read."""
-        if self._waiting and not self._is_reading:
+        if self._waiting and self._reader is None:
             self._wake(next(iter(self._waiting.values())))
 
     def _write(self, data: bytes) -> None:
@@ -279,6 +278,8 @@ class Link:
         for item in self._core.end(error):
             if isinstance(item, Call) and item.is_sent and b'\n{"id":%d,' % item.id in unsent:
                 item.is_sent = False
+        # Also those whose replies have arrived: an exception may have kept the thread that read from waking them.
+        for item in list(self._waiting.values()):
             self._wake(item)
         self._output.clear()
         if self._users:
@@ -291,6 +292,9 @@ class Link:
 
     def _abandon(self, calls: Iterable[Call]) -> None:
         with self._lock:
+            if self._is_torn:
+                self._is_torn = False
+                self._end(Disconnected("an exception interrupted a thread that used the connection"))
             self._write(b"".join([self._core.abandon(call) for call in calls]))
             self._pass_on()
 
@@ -306,7 +310,7 @@ class Link:
             subscription.error = error
             self._write(self._core.unsubscribe(subscription))
             self._wake(subscription)
-            if self._is_reading and self._event >= 0:
+            if self._reader is not None and self._event >= 0:
                 os.eventfd_write(self._event, 1)
 
     def orphan(self, subscription: Subscription) -> None:
@@ -331,7 +335,7 @@ class Link:
         """Closes the descriptors in a new process, without an effect on the connection of its parent."""
         self._close()
         self._lock = allocate_lock()
-        self._users, self._is_reading = 0, False
+        self._users, self._reader = set(), None
         self._waiting.clear()
         self._core.end(Disconnected("the process was forked, and the connection belongs to its parent"))
 
