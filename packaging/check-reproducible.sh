@@ -3,7 +3,7 @@
 #
 #   packaging/check-reproducible.sh [PACKAGE]
 #
-# PACKAGE is an existing package of the same commit, which replaces the first build; larder-dbgsym must be in the same directory.
+# PACKAGE is an existing package of the same commit, which replaces the first build; the others must be in the same directory.
 # If diffoscope is installed, it prints the differences.
 set -euo pipefail
 cd "$(dirname "$0")/.."

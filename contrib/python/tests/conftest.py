@@ -121,5 +121,5 @@ def client(new_client, shared_agent):
 @pytest.fixture
 def both(new_client, agent):
     """A client, and an agent that the test may stop."""
-    with new_client(agent.socket, backoff=larder_client.Backoff(0.01, 0.05)) as client:
+    with new_client(agent.socket, backoff=larder_client.Backoff(0.01, 0.05), reconnect=60) as client:
         yield client, agent

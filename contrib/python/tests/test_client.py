@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import threading
 import time
 import warnings
@@ -242,8 +243,9 @@ def test_a_watch_survives_a_restart_and_misses_nothing(both):
         assert watch.next().value == 1
         agent.kill()
         agent.start().close()
-        with pytest.raises(Timeout):  # the value is the same
-            watch.next(0.3)
+        while "resumed" not in events:
+            with pytest.raises(Timeout):  # the value is the same
+                watch.next(0.1)
         assert isinstance(events[0], Disconnected) and events[-1] == "resumed"
         agent.stop()
         agent.start().close()
@@ -271,16 +273,20 @@ def test_a_watch_reports_a_refusal_once_and_continues_when_it_is_lifted(new_clie
             client.watch("a", namespace="later", fail_on_refusal=True).next()
         errors = []
         with client.watch("a", namespace="later", on_interruption=lambda error, delay: errors.append(error)) as watch:
+            while not errors:
+                with pytest.raises(Timeout):
+                    watch.next(0.1)
             with pytest.raises(Timeout):
-                watch.next(0.3)
+                watch.next(0.2)
             assert [error.name for error in errors] == ["unknownNamespace"]
             agent.write_settings({"namespaces": {"later": {}}})
             agent.process.send_signal(1)
             assert watch.next(20).exists is False
             agent.write_settings({})
             agent.process.send_signal(1)
-            with pytest.raises(Timeout):
-                watch.next(0.3)
+            while len(errors) < 2:
+                with pytest.raises(Timeout):
+                    watch.next(0.1)
             assert [error.name for error in errors] == ["unknownNamespace"] * 2
         with pytest.raises(InvalidParams):
             client.watch("a..b").next()
@@ -356,6 +362,43 @@ def test_a_dead_agent_leads_to_a_timeout(both):
     finally:
         os.kill(agent.process.pid, 18)
     client.ping()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"\xff\xfe\n", b"{}\n", b'{"id":1,"result":{"value":1}}\n', b'{"id":99,"result":{}}\n', b"", b"[" * 99999 + b"\n"]
+)
+def test_a_peer_that_is_no_agent_leads_to_an_error(new_client, tmp_path, answer):
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "socket"))
+    server.listen()
+
+    def serve():
+        while True:
+            try:
+                stream, _ = server.accept()
+            except OSError:
+                return
+            with stream:
+                stream.recv(65536)
+                stream.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        with new_client(tmp_path / "socket", timeout=5, reconnect=0.05) as client:
+            expected = Disconnected if answer == b"" else larder_client.ProtocolError
+            for call in (lambda: client.get("a"), lambda: client.mapped(), lambda: client.get_many(["a", "b"], None)):
+                with pytest.raises(expected):
+                    call()
+            errors = []
+            watch = client.watch("a", on_interruption=lambda error, delay: errors.append(error))
+            with pytest.raises(Timeout):
+                watch.next(0.2)
+            assert errors and all(isinstance(error, expected) for error in errors)
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join(20)
 
 
 def test_a_refused_connection_says_what_to_do(new_client, tmp_path, monkeypatch):
@@ -524,3 +567,21 @@ def test_a_client_is_used_in_one_event_loop_after_another(shared_agent):
     asyncio.run(first())
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         asyncio.run(second())
+
+
+def test_a_cancelled_call_keeps_no_descriptor(shared_agent):
+    async def main():
+        async with larder_client.aio.Client(shared_agent.socket) as client:
+            await client.mapped()
+            before = len(os.listdir("/proc/self/fd"))
+            for delay in (0, 0.0005, 0.001, 0.002):
+                for _ in range(10):
+                    task = asyncio.create_task(client.mapped())
+                    await asyncio.sleep(delay)
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
+            await asyncio.get_running_loop().shutdown_default_executor()
+            await asyncio.sleep(0)
+            assert len(os.listdir("/proc/self/fd")) <= before
+
+    asyncio.run(main())

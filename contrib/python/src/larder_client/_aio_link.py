@@ -263,4 +263,15 @@ class Connector:
     async def exchange(self, call: Call, seconds: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
         """Makes one call on a connection of its own, which can pass a descriptor with the request and with the reply."""
         blocking = _link.Connector(self.path, self.backoff)
-        return await asyncio.to_thread(blocking.exchange, call, seconds, descriptor)
+        exchange = asyncio.get_running_loop().run_in_executor(None, blocking.exchange, call, seconds, descriptor)
+        try:
+            return await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            exchange.add_done_callback(_close_descriptor)
+            raise
+
+
+def _close_descriptor(exchange: asyncio.Future[tuple[Any, int | None]]) -> None:
+    """Closes the descriptor that a call has received after its task was cancelled."""
+    if not exchange.cancelled() and exchange.exception() is None and (descriptor := exchange.result()[1]) is not None:
+        os.close(descriptor)
