@@ -56,7 +56,8 @@ class AgentInfoProblem(TypedDict):
     """An object of the protocol.
 
     name: `namespace`: a namespace of the settings was not opened; `imageIndex`: changes of the image cache cannot be
-        written to disk; `settingsCopy`: the settings cannot be saved. Later versions may add names.
+        written to disk; `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not accept
+        the last one. Later versions may add names.
     message: Description of the problem, for people.
     """
 
@@ -148,8 +149,177 @@ class AgentInfoResult(TypedDict):
     namespaces: list[str]
     limits: AgentInfoLimits
     peer: AgentInfoPeer
-    rights: list[Literal["read", "write", "push", "administer", "secrets", "images"]]
-    namespaceRights: dict[str, list[Literal["read", "write", "push", "administer", "secrets", "images"]]]
+    rights: list[Literal["read", "write", "push", "administer", "secrets", "images", "monitor"]]
+    namespaceRights: dict[str, list[Literal["read", "write", "push", "administer", "secrets", "images", "monitor"]]]
+
+
+class AgentMetricsSubscriptions(TypedDict):
+    """An object of the protocol.
+
+    open: Subscriptions open now.
+    behind: Subscriptions that have missed the newest snapshot until their client reads its pending output.
+    """
+
+    open: int
+    behind: int
+
+
+class Refusals(TypedDict):
+    """Refusals because of a limit, since the start.
+
+    connections: Connections refused because of `connections`.
+    connectionsPerUser: Connections refused because of `connectionsPerUser`.
+    subscriptions: Subscriptions refused because of `subscriptionsPerConnection` or `subscriptionsPerUser`.
+    requests: Requests refused because of `requestsInFlightPerUser`, `leasesPerUser` or the limits on open files.
+    queuedBytes: Requests, lines and replies refused because of `queuedBytesPerUser`.
+    queuedConnections: Connections closed because of `queuedBytesPerUser`.
+    lines: Lines longer than `lineBytes`.
+    malformed: Lines that were not JSON.
+    """
+
+    connections: int
+    connectionsPerUser: int
+    subscriptions: int
+    requests: int
+    queuedBytes: int
+    queuedConnections: int
+    lines: int
+    malformed: int
+
+
+class AgentMetricsSourceRequests(TypedDict):
+    """Durations of the requests to sources since the start, without long polls and deliveries of streams.
+
+    boundsMilliseconds: The longest duration in each class but the last, in ascending order.
+    counts: Number of requests in each class. The last class has the longer ones.
+    totalMilliseconds: Sum of all durations.
+    """
+
+    boundsMilliseconds: list[int]
+    counts: list[int]
+    totalMilliseconds: int
+
+
+class AgentMetricsMemory(TypedDict):
+    """An object of the protocol."""
+
+    residentBytes: int
+
+
+class AgentMetricsFiles(TypedDict):
+    """An object of the protocol.
+
+    open: Open file descriptors of the agent; 0 if unknown.
+    maximum: The limit on open file descriptors.
+    """
+
+    open: int
+    maximum: int
+
+
+class AgentMetricsDisk(TypedDict):
+    """An object of the protocol.
+
+    directory: Purpose of the directory. Later versions may add others.
+    bytes: Size of the file system.
+    freeBytes: Space that users other than root can use.
+    """
+
+    directory: Literal["state", "images"]
+    bytes: int
+    freeBytes: int
+
+
+class AgentMetricsNamespaceRefreshes(TypedDict):
+    """An object of the protocol."""
+
+    changed: int
+    notModified: int
+    failed: int
+
+
+class AgentMetricsNamespace(TypedDict):
+    """An object of the protocol.
+
+    namespace: Name of a namespace that the settings declare.
+    state: How up to date the configuration of the namespace is.
+    revision: Number of a published snapshot. It increases with each snapshot, never decreases, and survives restarts. 0
+        if nothing has been published.
+    overrides: Number of overrides.
+    rejected: Whether the newest content of the source, of a push or of a layer is rejected.
+    lastSuccessAt: When the source last sent a usable response; absent without one since the start.
+    certificateExpiresAt: When the first certificate of the source's settings expires, as of the last request; absent
+        without one.
+    """
+
+    namespace: str
+    state: Literal["initializing", "fresh", "refreshing", "stale", "failed"]
+    revision: int
+    overrides: int
+    rejected: bool
+    lastSuccessAt: NotRequired[str]
+    certificateExpiresAt: NotRequired[str]
+    refreshes: AgentMetricsNamespaceRefreshes
+
+
+class AgentMetricsImages(TypedDict):
+    """An object of the protocol.
+
+    hits: Requests answered with a cached image.
+    misses: Requests that started a download.
+    joined: Requests that joined a download in progress.
+    staleAnswers: Requests answered with a stale image.
+    downloaded: Downloads that delivered an image.
+    revalidated: Downloads in which the origin confirmed the cached image.
+    failed: Failed downloads.
+    bytes: Disk space of the image files and their directories now.
+    maximumBytes: The limit on this space.
+    entries: Images cached now.
+    certificateExpiresAt: When the first certificate of `images.origins` in the settings expires, as of the last request
+        to each origin; absent without one.
+    """
+
+    hits: int
+    misses: int
+    joined: int
+    staleAnswers: int
+    downloaded: int
+    revalidated: int
+    failed: int
+    bytes: int
+    maximumBytes: int
+    entries: int
+    certificateExpiresAt: NotRequired[str]
+
+
+class AgentMetricsResult(TypedDict):
+    """The result of agent.metrics.
+
+    version: Version of the agent.
+    startedAt: RFC 3339 time in UTC with milliseconds.
+    connections: Connections open now.
+    requests: Requests since the start, including notifications and requests in batches.
+    publications: Snapshots published since the start, also in namespaces that were removed from the settings.
+    refused: Refusals because of a limit, since the start.
+    sourceRequests: Durations of the requests to sources since the start, without long polls and deliveries of streams.
+    disks: The file systems of the directories for state and images. One that cannot be read is left out.
+    namespaces: All namespaces, in ascending order of name.
+    images: The image cache; null if it is disabled or cannot be used.
+    """
+
+    version: str
+    startedAt: str
+    connections: int
+    requests: int
+    subscriptions: AgentMetricsSubscriptions
+    publications: int
+    refused: Refusals
+    sourceRequests: AgentMetricsSourceRequests
+    memory: AgentMetricsMemory
+    files: AgentMetricsFiles
+    disks: list[AgentMetricsDisk]
+    namespaces: list[AgentMetricsNamespace]
+    images: AgentMetricsImages | None
 
 
 class AgentPingResult(TypedDict):
@@ -202,29 +372,6 @@ class AgentStatsBytes(TypedDict):
 
     received: int
     sent: int
-
-
-class AgentStatsRefused(TypedDict):
-    """Refusals because of a limit, since the start.
-
-    connections: Connections refused because of `connections`.
-    connectionsPerUser: Connections refused because of `connectionsPerUser`.
-    subscriptions: Subscriptions refused because of `subscriptionsPerConnection` or `subscriptionsPerUser`.
-    requests: Requests refused because of `requestsInFlightPerUser`, `leasesPerUser` or the limits on open files.
-    queuedBytes: Requests, lines and replies refused because of `queuedBytesPerUser`.
-    queuedConnections: Connections closed because of `queuedBytesPerUser`.
-    lines: Lines longer than `lineBytes`.
-    malformed: Lines that were not JSON.
-    """
-
-    connections: int
-    connectionsPerUser: int
-    subscriptions: int
-    requests: int
-    queuedBytes: int
-    queuedConnections: int
-    lines: int
-    malformed: int
 
 
 class AgentStatsMemory(TypedDict):
@@ -280,6 +427,8 @@ class AgentStatsImages(TypedDict):
     leasedBytes: Bytes of files that only a lease keeps now.
     activeDownloads: Downloads running now.
     queued: Downloads queued now.
+    certificateExpiresAt: When the first certificate of `images.origins` in the settings expires, as of the last request
+        to each origin; absent without one.
     """
 
     hits: int
@@ -297,6 +446,7 @@ class AgentStatsImages(TypedDict):
     leasedBytes: int
     activeDownloads: int
     queued: int
+    certificateExpiresAt: NotRequired[str]
     limits: AgentStatsImagesLimits
 
 
@@ -304,7 +454,8 @@ class AgentStatsResult(TypedDict):
     """The result of agent.stats.
 
     refused: Refusals because of a limit, since the start.
-    namespaces: The counters of each namespace that the caller may read, by name.
+    namespaces: The counters of each namespace that the caller may read, by name; of all namespaces if it has the right
+        `monitor`.
     images: The image cache; null if it is disabled or cannot be used.
     """
 
@@ -313,7 +464,7 @@ class AgentStatsResult(TypedDict):
     requests: AgentStatsRequests
     subscriptions: AgentStatsSubscriptions
     bytes: AgentStatsBytes
-    refused: AgentStatsRefused
+    refused: Refusals
     memory: AgentStatsMemory
     namespaces: dict[str, AgentStatsNamespace]
     images: AgentStatsImages | None
@@ -1172,6 +1323,9 @@ class Upstream(TypedDict):
     lastSuccessAt: When the source last sent a usable response. An error or a rejected document does not count.
     watchError: Why the connection over which the source reports changes failed last, for people; absent if it works or
         the source needs none.
+    certificateExpiresAt: When the first certificate that the settings of the source name expires, as of the last
+        request: of the client certificates the first one, of the authorities the last one. Absent without such
+        certificates.
     """
 
     kind: Literal["http", "sse", "etcd", "file"]
@@ -1183,6 +1337,7 @@ class Upstream(TypedDict):
     nextAttemptAt: str | None
     consecutiveFailures: int
     watchError: NotRequired[str]
+    certificateExpiresAt: NotRequired[str]
 
 
 class Layer(TypedDict):
