@@ -22,7 +22,7 @@ if [ "$(cat "$tools/key" 2>/dev/null)" != "$key" ]; then
   printf '%s\n' "$key" >"$tools/key"
 fi
 
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/src
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/src HYPOTHESIS_STORAGE_DIRECTORY=$tools/hypothesis
 if [ "${1:-}" = --benchmark ]; then
   "$root/contrib/install-needs.sh" redis-server
   exec "$tools/bin/python" benchmark.py
