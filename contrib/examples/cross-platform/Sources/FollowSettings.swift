@@ -21,7 +21,7 @@ struct FollowSettings {
 
     /// Passes the settings to `use`: the defaults at once, and then those of the agent, now and after each change. An agent
     /// that is away, and a value that does not match the type, leave the last good settings in use.
-    func followSettings(_ use: (SearchSettings) -> Void) async throws {
+    func followSettings(_ use: @Sendable (SearchSettings) -> Void) async throws {
         use(SearchSettings())
         for try await snapshot in LarderClient().config.snapshots(at: "search") {
             do throws(LarderClientError) {
@@ -34,5 +34,5 @@ struct FollowSettings {
     }
 #else
     /// Passes the defaults to `use`, because there is no agent on this system.
-    func followSettings(_ use: (SearchSettings) -> Void) async throws { use(SearchSettings()) }
+    func followSettings(_ use: @Sendable (SearchSettings) -> Void) async throws { use(SearchSettings()) }
 #endif
