@@ -110,7 +110,7 @@ struct DecodingTests {
         #expect(settings.weight == nil && settings.optional == nil && settings.window.days == nil)
         #expect(settings.hosts == [] && settings.limit == 10)
         let failure = #expect(throws: LarderClientError.self) { try self.settings(["window": 3]) }
-        #expect(failure?.reason.contains("at window: ") == true)
+        #expect(failure?.reason.contains("window") == true, "\(failure as Any)")
         #expect(throws: LarderClientError.self) { try self.settings(["limit": .null]) }
     }
 
