@@ -172,11 +172,7 @@ final class Connection {
     /// resumes.
     func outputDrained() {
         chargeBufferedBytes()
-        let lagging = subscriptions.takeLagging()
-        if !lagging.isEmpty {
-            loop.laggingSubscriptions -= lagging.count
-            for subscription in lagging { subscription.catchUp() }
-        }
+        for subscription in subscriptions.takeLagging() { subscription.catchUp() }
         resumeRequests()
         closeIfDone()
     }

@@ -25,8 +25,6 @@ final class LoopContext {
     let leaseTimer: LeaseTimer
     /// The buffer that input is read into.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestReader.bufferBytes, alignment: 64)
-    /// The number of subscriptions that have missed the newest snapshot because output is pending.
-    var laggingSubscriptions = 0
     // A release build does not check for overlapping accesses to the following five properties: every request uses
     // them, and each check takes 63 to 91 instructions. The checks are not needed: only the event loop uses the
     // properties, and code that changes one of them does not call code that could access it. Debug builds, which the

@@ -79,7 +79,8 @@ final class LoopServer: RegisteredLoop {
     // MARK: For the registry
 
     var traffic: AgentStats.Traffic { loop.traffic }
-    var laggingSubscriptions: Int { loop.laggingSubscriptions }
+
+    var laggingSubscriptions: Int { connections.values.reduce(0) { $0 + $1.subscriptions.laggingCount } }
 
     var monitoringConnections: Int {
         connections.values.count { $0.isMonitoring(lines: $0.received.lines) }

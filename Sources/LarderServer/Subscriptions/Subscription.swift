@@ -79,9 +79,7 @@ final class Subscription: ConnectionSubscription {
         switch action {
         case .none: break
         case .send(let event): send(event)
-        case .postpone:
-            connection.subscriptions.addLagging(self)
-            connection.loop.laggingSubscriptions += 1
+        case .postpone: connection.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
             write(topic.encode(.end(reason)), sequence: sequence, skipped: 0)
             remove()
@@ -118,9 +116,7 @@ final class Subscription: ConnectionSubscription {
 
     /// Removes the subscription without an event.
     func remove() {
-        let lagging = connection.subscriptions.laggingCount
         guard connection.subscriptions.remove(self) else { return }
-        connection.loop.laggingSubscriptions -= lagging - connection.subscriptions.laggingCount
         state.close()
         connection.loop.traffic.subscriptionsOpen -= 1
         connection.usage.removeSubscription(chargedBytes: chargedBytes)
