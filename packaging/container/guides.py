@@ -116,7 +116,7 @@ def the_timer_backs_up_the_state():
 @check
 def one_service_reads_one_namespace():
     try:
-        write(SETTINGS, readme.guide_block("access.md", "{\n  access: {\n    users: { alice", "json5"))
+        write(SETTINGS, readme.guide_block("access.md", '{\n  access: {\n    users: { alice: ["read", "write", "adm', "json5"))
         run(*login(readme.guide_block("access.md", "sudo adduser")))
         eventually(lambda: '"billing"' in larder("status", "--json"), "waiting for the namespace billing")
         output = run(*login(readme.guide_block("access.md", "sudo larder set --namespace billing")), status=4)
