@@ -5,7 +5,7 @@ import pwd
 from pathlib import Path
 
 from configured import DROP_IN, SETTINGS
-from harness import check, eventually, expect, properties, run
+from harness import Failed, check, eventually, expect, properties, run
 from prepared import larder_files
 from readme import block, login
 from larder_client.testing import call
@@ -46,7 +46,10 @@ def purging_the_package_leaves_nothing():
         owned = run("find", "/", "-xdev", "-path", "/proc", "-prune", "-o", "-uid", str(uid), "-print", status=None).split()
         expect(not owned, f"files of the user remain: {', '.join(owned)}")
     # After a delay, systemd unloads units that no longer exist.
-    eventually(lambda: not units().strip(), "waiting for systemd to unload the units of the package")
+    try:
+        eventually(lambda: not units().strip(), "waiting for systemd to unload the units of the package", 120)
+    except Failed as failed:
+        raise Failed(f"{failed}: {units()}") from None
     failed = run("systemctl", "list-units", "--failed", "--no-legend", "--plain", "larder*", status=None)
     expect(not failed.strip() and properties("larder.service", "LoadState")["LoadState"] == "not-found", failed)
     account = "the account remains" if any(one.pw_name == "larder" for one in pwd.getpwall()) else "no account"
