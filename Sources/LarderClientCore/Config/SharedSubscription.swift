@@ -152,7 +152,10 @@ final class SharedSubscription: Sendable {
             // Subscriptions are released outside of the lock.
             var released: [OpenSubscription?] = []
             switch result {
-            case .success(let open) where end != nil: released = [open]
+            case .success(let open) where end != nil:
+                // The subscription has already ended. The next one resumes where it did.
+                if state.open == nil { state.current = round }
+                released = [open]
             case .success(let open):
                 released = [state.open]
                 (state.current, state.open) = (round, open)
