@@ -81,17 +81,23 @@ package final class SnapshotFileReader: @unchecked Sendable {
 
     deinit { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
 
-    /// Calls `body` with the compact JSON text of the value at a path; with nil if there is no value. Returns nil, without
-    /// a call, if the path is malformed.
-    package func withText<R>(atPath path: String, _ body: (UnsafeRawBufferPointer?) -> R) -> R? {
+    /// The result of a lookup.
+    package enum Lookup {
+        /// The path is malformed.
+        case malformed
+        case missing
+        /// The compact JSON text of the value. The bytes are valid as long as the reader.
+        case found(UnsafeRawBufferPointer)
+    }
+
+    /// Finds the value at a path. Not generic, because a generic function is not specialized for other modules.
+    package func lookUp(_ path: String) -> Lookup {
         var path = path
-        return withExtendedLifetime(self) {
-            path.withUTF8 { path in
-                PathKey.with(UnsafeRawBufferPointer(path), seed: index.seed) { key in
-                    guard let key else { return nil }
-                    guard let found = index.find(key, in: bytes) else { return body(nil) }
-                    return body(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
-                }
+        return path.withUTF8 { path in
+            PathKey.with(UnsafeRawBufferPointer(path), seed: index.seed) { key in
+                guard let key else { return .malformed }
+                guard let found = index.find(key, in: bytes) else { return .missing }
+                return .found(UnsafeRawBufferPointer(rebasing: bytes[found.text]))
             }
         }
     }

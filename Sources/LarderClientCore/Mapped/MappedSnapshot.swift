@@ -55,8 +55,13 @@ public struct MappedSnapshot: Sendable, Equatable {
     public func withText<R>(
         at path: String, _ body: (UnsafeRawBufferPointer?) -> R
     ) throws(LarderClientError) -> R {
-        if let result = file.withText(atPath: path, body) { return result }
-        throw Self.malformed(path)
+        try withExtendedLifetime(file) { () throws(LarderClientError) -> R in
+            switch file.lookUp(path) {
+            case .found(let text): return body(text)
+            case .missing: return body(nil)
+            case .malformed: throw Self.malformed(path)
+            }
+        }
     }
 
     /// Calls `body` with the compact JSON text of the value that a list of member names leads to, without a copy; with
