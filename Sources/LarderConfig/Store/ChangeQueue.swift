@@ -7,9 +7,8 @@ import Synchronization
 final class ChangeQueue: Sendable {
     /// Receives the outcome of a change. It must not block.
     ///
-    /// The methods of the server use such a closure, because an async call takes a task for each change, and creating and
-    /// completing a task takes 2,900 instructions. One task commits the waiting changes of 50 writers, each for 56,000
-    /// instructions, so 50 tasks would make them 5 % dearer.
+    /// A closure, because an async call takes a task for each change: measured, a set then takes 57,868 instructions
+    /// instead of 50,984, and each of 50 writers 62,745 instead of 53,828.
     typealias Completion = @Sendable (Result<CommitOutcome, ConfigError>) -> Void
 
     /// A waiting change.
