@@ -216,7 +216,7 @@ extension LarderClientError {
     }
 }
 
-/// What the methods of the protocol do at the agent.
+/// The effects that the methods of the protocol have at the agent.
 enum MethodEffects {
     /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
     static let repeatable: Set<String> = [

@@ -153,7 +153,7 @@ final class SharedSubscription: Sendable {
             var released: [OpenSubscription?] = []
             switch result {
             case .success(let open) where end != nil:
-                // The subscription has already ended. The next one resumes where it did.
+                // The subscription has already ended. The next one continues from its revision.
                 if state.open == nil { state.current = round }
                 released = [open]
             case .success(let open):

@@ -212,7 +212,7 @@ extension AgentMetrics.Disk {
     }
 }
 
-/// The resources of the agent's process, as proc(5) shows them.
+/// The resources of this process, as proc(5) shows them.
 private struct ProcessFigures: Sendable {
     let residentBytes = Self.residentBytes
     let openFiles = Self.openFiles
