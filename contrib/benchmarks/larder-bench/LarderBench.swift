@@ -17,5 +17,6 @@ struct LarderBench: AsyncParsableCommand {
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
             MappedBenchmark.self, ImageBenchmark.self, SchemaBenchmark.self, StallBenchmark.self,
+            CollectionBenchmark.self,
         ])
 }
