@@ -190,7 +190,7 @@ struct StreamTests {
     @Test("a stream from an origin that accepts the connection and sends nothing causes a timeout")
     func noHead() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
-        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))
+        let timeouts = FetchTimeouts(idle: .seconds(86_400), whole: .milliseconds(100))
         try await withFetcher { fetcher in
             let error = await #expect(throws: UpstreamError.self) {
                 try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) { _, _ in }
