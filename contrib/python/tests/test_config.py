@@ -1,6 +1,7 @@
 """The live configuration."""
 
 import dataclasses
+import enum
 import threading
 import types
 from datetime import timedelta
@@ -207,3 +208,197 @@ def test_pydantic(agent):
                 return LarderSource(settings_cls, config, "search"), *sources.values()
 
         assert Settings().limit == 20 and Settings().other == "x"
+
+
+# --- Edges ---
+
+
+def test_a_number_that_python_does_not_convert_ends_nothing(agent):
+    number = b"1" + b"0" * 4500
+    with Client(agent.socket) as client, Config(client) as config, agent.connect() as connection:
+        values, wait = follow(config, "big")
+        _, wait_other = follow(config, "other")
+        connection.send(b'{"id":1,"method":"config.set","params":{"path":"big","value":%s}}\n' % number)
+        try:
+            connection.result(1)
+        except larder_client.AgentError:
+            pytest.skip("the agent rejects such a number")
+        wait()
+        assert config.get("big") == client.get("big") == client.mapped().get("big") == values[-1]
+        client.set("other", 1)
+        assert wait_other() == 1
+
+
+def test_an_abstract_socket_has_no_exported_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "current").mkdir()
+    (tmp_path / "current" / "default.json").write_text('{"a":1}')
+    with Client("@larder-none") as client, pytest.raises(Unreachable):
+        Config(client)
+
+
+def test_a_namespace_with_an_invalid_name_is_an_error_at_once(agent):
+    with Client(agent.socket) as client, pytest.raises(larder_client.AgentError):
+        Config(client, namespace="../x y", timeout=20)
+
+
+def test_a_handler_that_exits_does_not_end_the_configuration(agent, caplog):
+    with Client(agent.socket) as client, Config(client) as config:
+        config.on_change("a", lambda value: exit(1))
+        _, wait = follow(config, "a")
+        client.set("a", 1)
+        assert wait() == 1
+        client.set("a", 2)
+        assert wait() == 2
+    assert "SystemExit" in caplog.text
+
+
+def test_a_configuration_waits_for_the_first_document_of_its_source(larderd):
+    import sys
+
+    from conftest import CONTRIB
+
+    sys.path.append(str(CONTRIB))
+    from test_origin import Origin
+
+    gate = threading.Event()
+
+    def respond(path, fields):
+        gate.wait(20)
+        return 200, {"Content-Type": "application/json"}, b'{"a": 1}'
+
+    origin = Origin(respond)
+    settings = {"namespaces": {"default": {"remote": {"http": {"url": f"{origin.address}/a.json"}}}}}
+    with AgentProcess(larderd, settings=settings) as agent, Client(agent.socket, backoff=QUICK) as client:
+        threading.Timer(0.5, gate.set).start()
+        with Config(client, timeout=20) as config:
+            assert config["a"] == 1
+    origin.close()
+
+
+def test_items_and_values_are_those_of_one_snapshot(agent):
+    with Client(agent.socket) as client, Config(client) as config:
+        with client.apply() as changes:
+            changes.set("a", 1)
+            changes.set("b", 2)
+        while len(config) < 2:
+            pass
+        items, values = iter(config.items()), iter(config.values())
+        next(items), next(values)
+        client.unset("b")
+        client.unset("a")
+        while len(config):
+            pass
+        assert len(list(items)) == len(list(values)) == 1
+
+
+def test_now_never_ends_with_an_older_value(agent):
+    """A value that arrives while the function runs for the first time is reported after it."""
+    with Client(agent.socket) as client, Config(client) as config:
+        client.set("a", 1)
+        while config.get("a") != 1:
+            pass
+        seen, last = [], threading.Event()
+
+        def use(value):
+            if not seen and value == 1:
+                client.set("a", 2)
+                while config.get("a") != 2:
+                    pass
+                threading.Event().wait(0.2)
+            seen.append(value)
+            if value == 2:
+                last.set()
+
+        config.on_change("a", use, now=True)
+        assert last.wait(20)
+        assert seen == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_an_object_is_filled(agent):
+    """The thread of the configuration is in a class of the program while the process is forked."""
+    import os
+
+    entered, leave = threading.Event(), threading.Event()
+
+    @dataclasses.dataclass
+    class Slow:
+        n: int = 0
+
+        def __post_init__(self):
+            if self.n == 1:
+                entered.set()
+                leave.wait(20)
+
+    with Client(agent.socket) as client, Config(client) as config:
+        slow = config.load(Slow, "s")
+        client.set("s.n", 1)
+        assert entered.wait(20)
+        child = os.fork()
+        if child == 0:
+            done = threading.Event()
+            slow.on_change(lambda value: value.n == 2 and done.set())
+            client.set("s.n", 2)
+            os._exit(0 if done.wait(10) and slow.value.n == 2 else 1)
+        leave.set()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Level(enum.Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclasses.dataclass
+class Kinds:
+    pair: tuple[int, str] = (0, "")
+    many: tuple[int, ...] = ()
+    level: Level = Level.LOW
+    one: Literal[1] = 1
+    ratio: float = 0.0
+    pause: timedelta = timedelta()
+    names: frozenset = frozenset()
+    derived: int = dataclasses.field(init=False, default=3)
+
+
+def test_more_kinds_of_fields():
+    value = {"pair": [1, "a"], "many": [1, 2, 3], "level": "high", "derived": 5, "names": ["a"]}
+    assert fill(Kinds, value) == Kinds((1, "a"), (1, 2, 3), Level.HIGH, names=frozenset(["a"]))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"pair": [1]}, {"pair": ["a", 1]}, {"level": "up"}, {"one": True}, {"ratio": 10**400}, {"pause": 1e300}, {"many": [None]}],
+)
+def test_other_values_do_not_fit(value):
+    with pytest.raises(InvalidValue) as caught:
+        fill(Kinds, value)
+    assert "Error" not in type(caught.value).__name__ and ("None" not in str(value) or "is null" in str(caught.value))
+
+
+def test_a_class_that_fails_in_its_own_way_keeps_the_last_good_value(agent):
+    @dataclasses.dataclass
+    class Strange:
+        names: dict = dataclasses.field(default_factory=lambda: {"a": 1})
+
+        def __post_init__(self):
+            self.names["a"]
+
+    with Client(agent.socket) as client, Config(client) as config:
+        strange = config.load(Strange, "strange")
+        _, wait = follow(config, "strange")
+        client.set("strange", {"names": {"b": 1}})
+        wait()
+        assert strange.problem is not None and strange.value.names == {"a": 1}
+
+
+def test_a_model_does_not_show_the_value_that_does_not_fit():
+    pydantic = pytest.importorskip("pydantic")
+
+    class Model(pydantic.BaseModel):
+        password: int = 10
+
+    with pytest.raises(InvalidValue) as caught:
+        fill(Model, {"password": "hunter2"})
+    assert "hunter2" not in str(caught.value) and "password" in str(caught.value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import math
 import os
 import select
 import time
@@ -11,8 +13,8 @@ from typing import Any
 
 from . import _link
 from ._agent_errors import Timeout
-from ._core import MAX_SUBSCRIPTIONS, Backoff, Call, Core, Item, Subscription, SupportsClosed
-from .errors import Closed, Disconnected, Error, InvalidArgument
+from ._core import MAX_SUBSCRIPTIONS, Backoff, Call, Core, DeadlinePassed, Item, Subscription, SupportsClosed
+from .errors import Closed, Disconnected, Error, InvalidArgument, Unreachable
 
 
 class Link(asyncio.Protocol):
@@ -70,12 +72,15 @@ class Link(asyncio.Protocol):
 
     async def perform(self, call: Call, seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None) -> Any:
         """Sends a request and returns its result. Raises the error of the agent, Timeout, Disconnected or Closed."""
-        return (await self.perform_all((call,), seconds, report))[0]
+        await self.perform_all((call,), seconds, report)
+        if call.error is not None:
+            raise call.error
+        return call.result
 
     async def perform_all(
         self, calls: Iterable[Call], seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None
     ) -> list[Any]:
-        """Sends requests together. Returns their results; an error takes the place of the result of all but a single call."""
+        """Sends requests together. Returns their results; the error of a call takes the place of its result."""
         deadline = None if seconds is None else time.monotonic() + seconds
         calls = tuple(calls)
         if not self._core.in_flight and self._core.ended is None and self._poll.poll(0):
@@ -94,15 +99,13 @@ class Link(asyncio.Protocol):
                             report(progress)
         except BaseException as problem:
             self._write(b"".join([self._core.abandon(call) for call in calls]))
-            if isinstance(problem, TimeoutError) and not isinstance(problem, Timeout):
+            if isinstance(problem, DeadlinePassed):
                 raise Timeout(f"the agent did not reply to {calls[0].method} within {seconds:g} s") from None
             raise
-        if len(calls) == 1 and calls[0].error is not None:
-            raise calls[0].error
         return [call.result if call.error is None else call.error for call in calls]
 
     async def wait(self, item: Item, deadline: float | None) -> None:
-        """Waits until an item is ready. Raises TimeoutError at the deadline."""
+        """Waits until an item is ready. Raises DeadlinePassed."""
         while not item.is_ready():
             if self._loop.is_closed():
                 self._core.end(Disconnected("the event loop of the connection was closed"))
@@ -114,7 +117,7 @@ class Link(asyncio.Protocol):
             if deadline is not None:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise TimeoutError
+                    raise DeadlinePassed
                 timer = self._loop.call_later(remaining, self._wake, item)
             try:
                 await item.waiter
@@ -166,6 +169,8 @@ class Connector:
         self._subscription_links: list[Link] = []
         self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
+        # The connectors, in other threads, that exchange() uses now.
+        self._exchanging: set[_link.Connector] = set()
         self.is_closed = False
         _link.clients.add(self)
 
@@ -205,23 +210,27 @@ class Connector:
         return link
 
     async def _open(self, seconds: float | None) -> Link:
-        if self.is_closed:
-            raise Closed
-        address = "\0" + self.path[1:] if self.path.startswith("@") else self.path
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
         attempt = 0
         while True:
+            if self.is_closed:
+                raise Closed
             try:
-                _, link = await asyncio.get_running_loop().create_unix_connection(Link, address)
-                self.was_connected = True
-                return link
-            except BlockingIOError as problem:  # the queue of the socket is full
-                if deadline is not None and time.monotonic() > deadline:
-                    raise _link.unreachable(self.path, problem) from None
-            except OSError as problem:
-                raise _link.unreachable(self.path, problem) from None
-            await self.sleep(self.backoff.delay(attempt))
+                # asyncio would take a socket whose queue is full for a connected one.
+                stream = _link.connect(self.path)
+                break
+            except Unreachable as error:
+                remaining = deadline - time.monotonic()
+                if error.errno != errno.EAGAIN or remaining <= 0:
+                    raise
+            await self.sleep(min(self.backoff.delay(attempt), remaining))
             attempt += 1
+        _, link = await asyncio.get_running_loop().create_unix_connection(Link, sock=stream)
+        self.was_connected = True
+        if self.is_closed:
+            link.close(Closed())
+            raise Closed
+        return link
 
     async def sleep(self, seconds: float, watch: SupportsClosed | None = None) -> None:
         """Waits. Raises Closed if the client or the watch is closed."""
@@ -252,6 +261,8 @@ class Connector:
         for link in links:
             if link is not None:
                 link.close(Closed())
+        for connector in tuple(self._exchanging):
+            connector.close()
 
     def forget(self) -> None:
         """Forgets the connections in a new process."""
@@ -259,16 +270,22 @@ class Connector:
             if link is not None:
                 link.forget()
         self.link, self._subscription_links, self._opening, self._sleepers = None, [], None, set()
+        self._exchanging = set()
 
     async def exchange(self, call: Call, seconds: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
         """Makes one call on a connection of its own, which can pass a descriptor with the request and with the reply."""
         blocking = _link.Connector(self.path, self.backoff)
+        self._exchanging.add(blocking)
         exchange = asyncio.get_running_loop().run_in_executor(None, blocking.exchange, call, seconds, descriptor)
         try:
             return await asyncio.shield(exchange)
         except asyncio.CancelledError:
             exchange.add_done_callback(_close_descriptor)
+            blocking.close()  # so that the thread ends, for which the end of the event loop waits
             raise
+        finally:
+            self.was_connected = self.was_connected or blocking.was_connected
+            self._exchanging.discard(blocking)
 
 
 def _close_descriptor(exchange: asyncio.Future[tuple[Any, int | None]]) -> None:

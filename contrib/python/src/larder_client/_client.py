@@ -5,6 +5,7 @@ Protocol/generate.py writes this file from _aio_client.py.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Callable, Mapping, Sequence
@@ -18,9 +19,11 @@ from ._core import (
     Attempts,
     Backoff,
     Call,
+    DeadlinePassed,
     Follower,
     Mode,
     Path,
+    Repeats,
     Snapshot,
     Subscription,
     default_socket,
@@ -29,7 +32,7 @@ from ._core import (
     request,
 )
 from ._values import ChangeList, Seconds, log, memory_file, milliseconds, params, seconds_of
-from .errors import Closed, Disconnected, Error, ProtocolError, UnknownOutcome, Unreachable
+from .errors import Closed, Disconnected, Error, InvalidArgument, ProtocolError, UnknownOutcome, Unreachable
 from .snapshot import MappedSnapshot
 
 if TYPE_CHECKING:
@@ -49,8 +52,8 @@ class Client:
 
     socket: the path of the agent's socket, ``@NAME`` for an abstract one; None for the default one.
     namespace: the namespace of calls that name no other.
-    timeout: the seconds after which a call raises Timeout; None for no limit.
-    reconnect: the seconds for which a call is repeated while the agent restarts; 0 for never.
+    timeout: the seconds after which a call raises Timeout, or the error of the connection; None for no limit.
+    reconnect: the seconds for which a call is repeated while the agent restarts, within its timeout; 0 for never.
     backoff: the delays between attempts to connect.
 
     >>> client.set("search.limit", 25)["changed"]
@@ -117,19 +120,21 @@ class Client:
 
     def _perform(self, call: Call, limit: float | None, on_progress: Report | None = None) -> tuple[Any, Link]:
         """Makes a call, and repeats it if that is safe. Returns the result and the connection that it came from."""
-        started, attempt = 0.0, 0
+        began, seconds = time.monotonic(), limit
+        repeats: Repeats | None = None
         while True:
             try:
                 link = self._connector.link
                 if link is None or not link.is_usable:
-                    link = self._connector.connected(limit)
-                return link.perform(call, limit, on_progress), link
+                    link = self._connector.connected(seconds)
+                return link.perform(call, seconds, on_progress), link
             except (Unreachable, Disconnected, ShuttingDown) as error:
-                started = started or time.monotonic()
-                if not self._may_repeat(call, error) or time.monotonic() - started >= self._reconnect:
+                repeats = repeats or Repeats(self.backoff, self._reconnect, began, limit)
+                delay = repeats.delay(error) if self._may_repeat(call, error) else None
+                if delay is None:
                     raise
-            self._connector.sleep(self.backoff.delay(attempt))
-            attempt += 1
+            self._connector.sleep(delay)
+            seconds = repeats.begin()
             call = Call(call.method, call.params, reports=call.reports)
 
     def _may_repeat(self, call: Call, error: Error) -> bool:
@@ -215,17 +220,20 @@ class Client:
                 values.append(self.get(path, default, namespace=namespace))
         return values
 
-    def snapshot(self, path: Path = "", *, namespace: str | None = None) -> Snapshot:
+    def snapshot(
+        self, path: Path = "", *, namespace: str | None = None, timeout: Seconds | None = None
+    ) -> Snapshot:
         """Returns the value at a path with its revision, epoch and state. ``exists`` is False if there is no value.
 
         >>> client.snapshot("search").value
         {'limit': 25}
         """
+        limit = self.timeout if timeout is None else seconds_of(timeout)
         where: dict[str, object] = {"path": path, "namespace": namespace or self.namespace}
         try:
-            result = self._call("config.get", where, self.timeout)
+            result = self._call("config.get", where, limit)
         except NotFound:  # the error has no revision; this condition holds at once
-            result = self._call("config.wait", where | {"revisionAtLeast": 0}, self.timeout)
+            result = self._call("config.wait", where | {"revisionAtLeast": 0}, limit)
         exists = result.get("exists", True)
         return Snapshot(result.get("value"), result["revision"], result["epoch"], result["state"], exists)
 
@@ -348,18 +356,24 @@ class Client:
         """Replaces the value at a path by a function of it, without losing a change of another client.
 
         function: gets the current value, or ``default`` if there is none. It is called again after each conflict.
-        Returns the new value. Raises UnknownOutcome if the connection broke, and the document has another revision since, and
-        Timeout if other clients change the document all the time.
+        Returns the new value. Raises UnknownOutcome if the connection broke, and the document has another revision since or the
+        agent did not return; and Timeout if other clients change the document all the time.
 
         >>> client.update("visits", lambda count: count + 1, default=0)
         1
         """
         limit = self.timeout if timeout is None else seconds_of(timeout)
-        deadline = None if limit is None else time.monotonic() + limit
+        deadline = math.inf if limit is None else time.monotonic() + limit
         attempt = 0
+
+        def remaining() -> float | None:
+            return None if limit is None else max(0.001, deadline - time.monotonic())
+
         while True:
-            before = self.snapshot(path, namespace=namespace)
+            before = self.snapshot(path, namespace=namespace, timeout=remaining())
             value = function(before.value if before.exists else default)
+            if value is None:
+                raise InvalidArgument("the function of an update returned None; return the new value, or call unset")
             is_unknown = False
             while True:
                 try:
@@ -371,6 +385,7 @@ class Client:
                         namespace=namespace,
                         if_revision=before.revision,
                         epoch=before.epoch,
+                        timeout=remaining(),
                     )
                     return value
                 except Conflict:
@@ -383,11 +398,18 @@ class Client:
                 except Disconnected:
                     # With the same condition, the change cannot be made twice.
                     is_unknown = True
-                    if deadline is not None and time.monotonic() > deadline:
+                    if time.monotonic() > deadline:
                         raise
                     self._connector.sleep(self.backoff.delay(attempt))
                     attempt += 1
-            if deadline is not None and time.monotonic() > deadline:
+                except (Unreachable, Timeout) as error:
+                    if is_unknown:
+                        raise UnknownOutcome(
+                            "the connection broke during an update, and the agent did not return in time; "
+                            "read the value to find out whether the update was made"
+                        ) from error
+                    raise
+            if time.monotonic() > deadline:
                 raise Timeout(f"other clients changed the document {attempt + 1} times during the update; retry")
             self._connector.sleep(Backoff(0.002, 0.1).delay(attempt))
             attempt += 1
@@ -487,7 +509,7 @@ class Client:
         50
         """
         call = request("config.open", {"namespace": namespace or self.namespace})
-        result, descriptor = self._exchange(call)
+        result, descriptor = self._exchange(call, self.timeout)
         if descriptor is None:
             raise ProtocolError("the reply came without a file; connect to the agent's socket directly, not through a relay")
         try:
@@ -498,18 +520,17 @@ class Client:
             raise ProtocolError("the agent passed the file of another snapshot than its reply names")
         return snapshot
 
-    def _exchange(self, call: Call, descriptor: int | None = None) -> tuple[Any, int | None]:
-        if self._connector.is_closed:
-            raise Closed
-        started, attempt = time.monotonic(), 0
+    def _exchange(self, call: Call, limit: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
+        """Makes a call that passes a descriptor. Repeats it as ``_perform`` does."""
+        repeats = Repeats(self.backoff, self._reconnect, time.monotonic(), limit)
         while True:
             try:
-                return self._connector.exchange(call, self.timeout, descriptor)
+                return self._connector.exchange(call, repeats.begin(), descriptor)
             except (Unreachable, Disconnected, ShuttingDown) as error:
-                if not self._may_repeat(call, error) or time.monotonic() - started >= self._reconnect:
+                delay = repeats.delay(error) if self._may_repeat(call, error) else None
+                if delay is None:
                     raise
-            self._connector.sleep(self.backoff.delay(attempt))
-            attempt += 1
+            self._connector.sleep(delay)
             call = Call(call.method, call.params)
 
     # --- History and administration ---
@@ -717,7 +738,7 @@ class Client:
             lifetimeSeconds=None if whole is None else int(whole),
         )
         with memory_file(content) as file:
-            result, _ = self._exchange(request("image.put", parameters), file.fileno())
+            result, _ = self._exchange(request("image.put", parameters), self.timeout, file.fileno())
         return cast("_schema.ImagePutResult", result)
 
 
@@ -819,7 +840,7 @@ class Watch:
                 if isinstance(error, Timeout) and deadline is not None and time.monotonic() >= deadline:
                     raise
                 self._fail(error)
-            except TimeoutError:
+            except DeadlinePassed:
                 raise Timeout(f"no snapshot arrived within {limit:g} s") from None
         return None
 
@@ -830,7 +851,7 @@ class Watch:
             return
         if deadline is not None and deadline < self._pause_until:
             self._connector.sleep(max(0.0, deadline - time.monotonic()), self)
-            raise TimeoutError
+            raise DeadlinePassed
         self._connector.sleep(remaining, self)
 
     def _subscribe(self, deadline: float | None) -> None:
@@ -890,7 +911,7 @@ class Image:
 
     def __enter__(self) -> Image:
         if "as" in self._parameters:
-            self.info, self._descriptor = self._client._exchange(request("image.get", self._parameters))
+            self.info, self._descriptor = self._client._exchange(request("image.get", self._parameters), self._limit)
             if self._descriptor is None:
                 raise ProtocolError("the reply came without a file; connect to the agent's socket directly, not through a relay")
         else:

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ MAX_LONG_IN_FLIGHT = 48
 MAX_SUBSCRIPTIONS = 64
 MAX_LINE_BYTES = 64 << 20
 MAX_NESTING = 128
+# Notifications of progress that are kept for a thread that does not take them; newer ones replace the oldest.
+MAX_PROGRESS = 256
 LONG_METHODS = frozenset({"config.wait", "config.refresh", "image.get", "image.prefetch", "image.pin"})
 # The requests that change nothing, so that they can be repeated if it is unknown whether the agent has executed them.
 REPEATABLE = frozenset(name for name, right in RIGHTS.items() if right in (None, "read", "images"))
@@ -80,7 +83,8 @@ def _reject(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _long_int(text: str) -> int | float:
+def long_int(text: str) -> int | float:
+    """An integer of a JSON text, however long."""
     try:
         return int(text)
     except ValueError:  # more digits than Python converts (sys.set_int_max_str_digits)
@@ -89,7 +93,7 @@ def _long_int(text: str) -> int | float:
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder(parse_constant=_reject).raw_decode
-_decode_long = json.JSONDecoder(parse_constant=_reject, parse_int=_long_int).raw_decode
+_decode_long = json.JSONDecoder(parse_constant=_reject, parse_int=long_int).raw_decode
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -157,6 +161,43 @@ def is_refusal(error: Error) -> bool:
     return isinstance(error, (Denied, UnknownNamespace)) or (isinstance(error, Unreachable) and error.refused)
 
 
+class DeadlinePassed(Exception):
+    """The time to wait is over. It is no TimeoutError, because a signal handler may raise that."""
+
+
+class Repeats:
+    """The attempts of one call: whether and when to make the next one, and how long it may take.
+
+    seconds: the time for which a call is repeated. It begins again after a connection that lasted, as that of a long call does.
+    limit: the time for all attempts together, from ``began``.
+    """
+
+    LASTING = 1.0
+
+    def __init__(self, backoff: Backoff, seconds: float, began: float, limit: float | None) -> None:
+        self._backoff, self._seconds = backoff, seconds
+        self._attempt_began, self._deadline = began, None if limit is None else began + limit
+        self._since: float | None = None
+        self._count = 0
+
+    def delay(self, error: Error) -> float | None:
+        """Counts a failure. Returns the delay before the next attempt; None if there is no time for one."""
+        now = time.monotonic()
+        lasted = not isinstance(error, Unreachable) and now - self._attempt_began >= self.LASTING
+        if self._since is None or lasted:
+            self._since, self._count = now, 0
+        delay = self._backoff.delay(self._count)
+        self._count += 1
+        if now - self._since >= self._seconds or (self._deadline is not None and now + delay >= self._deadline):
+            return None
+        return delay
+
+    def begin(self) -> float | None:
+        """Begins an attempt. Returns the seconds that it may take; None for no limit."""
+        self._attempt_began = time.monotonic()
+        return None if self._deadline is None else max(0.001, self._deadline - self._attempt_began)
+
+
 # --- Items that a caller waits for ---
 
 
@@ -190,7 +231,7 @@ class Call(Item):
         self.result: Any = None
         # Notifications of progress that the caller has not taken.
         self.reports = reports
-        self.progress: deque[dict[str, Any]] = deque()
+        self.progress: deque[dict[str, Any]] = deque(maxlen=MAX_PROGRESS)
 
     def is_ready(self) -> bool:
         return self.done or bool(self.progress)
@@ -239,7 +280,11 @@ class Follower:
             if self._base is None or self._base[0] != (event.get("from"), epoch):
                 self._base = None
                 raise ProtocolError("received a patch for a revision that the client does not have")
-            exists, value = True, merge_patch(self._base[1], event.get("patch"))
+            try:
+                exists, value = True, merge_patch(self._base[1], event.get("patch"))
+            except RecursionError:
+                self._base = None
+                raise ProtocolError("received a patch that is nested too deeply") from None
         if self.mode == "patch":
             self._base = ((revision, epoch), value)
         if self.newest is not None and self.newest[1] == epoch and revision <= self.newest[0]:

@@ -7,6 +7,7 @@ for all of them. When it has what it waits for, the next one continues.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import select
 import socket
@@ -19,10 +20,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ._agent_errors import Timeout
-from ._core import MAX_SUBSCRIPTIONS, Backoff, Call, Core, Item, Subscription, SupportsClosed
+from ._core import MAX_SUBSCRIPTIONS, Backoff, Call, Core, DeadlinePassed, Item, Subscription, SupportsClosed
 from .errors import Closed, Disconnected, Error, InvalidArgument, Unreachable
 
 CHUNK = 1 << 16
+MAX_ADDRESS = 107  # bytes of the address of a socket, unix(7)
 # Connections for subscriptions; an agent permits 64 subscriptions on each.
 MAX_SUBSCRIPTION_LINKS = 4
 
@@ -34,6 +36,8 @@ def unreachable(path: str, problem: OSError) -> Unreachable:
         errno.ENOENT: "start the agent (systemctl start larder.socket), or set LARDER_SOCKET to the path of its socket",
         errno.ENOTDIR: "set LARDER_SOCKET to the path of the agent's socket",
         errno.ECONNREFUSED: "start the agent again (systemctl restart larder)",
+        errno.EMFILE: "this process has too many open files; close some, or raise the limit (ulimit -n)",
+        errno.ENFILE: "the host has too many open files; close some, or raise the limit (sysctl fs.file-max)",
         errno.EAGAIN: "retry, and check the agent's log if the error persists",
     }.get(code or 0, "set LARDER_SOCKET to the path of the agent's socket")
     if code in (errno.EACCES, errno.EPERM):
@@ -48,27 +52,28 @@ def unreachable(path: str, problem: OSError) -> Unreachable:
     return Unreachable(f"cannot connect to {path}: {text}; {advice}", code, code in (errno.EACCES, errno.EPERM))
 
 
-def open_socket(path: str, seconds: float | None, backoff: Backoff) -> socket.socket:
-    """Connects to the agent. Waits while the queue of the socket is full. The socket blocks without a timeout."""
-    deadline = None if seconds is None else time.monotonic() + seconds
+def is_foreign(problem: OSError) -> bool:
+    """Whether a signal handler has raised the exception, for example TimeoutError. Errors of the system have a number."""
+    return problem.errno is None
+
+
+def connect(path: str) -> socket.socket:
+    """Connects to the agent. Raises Unreachable, with EAGAIN if the queue of the socket is full. The socket does not block."""
     address = "\0" + path[1:] if path.startswith("@") else path
-    attempt = 0
-    while True:
+    if len(os.fsencode(address)) > MAX_ADDRESS:
+        raise unreachable(path, OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
+    stream = None
+    try:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        try:
-            stream.setblocking(False)
-            stream.connect(address)
-            stream.setblocking(True)
-            return stream
-        except OSError as problem:
+        stream.setblocking(False)
+        stream.connect(address)
+        return stream
+    except BaseException as problem:
+        if stream is not None:
             stream.close()
-            if problem.errno != errno.EAGAIN or (deadline is not None and time.monotonic() > deadline):
-                raise unreachable(path, problem) from None
-        except BaseException:
-            stream.close()
+        if not isinstance(problem, OSError) or is_foreign(problem):
             raise
-        time.sleep(backoff.delay(attempt))
-        attempt += 1
+        raise unreachable(path, problem) from None
 
 
 class Link:
@@ -111,12 +116,15 @@ class Link:
 
     def perform(self, call: Call, seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None) -> Any:
         """Sends a request and returns its result. Raises the error of the agent, Timeout, Disconnected or Closed."""
-        return self.perform_all((call,), seconds, report)[0]
+        self.perform_all((call,), seconds, report)
+        if call.error is not None:
+            raise call.error
+        return call.result
 
     def perform_all(
         self, calls: Iterable[Call], seconds: float | None, report: Callable[[dict[str, Any]], object] | None = None
     ) -> list[Any]:
-        """Sends requests together. Returns their results; an error takes the place of the result of all but a single call."""
+        """Sends requests together. Returns their results; the error of a call takes the place of its result."""
         deadline = None if seconds is None else time.monotonic() + seconds
         calls = tuple(calls)
         try:
@@ -137,15 +145,13 @@ class Link:
                             report(progress)
         except BaseException as problem:
             self._abandon(calls)
-            if isinstance(problem, TimeoutError) and not isinstance(problem, Timeout):
+            if isinstance(problem, DeadlinePassed):
                 raise Timeout(f"the agent did not reply to {calls[0].method} within {seconds:g} s") from None
             raise
-        if len(calls) == 1 and calls[0].error is not None:
-            raise calls[0].error
         return [call.result if call.error is None else call.error for call in calls]
 
     def wait(self, item: Item, deadline: float | None) -> None:
-        """Waits until an item is ready. Raises TimeoutError at the deadline."""
+        """Waits until an item is ready. Raises DeadlinePassed."""
         try:
             while self._takes_step(item, deadline):
                 pass
@@ -172,7 +178,7 @@ class Link:
                 return False
             remaining = None if deadline is None else deadline - time.monotonic()
             if remaining is not None and remaining <= 0:
-                raise TimeoutError
+                raise DeadlinePassed
             uses_socket = self._reader is None or bool(self._output)
             if uses_socket:
                 self._users.add(id(item))
@@ -208,6 +214,8 @@ class Link:
         except BlockingIOError:
             pass
         except OSError as broken:
+            if is_foreign(broken):
+                raise
             problem = Disconnected(f"the connection to the agent broke: {broken.strerror or broken}")
         with self._lock:
             try:
@@ -266,6 +274,8 @@ class Link:
         except BlockingIOError:
             count = 0
         except OSError as problem:
+            if is_foreign(problem):
+                raise
             return self._end(Disconnected(f"the agent closed the connection ({problem.strerror})"), start + data)
         if count < len(data):
             self._output += data[count:]
@@ -352,6 +362,8 @@ class Connector:
         self.is_closed = False
         self._lock = threading.Lock()
         self._woken = threading.Condition()
+        # The connections that exchange() uses now.
+        self._exchanging: set[socket.socket] = set()
         clients.add(self)
 
     def connected(self, seconds: float | None) -> Link:
@@ -385,11 +397,31 @@ class Connector:
         return link
 
     def _open(self, seconds: float | None, has_event: bool = False) -> Link:
-        if self.is_closed:
-            raise Closed
-        link = Link(open_socket(self.path, seconds, self.backoff), has_event)
-        self.was_connected = True
-        return link
+        stream = self._connect(seconds)
+        try:
+            return Link(stream, has_event)
+        except OSError as problem:
+            stream.close()
+            raise unreachable(self.path, problem) from None
+
+    def _connect(self, seconds: float | None) -> socket.socket:
+        """Connects. Waits while the queue of the socket is full."""
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        attempt = 0
+        while True:
+            if self.is_closed:
+                raise Closed
+            try:
+                stream = connect(self.path)
+                stream.setblocking(True)
+                self.was_connected = True
+                return stream
+            except Unreachable as error:
+                remaining = deadline - time.monotonic()
+                if error.errno != errno.EAGAIN or remaining <= 0:
+                    raise
+            self.sleep(min(self.backoff.delay(attempt), remaining))
+            attempt += 1
 
     def sleep(self, seconds: float, watch: SupportsClosed | None = None) -> None:
         """Waits. Raises Closed if the client or the watch is closed."""
@@ -411,6 +443,11 @@ class Connector:
         for link in links:
             if link is not None:
                 link.close(Closed())
+        for stream in tuple(self._exchanging):
+            try:
+                stream.shutdown(socket.SHUT_RDWR)  # wakes the thread that uses it
+            except OSError:
+                pass
 
     def forget(self) -> None:
         """Forgets the connections in a new process."""
@@ -418,41 +455,48 @@ class Connector:
         for link in (self.link, *self._subscription_links):
             if link is not None:
                 link.forget()
-        self.link, self._subscription_links = None, []
+        for stream in self._exchanging:
+            stream.close()
+        self.link, self._subscription_links, self._exchanging = None, [], set()
 
     def exchange(self, call: Call, seconds: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
-        """Makes one call on a connection of its own, which can pass a descriptor with the request and with the reply."""
-        stream = open_socket(self.path, seconds, self.backoff)
-        self.was_connected = True
-        core, deadline = Core(), None if seconds is None else time.monotonic() + seconds
+        """Makes one call on a connection of its own, which can pass a descriptor with the request, or else with the reply."""
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        stream, core = self._connect(seconds), Core()
         received: list[int] = []
+        self._exchanging.add(stream)
         try:
+            if self.is_closed:
+                raise Closed
             line = core.start(call)
             stream.settimeout(seconds)
-            sent = 0
-            if descriptor is not None:
-                sent = socket.send_fds(stream, [line], [descriptor])
+            sent = socket.send_fds(stream, [line], [descriptor]) if descriptor is not None else 0
             stream.sendall(line[sent:])
             while not call.done:
-                if deadline is not None:
-                    stream.settimeout(max(0.001, deadline - time.monotonic()))
+                if deadline < math.inf:
+                    if (remaining := deadline - time.monotonic()) <= 0:
+                        raise DeadlinePassed
+                    stream.settimeout(remaining)
                 data, more, _, _ = socket.recv_fds(stream, CHUNK, 4, socket.MSG_CMSG_CLOEXEC)
                 received += more
+                while len(received) > (descriptor is None):
+                    os.close(received.pop())  # the agent passes one at most
                 if not data:
-                    raise Disconnected("the agent closed the connection")
+                    raise Closed if self.is_closed else Disconnected("the agent closed the connection")
                 core.feed(data)
             if call.error is not None:
                 raise call.error
-            return call.result, received.pop(0) if received else None
-        except TimeoutError as problem:
-            if isinstance(problem, Error):
+            return call.result, received.pop() if received else None
+        except (OSError, DeadlinePassed) as problem:
+            if isinstance(problem, DeadlinePassed) or (isinstance(problem, TimeoutError) and time.monotonic() >= deadline):
+                raise Timeout(f"the agent did not reply to {call.method} within {seconds:g} s") from None
+            if isinstance(problem, Error) or is_foreign(problem):
                 raise
-            raise Timeout(f"the agent did not reply to {call.method} within {seconds:g} s") from None
-        except OSError as problem:
-            if isinstance(problem, Error):
-                raise
+            if self.is_closed:
+                raise Closed from None
             raise Disconnected(f"the connection to the agent broke: {problem.strerror or problem}") from None
         finally:
+            self._exchanging.discard(stream)
             stream.close()
             for one in received:
                 os.close(one)

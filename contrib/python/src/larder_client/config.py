@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 import os
 import threading
 import types
 import typing
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from ._agent_errors import Unavailable
 from ._client import Client, Watch
-from ._core import Path, encode
+from ._core import Path, long_int
 from ._values import log
 from .errors import Closed, Error, InvalidValue
 from .snapshot import MappedSnapshot, split_path
@@ -23,8 +24,8 @@ from .snapshot import MappedSnapshot, split_path
 T = TypeVar("T")
 _ABSENT: Final[Any] = object()
 _MEMO_LIMIT = 10_000
-_frozen = json.JSONDecoder(object_hook=types.MappingProxyType).decode
-_plain = json.JSONDecoder().decode
+_frozen = json.JSONDecoder(object_hook=types.MappingProxyType, parse_int=long_int).decode
+_plain = json.JSONDecoder(parse_int=long_int).decode
 
 
 class ExportedSnapshot:
@@ -34,10 +35,12 @@ class ExportedSnapshot:
 
     def __init__(self, socket: str, namespace: str) -> None:
         """Reads ``current/NAMESPACE.json`` next to the socket. Raises OSError, or ValueError if it is not an object."""
+        if socket.startswith("@") or "/" in namespace:
+            raise ValueError("the agent keeps no file")
         path = os.path.join(os.path.dirname(socket), "current", namespace + ".json")
         # O_NONBLOCK: a FIFO at this path must not block the call.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as file:
-            self._document = json.load(file)
+            self._document = json.load(file, parse_int=long_int)
         if not isinstance(self._document, dict):
             raise ValueError(f"{path} does not contain an object")
 
@@ -48,7 +51,7 @@ class ExportedSnapshot:
             if not isinstance(value, dict) or name not in value:
                 return None
             value = value[name]
-        return encode(value)
+        return json.dumps(value).encode()
 
 
 class _Current:
@@ -90,12 +93,10 @@ class Config(Mapping[str, Any]):
         self._client = client or Client()
         self.namespace = namespace or self._client.namespace
         self._handlers: list[tuple[Path, Callable[[Any], object]]] = []
-        self._first = threading.Event()
         self._problem: Error | None = None
         # Whether the configuration is that of the agent now, not an older one because the agent is away.
         self.is_live = False
         self._current: _Current | None = None
-        self._adopting = threading.Lock()
         self._begin()
         self._first.wait(timeout)
         if self._current is None:
@@ -112,6 +113,11 @@ class Config(Mapping[str, Any]):
         _configs[id(self)] = self
 
     def _begin(self) -> None:
+        # In a forked process, a thread of its parent may hold the locks for ever.
+        self._adopting = threading.Lock()
+        # Held while handlers run, so that none gets an older value after a newer one.
+        self._calling = threading.RLock()
+        self._first = threading.Event()
         self._watch = self._client.watch(
             "",
             namespace=self.namespace,
@@ -123,6 +129,15 @@ class Config(Mapping[str, Any]):
         self._thread.start()
 
     def _follow(self, watch: Watch) -> None:
+        try:
+            self._follow_while_possible(watch)
+        except Exception as error:
+            self.is_live = False
+            self._problem = error if isinstance(error, Error) else None
+            log.error("the configuration of %s no longer follows the agent: %s", self.namespace, error, exc_info=error)
+            self._first.set()
+
+    def _follow_while_possible(self, watch: Watch) -> None:
         attempt = 0
         while (announced := watch.next()) is not None:
             while not watch.is_closed:
@@ -141,7 +156,8 @@ class Config(Mapping[str, Any]):
         self.is_live, self._problem = False, error
         if not error.retryable:
             log.warning("%s; the configuration stays as it was", error)
-        self._first.set()
+        if not isinstance(error, Unavailable):  # the source may reply before the constructor gives up
+            self._first.set()
 
     def _resumed(self) -> None:
         self.is_live = self._current is not None and isinstance(self._current.snapshot, MappedSnapshot)
@@ -157,17 +173,18 @@ class Config(Mapping[str, Any]):
             before, self._current = self._current, now
         self.is_live = True
         self._first.set()
-        for path, function in tuple(self._handlers):
-            new = now.snapshot.find(path)
-            if before is not None and before.snapshot.find(path) == new:
-                continue
-            self._run(function, None if new is None else _frozen(new.decode()))
+        with self._calling:
+            for path, function in tuple(self._handlers):
+                new = now.snapshot.find(path)
+                if before is not None and before.snapshot.find(path) == new:
+                    continue
+                self._run(function, None if new is None else _frozen(new.decode()))
 
     @staticmethod
     def _run(function: Callable[[Any], object], value: Any) -> None:
         try:
             function(value)
-        except Exception:
+        except BaseException:  # also SystemExit, which would end only the thread of the configuration
             log.exception("a function that follows the configuration failed")
 
     def __enter__(self) -> Config:
@@ -234,6 +251,16 @@ class Config(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.get("", {}))
 
+    def items(self) -> ItemsView[str, Any]:
+        """The names and values of one snapshot. ``dict(config)`` may mix two of them; use ``copy()``."""
+        members: Mapping[str, Any] = self.get("", {})
+        return members.items()
+
+    def values(self) -> ValuesView[Any]:
+        """The values of one snapshot."""
+        members: Mapping[str, Any] = self.get("", {})
+        return members.values()
+
     def __repr__(self) -> str:
         return f"<Config of {self.namespace}, revision {self.revision}>"
 
@@ -253,9 +280,10 @@ class Config(Mapping[str, Any]):
         >>> end()
         """
         handler = (path, function)
-        self._handlers.append(handler)
-        if now:
-            function(self.get(path))
+        with self._calling:
+            self._handlers.append(handler)
+            if now:
+                function(self.get(path))
 
         def end() -> None:
             if handler in self._handlers:
@@ -289,9 +317,7 @@ class Loaded(Generic[T]):
     def __init__(self, config: Config, cls: type[T], path: Path) -> None:
         self._cls, self._path, self._handlers = cls, path, list[Callable[[T], object]]()
         self.problem: InvalidValue | None = None
-        # The present value is read with the lock, so that an older one never replaces a newer one.
-        self._lock = threading.Lock()
-        with self._lock:
+        with config._calling:  # so that an older value never replaces a newer one
             self.end = config.on_change(path, lambda _: self._change(config))
             try:
                 self.value: T = fill(cls, config.copy(path, {}), path)
@@ -300,14 +326,13 @@ class Loaded(Generic[T]):
                 raise
 
     def _change(self, config: Config) -> None:
-        with self._lock:
-            try:
-                self.value = fill(self._cls, config.copy(self._path, {}), self._path)
-                self.problem = None
-            except InvalidValue as problem:
-                self.problem = problem
-                log.error("%s; the last good value stays in use", problem)
-                return
+        try:
+            self.value = fill(self._cls, config.copy(self._path, {}), self._path)
+            self.problem = None
+        except InvalidValue as problem:
+            self.problem = problem
+            log.error("%s; the last good value stays in use", problem)
+            return
         for function in tuple(self._handlers):
             Config._run(function, self.value)
 
@@ -321,13 +346,19 @@ def fill(cls: type[T], value: Any, path: Path = "") -> T:
 
     Members that the class does not have are ignored. Durations are numbers of seconds.
     """
+    where = path if isinstance(path, str) else ".".join(path)
     validate = getattr(cls, "model_validate", None)
-    if validate is not None:
-        try:
-            return typing.cast(T, validate(value))
-        except ValueError as problem:
-            raise InvalidValue(f"the value at {path!r} does not fit {cls.__name__}: {problem}") from None
-    return typing.cast(T, _filled(cls, value, path if isinstance(path, str) else ".".join(path)))
+    try:
+        return typing.cast(T, _filled(cls, value, where) if validate is None else validate(value))
+    except InvalidValue:
+        raise
+    except Exception as problem:  # of a model, of a conversion or of __post_init__
+        text = str(problem)
+        if validate is not None and hasattr(problem, "errors"):
+            # Without the values, which may be secret.
+            found = problem.errors(include_input=False, include_url=False, include_context=False)
+            text = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+        raise InvalidValue(f"the value at {where!r} does not fit {cls.__name__}: {text}") from None
 
 
 def _filled(cls: Any, value: Any, where: str) -> Any:
@@ -341,13 +372,19 @@ def _filled(cls: Any, value: Any, where: str) -> Any:
             except InvalidValue:
                 pass
     elif origin is typing.Literal:
-        if value in arguments:
+        if any(type(value) is type(one) and value == one for one in arguments):
             return value
     elif dataclasses.is_dataclass(cls) and isinstance(value, dict):
         return _object(cls, value, where)
-    elif origin in (list, tuple, set, frozenset, Sequence) and isinstance(value, list):
-        elements = [_filled(arguments[0], one, f"{where}[{index}]") for index, one in enumerate(value)]
-        return elements if origin is Sequence else origin(elements)
+    elif isinstance(cls, type) and issubclass(cls, enum.Enum) and any(value == one.value for one in cls):
+        return cls(value)
+    elif origin is tuple and arguments[-1] is not Ellipsis and isinstance(value, list):
+        if len(value) == len(arguments):
+            return tuple(_filled(kind, value[index], f"{where}[{index}]") for index, kind in enumerate(arguments))
+    elif (kind := origin or cls) in (list, tuple, set, frozenset, Sequence) and isinstance(value, list):
+        element = arguments[0] if arguments else Any
+        elements = [_filled(element, one, f"{where}[{index}]") for index, one in enumerate(value)]
+        return elements if kind is Sequence else kind(elements)
     elif origin in (dict, Mapping) and isinstance(value, dict):
         return {name: _filled(arguments[1], one, f"{where}.{name}") for name, one in value.items()}
     elif cls is float and type(value) in (int, float):
@@ -359,7 +396,7 @@ def _filled(cls: Any, value: Any, where: str) -> Any:
     elif cls in (None, type(None)) and value is None:
         return None
     name = getattr(cls, "__name__", str(cls)) if origin is None else str(cls)
-    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a Boolean"}
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a Boolean", type(None): "null"}
     raise InvalidValue(f"the value at {where!r} must be {name}, but is {kinds.get(type(value), 'a number')}")
 
 
@@ -367,6 +404,8 @@ def _object(cls: Any, value: dict[str, Any], where: str) -> Any:
     hints = typing.get_type_hints(cls)
     given = {}
     for field in dataclasses.fields(cls):
+        if not field.init:
+            continue
         inner = f"{where}.{field.name}" if where else field.name
         if field.name in value:
             given[field.name] = _filled(hints[field.name], value[field.name], inner)
@@ -383,7 +422,6 @@ _configs: weakref.WeakValueDictionary[int, Config] = weakref.WeakValueDictionary
 
 def _after_fork() -> None:
     for config in list(_configs.values()):
-        config._adopting = threading.Lock()
         config._begin()
 
 

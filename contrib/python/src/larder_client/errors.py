@@ -69,9 +69,9 @@ class Disconnected(Error, ConnectionError):
 
 
 class UnknownOutcome(Disconnected):
-    """The connection ended during a change that depends on the state, and the state has changed since.
+    """The connection ended during a change that depends on the state, and the state has changed since, or cannot be read.
 
-    The client cannot determine whether its own change or another one has changed the state.
+    The client cannot determine whether its own change was made.
     """
 
     name = "unknownOutcome"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from ._core import decode
 from .errors import ProtocolError
 
 _SEALS = 0x0002 | 0x0008  # F_SEAL_SHRINK, F_SEAL_WRITE
 _ABSENT: Final[Any] = object()
-_decode = json.JSONDecoder().raw_decode
 
 
 def split_path(path: str | Sequence[str]) -> list[str]:
@@ -42,7 +41,11 @@ class MappedSnapshot:
 
     def __init__(self, descriptor: int, state: str = "fresh") -> None:
         """Maps a file, whose descriptor may be closed afterwards. Raises ProtocolError if it is not a valid one."""
-        if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
+        try:
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        except OSError:  # not a file in memory
+            seals = 0
+        if seals & _SEALS != _SEALS:
             raise ProtocolError("the file of the snapshot is not sealed, so it could change while it is read")
         try:
             file = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
@@ -163,6 +166,6 @@ class MappedSnapshot:
 
 def _value(text: bytes) -> Any:
     try:
-        return _decode(text.decode())[0]
-    except (ValueError, RecursionError) as problem:
+        return decode(text.decode())
+    except (UnicodeDecodeError, ProtocolError) as problem:
         raise ProtocolError(f"the file of the snapshot is damaged: {problem}") from None
