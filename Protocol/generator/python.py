@@ -59,7 +59,7 @@ class Types:
         """The annotation of the schema at a place. An object without a name of its own gets the given name."""
         place = self.schemas.resolved(place)
         node = self.schemas.node(place)
-        if "/$defs/" in place and place.startswith("common.json"):
+        if re.fullmatch(r"common\.json#/\$defs/[^/]+", place):
             name = place.rpartition("/")[2]
         if "const" in node:
             return f"Literal[{literal(node['const'])}]"
@@ -78,6 +78,9 @@ class Types:
             return self.declare(place, node, name)
         if kind == "object":
             inner = node.get("additionalProperties")
+            if len(patterns := node.get("patternProperties", {})) == 1 and inner is False:
+                pattern = next(iter(patterns)).replace("~", "~0").replace("/", "~1")
+                return f"dict[str, {self.of(f'{place}/patternProperties/{pattern}', self.singular(name))}]"
             if isinstance(inner, dict):
                 return f"dict[str, {self.of(f'{place}/additionalProperties', self.singular(name))}]"
             return "dict[str, Any]"

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import threading
+import time
 import types
 from datetime import timedelta
 from typing import Any, Literal
@@ -402,3 +403,29 @@ def test_a_model_does_not_show_the_value_that_does_not_fit():
     with pytest.raises(InvalidValue) as caught:
         fill(Model, {"password": "hunter2"})
     assert "hunter2" not in str(caught.value) and "password" in str(caught.value)
+
+
+def test_revisions_are_acknowledged_also_after_a_restart_and_rejected_while_a_value_does_not_fit(agent):
+    def acknowledgements(client):
+        return client.status("default")[0]["acknowledgements"]
+
+    def until(condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    with Client(agent.socket, backoff=QUICK) as client, Config(client, acknowledge=True) as config:
+        config.load(Search, "search")
+        revision = client.set("search.limit", 5)["revision"]
+        until(lambda: acknowledgements(client)["accepted"] == {str(revision): 1})
+        client.set("search.limit", "many")
+        until(lambda: acknowledgements(client)["rejections"] == 1)
+        client.set("other", 1)  # the value at search still does not fit
+        until(lambda: acknowledgements(client)["rejected"][0]["revision"] == revision + 2)
+        assert "search.limit" in acknowledgements(client)["rejected"][0]["reason"]
+        revision = client.set("search.limit", 6)["revision"]
+        until(lambda: acknowledgements(client)["accepted"] == {str(revision): 1})
+        agent.kill()
+        agent.start().close()
+        until(lambda: acknowledgements(client)["accepted"] == {str(revision): 1})

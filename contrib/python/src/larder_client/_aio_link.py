@@ -274,6 +274,8 @@ class Connector:
 
     async def exchange(self, call: Call, seconds: float | None, descriptor: int | None = None) -> tuple[Any, int | None]:
         """Makes one call on a connection of its own, which can pass a descriptor with the request and with the reply."""
+        if self.is_closed:
+            raise Closed
         blocking = _link.Connector(self.path, self.backoff)
         self._exchanging.add(blocking)
         exchange = asyncio.get_running_loop().run_in_executor(None, blocking.exchange, call, seconds, descriptor)

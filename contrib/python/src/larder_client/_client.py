@@ -220,9 +220,7 @@ class Client:
                 values.append(self.get(path, default, namespace=namespace))
         return values
 
-    def snapshot(
-        self, path: Path = "", *, namespace: str | None = None, timeout: Seconds | None = None
-    ) -> Snapshot:
+    def snapshot(self, path: Path = "", *, namespace: str | None = None, timeout: Seconds | None = None) -> Snapshot:
         """Returns the value at a path with its revision, epoch and state. ``exists`` is False if there is no value.
 
         >>> client.snapshot("search").value
@@ -638,10 +636,14 @@ class Client:
         reason: str | None = None,
         epoch: str | None = None,
         namespace: str | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
-        """Reports that this program runs with a revision, or has rejected it and why. Lasts as long as the connection."""
+        """Reports that this program runs with a revision, or has rejected it and why.
+
+        The agent drops the report with the connection. ``Config(acknowledge=True)`` repeats it after each restart.
+        """
         parameters = params(revision=revision, accepted=accepted, reason=reason, namespace=namespace or self.namespace, epoch=epoch)
-        self._call("config.acknowledge", parameters, self.timeout)
+        self._call("config.acknowledge", parameters, self.timeout if timeout is None else seconds_of(timeout))
 
     # --- Images ---
 

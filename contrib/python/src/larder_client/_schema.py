@@ -729,7 +729,7 @@ class ValueSource(TypedDict):
     expiresAt: NotRequired[str]
 
 
-class since(TypedDict):
+class ExplainedLayerSince(TypedDict):
     """When the layer's effect at the path began. Absent if the layer has no effect at the path, or if the time is
     unknown.
 
@@ -744,7 +744,7 @@ class since(TypedDict):
     orEarlier: NotRequired[Literal[True]]
 
 
-class held(TypedDict):
+class ExplainedLayerHeld(TypedDict):
     """A rollback shows an earlier version of the layer instead of the live one; absent otherwise.
 
     revision: The revision that was rolled back to.
@@ -773,8 +773,8 @@ class ExplainedLayer(TypedDict):
     masked: NotRequired[Literal[True]]
     hidden: NotRequired[Literal[True]]
     source: NotRequired[ValueSource]
-    since: NotRequired[since]
-    held: NotRequired[held]
+    since: NotRequired[ExplainedLayerSince]
+    held: NotRequired[ExplainedLayerHeld]
 
 
 class ConfigExplainResult(TypedDict):
@@ -1359,7 +1359,7 @@ class Layer(TypedDict):
     problem: str | None
 
 
-class items(TypedDict):
+class AcknowledgementsRejectedItem(TypedDict):
     """An object of the protocol.
 
     client: ID of the connection, as in agent.clients.
@@ -1385,9 +1385,9 @@ class Acknowledgements(TypedDict):
     rejected: The clients whose last acknowledgement was a rejection, newest first, at most 16.
     """
 
-    accepted: dict[str, Any]
+    accepted: dict[str, int]
     rejections: int
-    rejected: list[items]
+    rejected: list[AcknowledgementsRejectedItem]
 
 
 class Copy(TypedDict):

@@ -75,6 +75,8 @@ class Config(Mapping[str, Any]):
     namespace: None for that of the client.
     timeout: the seconds to wait for the first snapshot.
     optional: start without values if there is neither an agent nor its file, instead of raising the error.
+    acknowledge: report to the agent which revision this program runs, after each change and each restart of the agent. A revision
+        is rejected while a function of ``on_change`` raises an exception, or a value does not fit the class of ``load``.
 
     >>> with larder_client.Config() as config:
     ...     config["search"]["limit"], config.get("search.limit", 10), config.get("no.such", 10)
@@ -88,11 +90,15 @@ class Config(Mapping[str, Any]):
         namespace: str | None = None,
         timeout: float = 10.0,
         optional: bool = False,
+        acknowledge: bool = False,
     ) -> None:
         self._owns_client = client is None
         self._client = client or Client()
         self.namespace = namespace or self._client.namespace
         self._handlers: list[tuple[Path, Callable[[Any], object]]] = []
+        self._acknowledges = acknowledge
+        # Why the last calls of handlers failed, by the IDs of the handlers.
+        self._rejections: dict[int, str] = {}
         self._problem: Error | None = None
         # Whether the configuration is that of the agent now, not an older one because the agent is away.
         self.is_live = False
@@ -161,6 +167,8 @@ class Config(Mapping[str, Any]):
 
     def _resumed(self) -> None:
         self.is_live = self._current is not None and isinstance(self._current.snapshot, MappedSnapshot)
+        if self.is_live:
+            self._acknowledge()  # the agent drops acknowledgements with their connections
 
     def _adopt(self, revision: int, epoch: str) -> None:
         """Opens the current snapshot, unless an earlier call has, and calls the handlers of what has changed."""
@@ -174,18 +182,44 @@ class Config(Mapping[str, Any]):
         self.is_live = True
         self._first.set()
         with self._calling:
-            for path, function in tuple(self._handlers):
-                new = now.snapshot.find(path)
-                if before is not None and before.snapshot.find(path) == new:
+            for handler in tuple(self._handlers):
+                new = now.snapshot.find(handler[0])
+                if before is not None and before.snapshot.find(handler[0]) == new:
                     continue
-                self._run(function, None if new is None else _frozen(new.decode()))
+                self._call(handler, None if new is None else _frozen(new.decode()))
+        self._acknowledge()
+
+    def _call(self, handler: tuple[Path, Callable[[Any], object]], value: Any) -> None:
+        rejection = self._run(handler[1], value)
+        if rejection is None:
+            self._rejections.pop(id(handler), None)
+        else:
+            self._rejections[id(handler)] = rejection
+
+    def _acknowledge(self) -> None:
+        if not self._acknowledges or self._current is None:
+            return
+        reason = next(iter(self._rejections.values()), None)
+        snapshot = self._current.snapshot
+        try:
+            self._client.acknowledge(
+                snapshot.revision, reason is None, reason=reason, epoch=snapshot.epoch, namespace=self.namespace, timeout=5
+            )
+        except Error as error:  # the next revision, or the next connection, is acknowledged again
+            log.info("revision %d was not acknowledged: %s", snapshot.revision, error)
 
     @staticmethod
-    def _run(function: Callable[[Any], object], value: Any) -> None:
+    def _run(function: Callable[[Any], object], value: Any) -> str | None:
+        """Calls a function. Returns why it failed, without values."""
         try:
             function(value)
-        except BaseException:  # also SystemExit, which would end only the thread of the configuration
+            return None
+        except InvalidValue as problem:
+            log.error("%s; the last good value stays in use", problem)
+            return problem.detail[:250]  # characters; the agent permits 1,024 bytes
+        except BaseException as problem:  # also SystemExit, which would end only the thread of the configuration
             log.exception("a function that follows the configuration failed")
+            return f"a function that follows the configuration raised {type(problem).__name__}"
 
     def __enter__(self) -> Config:
         return self
@@ -288,6 +322,7 @@ class Config(Mapping[str, Any]):
         def end() -> None:
             if handler in self._handlers:
                 self._handlers.remove(handler)
+            self._rejections.pop(id(handler), None)
 
         return end
 
@@ -331,8 +366,7 @@ class Loaded(Generic[T]):
             self.problem = None
         except InvalidValue as problem:
             self.problem = problem
-            log.error("%s; the last good value stays in use", problem)
-            return
+            raise
         for function in tuple(self._handlers):
             Config._run(function, self.value)
 
