@@ -132,17 +132,44 @@ def test_the_service_of_systemd(names, tmp_path):
         receiver.close()
 
 
-def test_the_screen_and_the_deployment(names, capsys):
+def test_the_screen(names, capsys):
     scope = {}
     exec(program("A screen with images"), scope)
     client = names["client"]
-    client.set("screen.images", [names["logo"], "http://127.0.0.1:1/none.png", names["logo"]])
-    with larder_client.Client() as own:
-        screens = scope["screens"](own)
-        assert next(screens) == next(screens)
-        screens.close()
-    assert "offline" in capsys.readouterr().out
+    client.set("screen.images", [names["logo"], "http://127.0.0.1:1/none.png"])
+    shown = []
+
+    async def main():
+        async def show(path):
+            shown.append(os.path.getsize(path) > 0)
+            await asyncio.sleep(0)
+            if len(shown) == 2:
+                client.set("screen.images", [names["logo"]])
+            if len(shown) >= 10:
+                task.cancel()
+
+        task = asyncio.create_task(scope["screen"](show))
+        await asyncio.wait([task], timeout=60)
+
+    asyncio.run(main())
+    assert len(shown) >= 10 and all(shown)
+    output = capsys.readouterr().out
+    assert "offline" in output and "1 of 1" in output
+
+
+def test_the_deployment(names, capsys):
+    @dataclasses.dataclass
+    class Search:
+        pages: int = 1
+
+    scope = {}
     exec(program("A deployment"), scope)
-    assert scope["deploy"]("7", {"search": {"pages": 3}}) == 0
-    assert "added search" in capsys.readouterr().out
-    assert client.get("search.pages") == 3
+    client = names["client"]
+    with larder_client.Config(client, acknowledge=True) as config, larder_client.Config(acknowledge=True):
+        search = config.load(Search, "search")
+        assert scope["deploy"]("7", {"search": {"pages": 3}}) == 0
+        assert "added search" in capsys.readouterr().out
+        assert search.value.pages == client.get("search.pages") == 3
+        assert scope["deploy"]("8", {"search": {"pages": "many"}}) == 1
+        assert "'search.pages' must be int" in capsys.readouterr().err
+        assert client.get("search.pages") == 3

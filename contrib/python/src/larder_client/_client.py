@@ -253,7 +253,7 @@ class Client:
     ) -> _schema.ConfigSetResult:
         """Overrides the value at a path. An object merges with the values of lower layers; None hides them.
 
-        ttl: the time until the override expires; None for never.
+        ttl: the time until the override expires; None for never. An override that it has replaced does not return.
         if_revision, epoch, if_value, if_absent: conditions; Conflict is raised unless they hold.
         reason: shown in the history and in the log.
         dry_run: change nothing, and return the differences in ``changes``.
