@@ -14,6 +14,7 @@ import pytest
 
 import larder_client
 from larder_client import Backoff, Closed, Disconnected, InvalidArgument, ProtocolError, Timeout, UnknownOutcome, Unreachable
+from larder_client._core import Repeats
 
 QUICK = Backoff(0.005, 0.05)
 
@@ -90,19 +91,20 @@ def test_a_single_value_has_its_default(client):
     assert client.get_many(["no.such"], None) == [None]
 
 
-def test_a_wait_survives_restarts_however_long_it_lasts(new_client, peer):
+def test_a_wait_survives_restarts_however_long_it_lasts(new_client, peer, monkeypatch):
     """The time for which a call is repeated begins again after a connection that lasted."""
+    monkeypatch.setattr(Repeats, "LASTING", 0.3)
     replies = []
 
     def serve(stream, lines):
         message = json.loads(next(lines))
         replies.append(message)
         if len(replies) <= 3:
-            time.sleep(1.05)
+            time.sleep(0.35)
             return
         reply(stream, message, exists=True, **VALUE)
 
-    with new_client(peer(serve).path, backoff=QUICK, reconnect=0.5) as client:
+    with new_client(peer(serve).path, backoff=QUICK, reconnect=0.25) as client:
         assert client.wait("a", exists=True).value == 1
     assert len(replies) == 4
 
@@ -290,7 +292,7 @@ def test_an_exception_of_a_signal_handler_arrives_as_it_is(peer, kind, method):
         else:
             client = larder_client.Client(peer(subscribe).path, timeout=None)
             call = {"wait": lambda: client.wait("a", exists=True), "watch": client.watch("a").next, "mapped": client.mapped}[method]
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(kind, match=r"^from the handler$") as caught:
             call()
         assert type(caught.value) is kind

@@ -823,7 +823,8 @@ class Watch:
         deadline = None if limit is None else time.monotonic() + limit
         while not self.is_closed:
             try:
-                await self._sleep(deadline)
+                if self._pause_until:
+                    await self._sleep(deadline)
                 if self._subscription is None:
                     await self._subscribe(deadline)
                 if self._link is not None and self._subscription is not None:
@@ -847,6 +848,7 @@ class Watch:
         """Waits until the next attempt is due."""
         remaining = self._pause_until - time.monotonic()
         if remaining <= 0:
+            self._pause_until = 0.0
             return
         if deadline is not None and deadline < self._pause_until:
             await self._connector.sleep(max(0.0, deadline - time.monotonic()), self)

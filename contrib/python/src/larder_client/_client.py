@@ -826,7 +826,8 @@ class Watch:
         deadline = None if limit is None else time.monotonic() + limit
         while not self.is_closed:
             try:
-                self._sleep(deadline)
+                if self._pause_until:
+                    self._sleep(deadline)
                 if self._subscription is None:
                     self._subscribe(deadline)
                 if self._link is not None and self._subscription is not None:
@@ -850,6 +851,7 @@ class Watch:
         """Waits until the next attempt is due."""
         remaining = self._pause_until - time.monotonic()
         if remaining <= 0:
+            self._pause_until = 0.0
             return
         if deadline is not None and deadline < self._pause_until:
             self._connector.sleep(max(0.0, deadline - time.monotonic()), self)

@@ -31,6 +31,7 @@ MAX_LONG_IN_FLIGHT = 48
 MAX_SUBSCRIPTIONS = 64
 MAX_LINE_BYTES = 64 << 20
 MAX_NESTING = 128
+EVENT_MEMBERS = (("subscription", int), ("sequence", int), ("revision", int), ("kind", str), ("epoch", str))
 # Notifications of progress that are kept for a thread that does not take them; newer ones replace the oldest.
 MAX_PROGRESS = 256
 LONG_METHODS = frozenset({"config.wait", "config.refresh", "image.get", "image.prefetch", "image.pin"})
@@ -534,7 +535,7 @@ class Core:
     def _event(self, event: Any, ready: list[Item]) -> None:
         if type(event) is not dict:
             raise ProtocolError("received an event without members")
-        for name, kind in (("subscription", int), ("sequence", int), ("revision", int), ("kind", str), ("epoch", str)):
+        for name, kind in EVENT_MEMBERS:
             if type(event.get(name)) is not kind:
                 raise ProtocolError(f"received an event without {name}")
         subscription = self.subscriptions.get(event["subscription"])

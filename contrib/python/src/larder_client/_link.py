@@ -188,13 +188,12 @@ class Link:
                 item.waiter.acquire()
                 self._waiting[id(item)] = item
         if uses_socket:
-            self._use_socket(item, remaining)
-        else:
-            item.waiter.acquire(timeout=-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
+            return self._use_socket(item, remaining)
+        item.waiter.acquire(timeout=-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
         return True
 
-    def _use_socket(self, item: Item, seconds: float | None) -> None:
-        """Waits for the socket, reads what has arrived, and writes what is left."""
+    def _use_socket(self, item: Item, seconds: float | None) -> bool:
+        """Waits for the socket, reads what has arrived, and writes what is left. Returns whether the item is not ready yet."""
         data: bytes | None = None
         problem: Error | None = None
         reads = self._reader is item
@@ -239,6 +238,10 @@ class Link:
             self._users.discard(id(item))
             if self._core.ended is not None and not self._users:
                 self._close()
+            if not item.is_ready():
+                return True
+            self._pass_on()
+            return False
 
     def _close(self) -> None:
         self._socket.close()
