@@ -40,14 +40,14 @@ class Order:
 
 def test_nothing_is_lost_repeated_or_older_while_the_agent_is_killed(larderd):
     """8 threads and 8 tasks watch, read and update their own counters while the agent is killed again and again."""
-    done = threading.Event()
+    done, connected = threading.Event(), threading.Event()
     problems, orders = [], [Order() for _ in range(16)]
     written = [0] * 16  # the last value of each counter whose update was acknowledged
 
     def finished(number):
         return done.is_set() and written[number] > 0
 
-    with AgentProcess(larderd) as agent, larder_client.Client(agent.socket, backoff=QUICK, reconnect=30) as client:
+    with AgentProcess(larderd) as agent, larder_client.Client(agent.socket, backoff=QUICK, timeout=200, reconnect=200) as client:
 
         def guarded(function, *arguments):
             try:
@@ -72,7 +72,9 @@ def test_nothing_is_lost_repeated_or_older_while_the_agent_is_killed(larderd):
                 orders[number].check(snapshot)
 
         async def tasks():
-            async with larder_client.aio.Client(agent.socket, backoff=QUICK, reconnect=30) as client:
+            async with larder_client.aio.Client(agent.socket, backoff=QUICK, timeout=200, reconnect=200) as client:
+                await client.ping()
+                connected.set()
 
                 async def work(number):
                     path = f"n{number}"
@@ -104,15 +106,17 @@ def test_nothing_is_lost_repeated_or_older_while_the_agent_is_killed(larderd):
         followers = [threading.Thread(target=guarded, args=(follow, number, watches[number])) for number in range(8)]
         workers = [threading.Thread(target=guarded, args=(work, number)) for number in range(8)]
         workers.append(threading.Thread(target=guarded, args=(asyncio.run, tasks())))
+        client.ping()
         for thread in [*followers, *workers]:
             thread.start()
+        assert connected.wait(60)  # a client that was never connected does not repeat calls
         for _ in range(KILLS):
             time.sleep(0.1)
             agent.kill()
             agent.start().close()
         done.set()
         for thread in workers:
-            thread.join(120)
+            thread.join(240)
             assert not thread.is_alive(), "a worker hangs"
         final = client.get()
         deadline = time.monotonic() + 30
