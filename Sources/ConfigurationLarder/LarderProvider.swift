@@ -58,7 +58,7 @@ public final class LarderProvider: Sendable {
 
     /// The behavior of the initializer while the agent is unreachable or has no configuration.
     public enum Startup: Sendable {
-        /// Retries until the agent passes a snapshot, and throws an error after the timeout.
+        /// Retries until the agent passes a snapshot, and throws an error after the timeout, which must be positive.
         case required(timeout: Duration)
         /// Continues without the agent: with the file that the agent has exported, if there is one, else without any
         /// value. The initializer makes one attempt. It does not wait for an agent that does not run, and waits at most
@@ -97,8 +97,8 @@ public final class LarderProvider: Sendable {
     ///     If both handlers are nil, refusals are reported on standard error.
     ///   - onResumption: called when the provider follows the agent again after an interruption. The closure must not
     ///     block.
-    /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, or if the agent denies
-    ///   access or does not have the namespace.
+    /// - Throws: `startFailed` if `startup` is `required` and there is no snapshot in time, its timeout is not positive, or
+    ///   the agent denies access or does not have the namespace.
     public init(
         client: LarderClient = LarderClient(), namespace: String = LarderClient.defaultNamespace,
         startup: Startup = .required(timeout: .seconds(10)), secretsSpecifier: Secrets = .none,
@@ -126,7 +126,7 @@ public final class LarderProvider: Sendable {
     /// - Throws: ``LarderProviderError`` with `alreadyRunning` if another call of this method is running.
     public func run() async throws(LarderProviderError) {
         guard !isRunning.exchange(true, ordering: .acquiringAndReleasing) else {
-            throw LarderProviderError(.alreadyRunning, "run() of \(providerName) is already running")
+            throw LarderProviderError(.alreadyRunning, "run() of \(providerName) is already running; run it once")
         }
         defer { isRunning.store(false, ordering: .releasing) }
         #if ServiceLifecycle
@@ -140,6 +140,14 @@ public final class LarderProvider: Sendable {
         _ start: SnapshotStart, _ startup: Startup, in directory: String?
     ) async throws(LarderProviderError) -> (MappedSnapshot, LarderProviderSnapshot.Origin) {
         let agent = "the agent at \(start.client.socket)"
+        if case .required(let timeout) = startup {
+            do throws(LarderClientError) {
+                try CallArguments.check(
+                    timeout, "timeout", .positive, advice: "pass the startup `optional` to continue without the agent")
+            } catch {
+                throw LarderProviderError(.startFailed, error.description, clientError: error)
+            }
+        }
         do throws(SnapshotStart.Failure) {
             switch startup {
             case .required(let timeout): return (try await start.snapshot(within: timeout, retrying: true), .agent)

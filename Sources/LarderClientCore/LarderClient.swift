@@ -36,6 +36,7 @@ public final class LarderClient: Sendable {
     /// ```
     public struct Configuration: Sendable {
         /// The maximum time from sending the request of a call until the reply; nil for no limit. The default is 30 s.
+        /// If it is not positive, calls throw `invalidArgument`.
         ///
         /// The time in which a call waits in the client, because ``maximumRequestsInFlight`` is reached, does not
         /// count, unless the agent has stopped responding.
@@ -141,6 +142,7 @@ public final class LarderClient: Sendable {
         _ method: String, params: JSONValue? = nil, timeout: Duration? = nil
     ) async throws(LarderClientError) -> JSONValue {
         let params = params ?? .emptyObject
+        try CallArguments.check(params, at: JSONPath([]))
         if params.textSize > Self.maximumSizeOnCaller {
             return try await concurrently { () async throws(LarderClientError) in
                 try await self.send(method, timeout: timeout) { $0.value(params) }.result
@@ -315,6 +317,7 @@ public final class LarderClient: Sendable {
         case .prefetch: timeout = nil
         case .subscription, .lease: break
         }
+        try CallArguments.check(timeout: timeout, of: method)
         // The connection may close after it was chosen but before the request is written. The request was then not
         // sent, and the next attempt uses another connection.
         for _ in 0..<3 {

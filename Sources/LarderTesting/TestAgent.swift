@@ -237,6 +237,7 @@ public final class TestAgent: Sendable {
     public func publish(
         _ document: JSONValue, namespace: String = "default"
     ) async throws(LarderClientError) -> Int {
+        try CallArguments.check(document, at: JSONPath([]))
         guard case .running(let agent) = state.withLock({ $0 }) else { throw Self.stopped }
         guard let namespace = agent.namespaces[namespace] else {
             throw LarderClientError(

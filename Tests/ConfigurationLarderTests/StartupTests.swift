@@ -70,6 +70,16 @@ struct StartupTests {
         }
     }
 
+    @Test("a timeout that is not positive is an error at once", arguments: [Duration.zero, .seconds(-1)])
+    func invalidTimeout(timeout: Duration) async throws {
+        let client = client("/nonexistent")
+        let error = await #expect(throws: LarderProviderError.self) {
+            try await LarderProvider(client: client, startup: .required(timeout: timeout))
+        }
+        #expect(error?.code == .startFailed && error?.clientError?.code == .invalidArgument)
+        #expect(error?.reason.hasPrefix("timeout must be positive") == true)
+    }
+
     @Test("the interruptions of a start have a mark for repeated errors, as those of a stream")
     func interruptions() async throws {
         try await withTemporaryDirectory { directory in

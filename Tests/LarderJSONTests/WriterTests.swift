@@ -108,6 +108,19 @@ struct WriterTests {
         for number in [Double.nan, .infinity, -.infinity] { #expect(JSONValue.double(number).isNull) }
     }
 
+    @Test("a value has the path of the first infinity or NaN that was replaced in it; a parsed null has none")
+    func notFinite() throws {
+        let nan = JSONValue.double(.nan)
+        #expect(nan == .null && nan.notFinitePath == JSONPath([]) && JSONValue.null.notFinitePath == nil)
+        let value: JSONValue = ["c": .null, "a": [1, ["b": nan, "d": .double(.infinity)]], "e": [true, "x\n", [:]]]
+        #expect(value.notFinitePath == JSONPath(["a", "1", "b"]))
+        #expect(value["a"]?.detached().notFinitePath == JSONPath(["1", "b"]))
+        #expect(value["c"]?.notFinitePath == nil && value["e"]?.notFinitePath == nil)
+        #expect(try JSONValue(parsing: value.compactText).notFinitePath == nil)
+        #expect(JSONValue.object([("a", nan), ("a", 1)]).notFinitePath == nil)
+        #expect(JSONValue.object([("a", 1), ("a", [nan])]).notFinitePath == JSONPath(["a", "0"]))
+    }
+
     @Test("a value or a part of it is written without whitespace and duplicate members")
     func compactCopy() throws {
         let value = try JSONValue(parsing: #"{ "a" : [ 1 , { "x" : 1, "x" : [ ] } , "k v" ] , "b" : { } , "c":[1,2]}"#)

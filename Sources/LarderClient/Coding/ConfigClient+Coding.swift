@@ -79,8 +79,8 @@ extension ConfigCalls {
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     ///   - encoder: encodes the value, on another thread than that of an actor which calls this method.
-    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON; also the errors of
-    ///   ``set(_:at:ttl:)``.
+    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON, for example because a number in it is an
+    ///   infinity or NaN; also the errors of ``set(_:at:ttl:)``.
     @discardableResult
     public func set(
         encoding value: some Encodable & Sendable, at path: String, ttl: Duration? = nil,
@@ -122,7 +122,7 @@ extension ConfigCalls {
     ///   with `conflict` if another client changed the value before each of the attempts was complete. This conflict is
     ///   retryable. Throws
     ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
-    ///   as JSON; also the errors of ``set(_:at:ttl:)``.
+    ///   as JSON or `attempts` is less than 1; also the errors of ``set(_:at:ttl:)``.
     @discardableResult
     public func update<Value: Codable & Sendable>(
         at path: String, as type: Value.Type = Value.self, default initial: Value? = nil, reason: String? = nil,
@@ -140,6 +140,7 @@ extension ConfigCalls {
         coding: ConfigClient.Coding, _ change: (inout Value) -> Void
     ) async throws(LarderClientError) -> Value {
         let target = try ValuePath(path)
+        try CallArguments.check(attempts, "attempts", in: 1...Int.max)
         let missing = missingValue(default: initial)
         return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
             guard let old = try await value(at: target, isOptional: missing != nil) else {
@@ -168,17 +169,18 @@ extension ConfigCalls {
         to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: ConfigClient.Coding
     ) async throws(LarderClientError) {
         let target = try ValuePath(path)
+        let lifetime = try CallArguments.milliseconds(ttl: ttl)
         try await retryingConflicts { () async throws(LarderClientError) in
             guard let old = try await self.value(at: target, isOptional: true) else {
                 let after = try await JSONValue.encoded(value, encoder: coding.encoder)
                 if after.isNull { return }
-                let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: ttl?.milliseconds)
+                let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: lifetime)
                 return try await apply(
                     [ConfigApply.Change(operation, at: target.path, ifValue: .absent)], at: target, nil)
             }
             let before = (try? await decode(old, at: target, over: initial, coding))?.encoded
             let changes = try await Self.differences(
-                from: before, to: value, coding, at: target.path, ifValue: old, ttl: ttl)
+                from: before, to: value, coding, at: target.path, ifValue: old, ttl: lifetime)
             try await apply(changes, at: target, nil)
         }
     }
@@ -197,12 +199,14 @@ extension ConfigCalls {
 
     /// The changes from an encoded value to another, on condition that the value at the path still is `old`. If there
     /// are more than a request can have, a single change sets the whole value.
-    /// - Parameter before: the encoding of the decoded `old`; nil if it could not be decoded. The members of `old` that
-    ///   the new value does not have then stay as they are.
+    /// - Parameters:
+    ///   - before: the encoding of the decoded `old`; nil if it could not be decoded. The members of `old` that the new
+    ///     value does not have then stay as they are.
+    ///   - lifetime: the time to live of the overrides in milliseconds; nil for no expiry.
     private static func differences<Value: Encodable & Sendable>(
         from before: JSONValue?, to value: Value, _ coding: ConfigClient.Coding, at path: JSONPath,
         ifValue old: JSONValue,
-        ttl: Duration? = nil
+        ttl lifetime: Int? = nil
     ) async throws(LarderClientError) -> [ConfigApply.Change] {
         try await concurrently { () async throws(LarderClientError) in
             let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
@@ -212,10 +216,10 @@ extension ConfigCalls {
             if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
                 changes = [ConfigApply.Change(.set(after), at: path)]
             }
-            if let ttl {
+            if let lifetime {
                 for index in changes.indices {
                     guard case .set(let value, _) = changes[index].operation else { continue }
-                    changes[index].operation = .set(value, ttlMilliseconds: ttl.milliseconds)
+                    changes[index].operation = .set(value, ttlMilliseconds: lifetime)
                 }
             }
             return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
@@ -369,11 +373,18 @@ extension JSONValue {
     /// - Throws: `invalidArgument` if the value cannot be encoded.
     init(encoding value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws(LarderClientError) {
         if let value = value as? JSONValue {
+            try CallArguments.check(value, at: JSONPath([]))
             self = value
             return
         }
         do {
             self = try JSONValue(parsing: Array(encoder.encode(value)))
+        } catch EncodingError.invalidValue(let number as any BinaryFloatingPoint, let context) {
+            throw LarderClientError(
+                .invalidArgument,
+                "the value cannot be encoded as JSON: \(DecodingError.subject(context.codingPath)) is \(number), which is "
+                    + "not a JSON number",
+                advice: "set a finite number, or pass an encoder with a nonConformingFloatEncodingStrategy")
         } catch {
             throw LarderClientError(.invalidArgument, "the value cannot be encoded as JSON: \(error)")
         }

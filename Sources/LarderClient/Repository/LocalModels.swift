@@ -45,7 +45,10 @@ final class LocalCopies: Sendable {
         switch policy {
         case .networkFirst: break
         case .cacheFirst: if let copy = lastCopy(within: nil) { return copy }
-        case .maximumAge(let age): if let copy = lastCopy(within: age) { return copy }
+        case .maximumAge(let age):
+            try CallArguments.check(
+                age, "maximumAge", .upToTenYears, advice: "use the policy cacheFirst for any age")
+            if let copy = lastCopy(within: age) { return copy }
         case .cacheOnly:
             if let copy = lastCopy(within: nil) { return copy }
             if let copy = await exported() { return copy }

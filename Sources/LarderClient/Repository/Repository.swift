@@ -294,11 +294,7 @@ where Model.ID: CustomStringConvertible & Sendable {
         _ models: some Sequence<Model>, total: Int?, chunkSize: Int,
         progress: (_ saved: Int, _ total: Int?) -> Void
     ) async throws(LarderClientError) -> ModelImporter {
-        guard (1...ConfigApply.Parameters.maxChanges).contains(chunkSize) else {
-            throw LarderClientError(
-                .invalidArgument,
-                "the chunk size must be from 1 to \(ConfigApply.Parameters.maxChanges), not \(chunkSize)")
-        }
+        try CallArguments.check(chunkSize, "chunkSize", in: 1...ConfigApply.Parameters.maxChanges)
         let importer = ModelImporter(calls)
         let total = total ?? (models as? any RandomAccessCollection)?.count
         var iterator = models.makeIterator()

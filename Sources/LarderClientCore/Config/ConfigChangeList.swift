@@ -84,55 +84,29 @@ public struct ConfigChangeList: Sendable {
     }
 
     /// The list as the parameter `changes` of `config.apply`.
-    /// - Throws: `invalidArgument` if a path is malformed, or a change is one that no agent makes.
+    /// - Throws: `invalidArgument` if a path is malformed, a change is one that no agent makes, or there are too many.
     func wire() throws(LarderClientError) -> [ConfigApply.Change] {
         var wire: [ConfigApply.Change] = []
         wire.reserveCapacity(changes.count)
         for change in changes {
             let (path, condition) = (try JSONPath(argument: change.path), change.condition)
+            if case .equals(let value) = condition { try CallArguments.check(value, at: path) }
             switch change.operation {
             case .set(let value, let ttl):
-                let lifetime = try ConfigArguments.check(value, at: path, ttl: ttl)
+                let lifetime = try CallArguments.check(value, at: path, ttl: ttl)
                 wire.append(
                     ConfigApply.Change(.set(value, ttlMilliseconds: lifetime), at: path, ifValue: condition.wire))
-            case .unset where path.isRoot: throw ConfigArguments.emptyPath("unsetAll() removes all overrides")
+            case .unset where path.isRoot: throw CallArguments.emptyPath("unsetAll() removes all overrides")
             case .unset: wire.append(ConfigApply.Change(.unset, at: path, ifValue: condition.wire))
             case .require where condition == .any: break
             case .require: wire.append(ConfigApply.Change(.test, at: path, ifValue: condition.wire))
             }
         }
+        if wire.isEmpty { return wire }
+        try CallArguments.check(
+            wire.count, "the number of changes", in: 1...ConfigApply.Parameters.maxChanges,
+            advice: "make several calls, or set a value that contains the others")
         return wire
-    }
-}
-
-/// Checks of arguments that need no agent. The errors of the agent name the members of its protocol.
-enum ConfigArguments {
-    /// Checks the arguments of a change that sets a value.
-    /// - Returns: the time to live in milliseconds; nil for none
-    static func check(_ value: JSONValue, at path: JSONPath, ttl: Duration?) throws(LarderClientError) -> Int? {
-        if path.isRoot { throw emptyPath("replaceAll(with:ttl:) sets the whole document") }
-        return try check(value, ttl: ttl)
-    }
-
-    /// Checks the arguments of a change of any path.
-    /// - Returns: the time to live in milliseconds; nil for none
-    static func check(_ value: JSONValue, ttl: Duration?) throws(LarderClientError) -> Int? {
-        if value.isNotFinite {
-            throw LarderClientError(
-                .invalidArgument, "an infinity or NaN is not a JSON number",
-                advice: "set a finite number, or .null to hide the value of the lower layers")
-        }
-        if let ttl, ttl <= .zero {
-            throw LarderClientError(
-                .invalidArgument, "the time to live is \(ttl), which is not positive",
-                advice: "pass nil for an override that does not expire, or remove the override with unset")
-        }
-        return ttl?.milliseconds
-    }
-
-    static func emptyPath(_ alternative: String) -> LarderClientError {
-        LarderClientError(
-            .invalidArgument, "the path of a change is empty", advice: "name an object member; \(alternative)")
     }
 }
 

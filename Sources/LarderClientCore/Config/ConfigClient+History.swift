@@ -30,10 +30,13 @@ extension ConfigClient {
     /// }
     /// ```
     /// - Parameters:
-    ///   - limit: the maximum number of snapshots; nil for all that the agent retains.
+    ///   - limit: the maximum number of snapshots, from 1 to 10,000; nil for all that the agent retains.
     public func history(
         limit: Int? = nil
     ) async throws(LarderClientError) -> [ConfigGeneration] {
+        try CallArguments.check(
+            limit, "limit", in: 1...ConfigHistory.Parameters.maxLimit,
+            advice: "pass nil for all snapshots that the agent retains")
         let parameters = ConfigHistory.Parameters(namespace: namespace, limit: limit)
         let result = try await client.call(ConfigHistory.self, parameters)
         return result.generations.map { ConfigGeneration($0, epoch: result.epoch) }
@@ -55,6 +58,8 @@ extension ConfigClient {
     public func diff(
         from: Int, to: Int? = nil, at path: String = ""
     ) async throws(LarderClientError) -> [ConfigDifference] {
+        try CallArguments.check(revision: from, "from")
+        try CallArguments.check(revision: to, "to")
         let parameters = ConfigDiff.Parameters(
             from: from, to: to, namespace: namespace, path: try JSONPath(argument: path))
         return try await client.call(ConfigDiff.self, parameters).changes.map(ConfigDifference.init)
@@ -80,6 +85,7 @@ extension ConfigClient {
     public func rollback(
         to revision: Int, hold: RollbackHold? = nil
     ) async throws(LarderClientError) -> ConfigChange {
+        try CallArguments.check(revision: revision)
         let parameters = ConfigRollback.Parameters(.goBack(to: revision, hold: hold?.wire), namespace: namespace)
         return ConfigChange(try await client.call(ConfigRollback.self, parameters))
     }
@@ -102,6 +108,7 @@ extension ConfigClient {
     }
 
     private func setPin(_ parameters: ConfigPin.Parameters) async throws(LarderClientError) -> ConfigChange {
+        try CallArguments.check(revision: parameters.revision)
         let result = try await client.call(ConfigPin.self, parameters)
         return ConfigChange(revision: result.revision, epoch: result.epoch, hasEffect: result.changed)
     }

@@ -53,11 +53,13 @@ public struct ConfigClient: Sendable {
     ///     every failed poll an error.
     /// - Throws: `remote` with `notFound` if there is no value at the path, with `unavailable` while the remote source
     ///   has not delivered a document yet, or with `upstreamFailed` or `rejected` if a value within the maximum age
-    ///   cannot be obtained.
+    ///   cannot be obtained; `invalidArgument` if an age is negative or longer than 3660 days.
     public func snapshot(
         at path: String = "", maximumAge: Duration? = nil,
         staleIfError: Duration? = nil
     ) async throws(LarderClientError) -> LarderSnapshot {
+        try CallArguments.check(maximumAge, "maximumAge", .upToTenYears, advice: "pass nil for any age")
+        try CallArguments.check(staleIfError, "staleIfError", .upToTenYears, advice: "pass nil for no second limit")
         let parameters = ConfigGet.Parameters(
             path: try JSONPath(argument: path), namespace: namespace, maximumAgeSeconds: maximumAge?.seconds,
             staleIfErrorSeconds: staleIfError?.seconds)
@@ -109,15 +111,15 @@ public struct ConfigClient: Sendable {
     ///   - path: the path of an object member. It must not be empty.
     ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
     /// - Returns: the revision that contains the change.
-    /// - Throws: `invalidArgument` if the path is empty, the time to live is not positive, or the value is that of an
-    ///   infinite number; `remote` with `invalidParams` if the path leads into an array, or with `denied` if the path is
+    /// - Throws: `invalidArgument` if the path is empty, the time to live is not positive or is longer than 3660 days, or
+    ///   the value is or contains an infinity or NaN; `remote` with `invalidParams` if the path leads into an array, or with `denied` if the path is
     ///   locked in the settings.
     @discardableResult
     public func set(
         _ value: JSONValue, at path: String, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
         let path = try JSONPath(argument: path)
-        let lifetime = try ConfigArguments.check(value, at: path, ttl: ttl)
+        let lifetime = try CallArguments.check(value, at: path, ttl: ttl)
         let parameters = ConfigSet.Parameters(
             path: path, value: value, namespace: namespace, ttlMilliseconds: lifetime)
         return ConfigChange(try await client.call(ConfigSet.self, parameters))
@@ -136,7 +138,8 @@ public struct ConfigClient: Sendable {
     public func replaceAll(
         with value: JSONValue, ttl: Duration? = nil
     ) async throws(LarderClientError) -> ConfigChange {
-        let lifetime = try ConfigArguments.check(value, ttl: ttl)
+        try CallArguments.check(value, at: JSONPath([]))
+        let lifetime = try CallArguments.milliseconds(ttl: ttl)
         guard value.kind == .object else {
             throw LarderClientError(
                 .invalidArgument, "the new document is \(value.kind.article), not an object",
@@ -178,7 +181,7 @@ public struct ConfigClient: Sendable {
         at path: String
     ) async throws(LarderClientError) -> ConfigChange {
         let path = try JSONPath(argument: path)
-        if path.isRoot { throw ConfigArguments.emptyPath("unsetAll() removes all overrides") }
+        if path.isRoot { throw CallArguments.emptyPath("unsetAll() removes all overrides") }
         let parameters = ConfigUnset.Parameters(path: path, namespace: namespace)
         return ConfigChange(try await client.call(ConfigUnset.self, parameters))
     }
@@ -200,6 +203,7 @@ public struct ConfigClient: Sendable {
     public func push(
         _ document: JSONValue, version: String? = nil, force: Bool = false
     ) async throws(LarderClientError) -> ConfigChange {
+        try CallArguments.check(document, at: JSONPath([]))
         let parameters = ConfigPush.Parameters(
             document: document, namespace: namespace, version: version, force: force)
         return ConfigChange(try await client.call(ConfigPush.self, parameters))
@@ -262,18 +266,25 @@ extension ConfigClient {
     ///   - timeout: how long to wait, in whole milliseconds, rounded up; nil for no limit.
     ///     ``LarderClient/Configuration/timeout`` does not apply.
     /// - Returns: the snapshot in which the condition holds.
-    /// - Throws: `remote` with `timeout` if the condition does not hold in time.
+    /// - Throws: `remote` with `timeout` if the condition does not hold in time; `invalidArgument` if the timeout is
+    ///   negative or longer than 3660 days. With a timeout of zero, the condition is checked once.
     @discardableResult
     public func wait(
         for condition: WaitCondition, at path: String = "", timeout: Duration? = nil
     ) async throws(LarderClientError) -> LarderSnapshot {
+        let target = try JSONPath(argument: path)
+        try CallArguments.check(timeout, "timeout", .upToTenYears, advice: "pass nil for no limit")
+        switch condition {
+        case .equals(let value), .notEquals(let value): try CallArguments.check(value, at: target)
+        case .revisionAtLeast(let revision, _): try CallArguments.check(revision: revision)
+        case .exists: break
+        }
         let parameters = ConfigWait.Parameters(
-            condition.wire, path: try JSONPath(argument: path), namespace: namespace,
-            timeoutMilliseconds: timeout?.milliseconds)
+            condition.wire, path: target, namespace: namespace, timeoutMilliseconds: timeout?.milliseconds)
         // The agent enforces the timeout. The client waits longer, and its own timeout is only for an agent that does
         // not respond at all.
         let maxTimeout = Duration.milliseconds(ConfigWait.Parameters.longestTimeoutMilliseconds)
-        let replyTimeout = min(timeout ?? maxTimeout, maxTimeout) + (client.configuration.timeout ?? maxTimeout)
+        let replyTimeout = (timeout ?? maxTimeout) + (client.configuration.timeout ?? maxTimeout)
         let result = try await client.call(ConfigWait.self, parameters, timeout: replyTimeout)
         return LarderSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch,
@@ -353,6 +364,7 @@ extension ConfigClient {
     ) async throws(LarderClientError) -> ConfigChange? {
         let changes = try list.wire()
         if changes.isEmpty { return nil }
+        if case .equals(let revision, _) = ifRevision { try CallArguments.check(revision: revision, "ifRevision") }
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace, ifRevision: ifRevision.wire, reason: reason, isDryRun: dryRun)
         return ConfigChange(try await client.call(ConfigApply.self, parameters))
@@ -377,8 +389,13 @@ extension ConfigClient {
     public func increment(
         at path: String, by step: Int = 1, minimum: Int? = nil, maximum: Int? = nil, reason: String? = nil
     ) async throws(LarderClientError) -> (value: Int, change: ConfigChange) {
+        let target = try JSONPath(argument: path)
+        if target.isRoot { throw CallArguments.emptyPath("an increment changes a single number") }
+        for (number, name) in [(step, "by"), (minimum, "minimum"), (maximum, "maximum")] {
+            try CallArguments.check(number, name, in: CallArguments.integers)
+        }
         let parameters = ConfigIncrement.Parameters(
-            path: try JSONPath(argument: path), by: step, namespace: namespace, minimum: minimum, maximum: maximum,
+            path: target, by: step, namespace: namespace, minimum: minimum, maximum: maximum,
             reason: reason)
         let result = try await client.call(ConfigIncrement.self, parameters)
         return (

@@ -23,6 +23,8 @@ public struct ImageClient: Sendable {
     /// Gets an image and runs `body` with it. Its file is kept until `body` returns or throws.
     ///
     /// ```swift
+    /// import Foundation
+    ///
     /// let bytes = try await client.images.withImage("https://img.example.org/logo.png") { image in
     ///     try Data(contentsOf: URL(filePath: image.path), options: .alwaysMapped)
     /// }
@@ -72,10 +74,14 @@ public struct ImageClient: Sendable {
     ///     second. It is not called for an image that is cached. It must not block, because it runs on the client's
     ///     event loop.
     /// - Throws: `remote` with `notFound` if the origin does not have the image or, under the policy `cacheOnly`, if the
-    ///   image is not cached; with `timeout` if the deadline passes.
+    ///   image is not cached; with `timeout` if the deadline passes. `invalidArgument` if a duration of the request is out
+    ///   of range.
     public func get(
         _ request: LarderImageRequest, onProgress: (@Sendable (DownloadProgress) -> Void)? = nil
     ) async throws(LarderClientError) -> LeasedImage {
+        try CallArguments.check(
+            request.deadline, "deadline", .positiveUpToOneDay, advice: "pass nil for the timeout of the client")
+        try Self.check(maximumAge: request.maximumAge)
         var parameters = request.parameters
         parameters.reportsProgress = onProgress != nil
         // The agent enforces the deadline. The client waits longer, and its own timeout is only for an agent that does
@@ -115,6 +121,7 @@ public struct ImageClient: Sendable {
     public func peek(
         _ request: LarderImageRequest, explain: Bool = false
     ) async throws(LarderClientError) -> ImageDecision {
+        try Self.check(maximumAge: request.maximumAge)
         let parameters = ImagePeek.Parameters(
             request.reference, policy: request.policy.wire, maximumAgeSeconds: request.maximumAge?.wholeSeconds,
             explains: explain)
@@ -154,7 +161,7 @@ public struct ImageClient: Sendable {
     ///   - bytes: the whole file.
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
-    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
+    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down, at most 3660 days; nil for a year.
     /// - Throws: `remote` with `imageRejected` if the bytes are not an acceptable image, or with `cacheFull`.
     @discardableResult
     public func put(
@@ -162,7 +169,7 @@ public struct ImageClient: Sendable {
     ) async throws(LarderClientError) -> LarderImage {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .inline(bytes),
-            lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+            lifetimeSeconds: try Self.seconds(lifetime: lifetime))
         return LarderImage(try await client.call(ImagePut.self, parameters).image)
     }
 
@@ -186,7 +193,7 @@ public struct ImageClient: Sendable {
     ///   - url: an absolute `http` or `https` URL. Its origin need not exist.
     ///   - cacheKey: identifies the image in place of the query of the URL; nil to use the whole URL.
     ///   - expectedDigest: the SHA-256 that the image must have; an image with another digest is rejected.
-    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down; nil for a year.
+    ///   - lifetime: how long the image is fresh, in whole seconds, rounded down, at most 3660 days; nil for a year.
     /// - Throws: `remote` with `imageRejected` if the file is not an acceptable image or, with the reason `fileChanged`,
     ///   if it changed while it was read; `invalidArgument` if the descriptor is not open or the file cannot be copied;
     ///   `remote` with `invalidParams` if a file in memory is not open for reading.
@@ -207,8 +214,18 @@ public struct ImageClient: Sendable {
     ) async throws(LarderClientError) -> LarderImage {
         let parameters = ImagePut.Parameters(
             ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest?.wire,
-            lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+            lifetimeSeconds: try Self.seconds(lifetime: lifetime))
         return LarderImage(try await put(file: file, parameters))
+    }
+
+    private static func check(maximumAge: Duration?) throws(LarderClientError) {
+        try CallArguments.check(
+            maximumAge, "maximumAge", .upToTenYears, advice: "pass nil for any age that the policy permits")
+    }
+
+    private static func seconds(lifetime: Duration?) throws(LarderClientError) -> Int {
+        try CallArguments.check(lifetime, "lifetime", .upToTenYears, advice: "pass nil for a year")
+        return lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime
     }
 
     /// Stores an image from a file.
@@ -304,6 +321,7 @@ public struct ImageClient: Sendable {
     public func list(
         after: String? = nil, limit: Int = 100, prefix: String? = nil
     ) async throws(LarderClientError) -> CachedImages {
+        try CallArguments.check(limit, "limit", in: 1...ImageList.Parameters.longestPage)
         let parameters = ImageList.Parameters(after: after, limit: limit, prefix: prefix)
         return CachedImages(try await client.call(ImageList.self, parameters))
     }
@@ -330,7 +348,10 @@ public struct ImageClient: Sendable {
     /// - Throws: `remote` with `notFound` if the download has ended.
     @discardableResult
     public func cancel(download id: Int) async throws(LarderClientError) -> Int {
-        try await client.call(ImageCancel.self, ImageCancel.Parameters(id)).requests
+        try CallArguments.check(
+            id, "download", in: 1...CallArguments.integers.upperBound,
+            advice: "pass the ID of a download from `downloads`")
+        return try await client.call(ImageCancel.self, ImageCancel.Parameters(id)).requests
     }
 
     /// Downloads images into the cache. Returns a stream of the progress, whose last element is a summary.
@@ -349,7 +370,7 @@ public struct ImageClient: Sendable {
     /// - Parameters:
     ///   - images: the images, at least 1 and at most 10,000. Only their URLs, cache keys and digests have an effect.
     ///   - concurrency: the number of simultaneous downloads, from 1 to 64; nil for 16. The agent's settings limit
-    ///     downloads as well.
+    ///     downloads as well. The stream throws `invalidArgument` for another number, of downloads or of images.
     public func prefetch(_ images: [LarderImageRequest], concurrency: Int? = nil) -> ImagePrefetchSteps {
         let items = images.map { ImagePrefetch.Item($0.reference, expectedDigest: $0.expectedDigest?.wire) }
         return ImagePrefetchSteps(client: client, parameters: ImagePrefetch.Parameters(items, concurrency: concurrency))

@@ -92,6 +92,11 @@ final class PrefetchRun {
     private func begin() -> Task<Void, Never> {
         Task { [client, parameters, continuation] in
             do throws(LarderClientError) {
+                try CallArguments.check(
+                    parameters.items.count, "the number of images", in: 1...ImagePrefetch.Parameters.maxItems)
+                try CallArguments.check(
+                    parameters.concurrency, "concurrency", in: 1...64,
+                    advice: "pass nil for 16")
                 let (result, _) = try await client.send(
                     ImagePrefetch.self, parameters,
                     purpose: .prefetch { continuation.yield(.progress(PrefetchProgress($0))) })

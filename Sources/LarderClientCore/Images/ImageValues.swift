@@ -177,13 +177,15 @@ public struct LarderImageRequest: Sendable, Hashable {
     public var cacheKey: String?
     /// Whether a cached image or the network is preferred.
     public var policy: Policy
-    /// The maximum acceptable age of the image, in whole seconds, rounded down; nil to apply only the policy.
+    /// The maximum acceptable age of the image, in whole seconds, rounded down, at most 3660 days; nil to apply only the
+    /// policy.
     public var maximumAge: Duration?
     /// The SHA-256 that the image must have; an image with another digest is rejected. Nil to accept any image.
     public var expectedDigest: LarderImage.Digest?
     /// The priority of the download among the queued downloads of the same user.
     public var priority: Priority
-    /// How long the agent may take, in whole milliseconds, rounded up; nil for ``LarderClient/Configuration/timeout``.
+    /// How long the agent may take, in whole milliseconds, rounded up, at most a day; nil for
+    /// ``LarderClient/Configuration/timeout``.
     public var deadline: Duration?
 
     /// Creates a request from its properties.

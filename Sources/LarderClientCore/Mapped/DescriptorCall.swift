@@ -44,6 +44,8 @@ package struct DescriptorCall: Sendable {
         onNotification: @escaping @Sendable (JSONValue) -> Void = { _ in }, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> Reply {
         try transport.check(method)
+        let timeout = timeout ?? configuration.timeout
+        try CallArguments.check(timeout: timeout, of: method)
         if Task.isCancelled { throw .cancelled }
         let stream = try await configuration.retryingWhileBusy { () async throws(LarderClientError) in
             try DescriptorStream(connectedBy: transport)
@@ -52,7 +54,6 @@ package struct DescriptorCall: Sendable {
         Envelope.writeRequest(id: RequestID(1), method: method, to: &writer, params: params)
         writer.endLine()
         let (line, maxReplyBytes) = (writer.bytes, configuration.maximumReplyBytes)
-        let timeout = timeout ?? configuration.timeout
         let outcome = await withTaskCancellationHandler {
             await onOwnThread {
                 Result { () throws(LarderClientError) in

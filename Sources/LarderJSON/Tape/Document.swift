@@ -254,6 +254,9 @@ struct Node: BitwiseCopyable {
         @inlinable static var isTrue: UInt32 { 1 << 3 }
         /// string, name: the text contains a backslash.
         @inlinable static var escaped: UInt32 { 1 << 3 }
+        /// null: the program has made the value of an infinity or NaN. container: the container has such a member or
+        /// element, at any depth. Parsing sets no such flag.
+        static let notFinite: UInt32 = 1 << 3
         /// value: the text has no whitespace between tokens and no duplicate members, at any depth, so it is compact.
         /// Always set for scalars.
         static let clean: UInt32 = 1 << 4

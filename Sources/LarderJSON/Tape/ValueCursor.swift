@@ -19,7 +19,7 @@
     @inlinable @inline(__always)
     public var rawKind: UInt8 { UInt8(truncatingIfNeeded: node.pointee.kind) }
 
-    /// Whether a boolean is `true`. False for other kinds, except that it is true for a string or name with escapes.
+    /// Whether a boolean is `true`. For other kinds, the result has no meaning.
     @inlinable @inline(__always)
     public var isTrue: Bool { node.pointee.has(Node.Flag.isTrue) }
 

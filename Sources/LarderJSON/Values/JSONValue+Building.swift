@@ -21,9 +21,11 @@ extension JSONValue {
         writer.endObject()
     }
     /// The value `null` in place of a number that JSON cannot represent.
-    private static let notFinite: JSONValue = building { $0.null() }
-    /// Whether the value was made by ``double(_:)`` of an infinity or NaN. False for such a number in an array or object.
-    package var isNotFinite: Bool { document === Self.notFinite.document }
+    private static let notFinite: JSONValue = {
+        let value = building { $0.null() }
+        value.markAsNotFinite()
+        return value
+    }()
 
     private static let yes: JSONValue = building { $0.bool(true) }
     private static let no: JSONValue = building { $0.bool(false) }
@@ -33,7 +35,7 @@ extension JSONValue {
     /// A number that is an integer.
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
     /// A number in its shortest form; `null` for infinities and NaN, which JSON cannot represent.
-    /// Calls that write a value refuse this `null`.
+    /// Calls that send a value refuse this `null`, also in an array or object.
     public static func double(_ number: Double) -> JSONValue {
         number.isFinite ? building { $0.double(number) } : notFinite
     }
@@ -42,16 +44,18 @@ extension JSONValue {
 
     /// An array.
     public static func array(_ elements: [JSONValue]) -> JSONValue {
-        building { writer in
+        let array = building { writer in
             writer.beginArray()
             for element in elements { writer.value(element) }
             writer.endArray()
         }
+        if elements.contains(where: \.isNotFinite) { array.copyMarks(from: Array(zip(array.elements, elements))) }
+        return array
     }
 
     /// An object. If several members have the same name, the last one counts.
     public static func object(_ members: [(String, JSONValue)]) -> JSONValue {
-        building { writer in
+        let object = building { writer in
             writer.beginObject()
             for (name, value) in members {
                 writer.name(name)
@@ -59,6 +63,12 @@ extension JSONValue {
             }
             writer.endObject()
         }
+        if members.contains(where: \.1.isNotFinite) {
+            let last = Dictionary(members.map { (Array($0.0.utf8), $0.1) }, uniquingKeysWith: { $1 })
+            object.copyMarks(
+                from: object.members.compactMap { name, copy in last[Array(name.utf8)].map { (copy, $0) } })
+        }
+        return object
     }
 
     /// Copies the value, in compact form, into a document of its own. Use it to keep a small part of a large document.
@@ -69,6 +79,53 @@ extension JSONValue {
         var builder = TapeBuilder(textCapacity: Int(entry.length), nodeCapacity: Int(entry.span))
         builder.copy(document, node)
         return builder.finish()
+    }
+}
+
+// JSON has no infinities and no NaN. A value that contains the null of such a number can be read and printed, but a
+// program that sends it has made a mistake. The marks are in the tape and not in the text: a value that was parsed has
+// none.
+extension JSONValue {
+    /// Whether the value is the `null` of an infinity or NaN, or an array or object that contains one.
+    private var isNotFinite: Bool {
+        let entry = entry
+        switch entry.kind {
+        case Node.Kind.null, Node.Kind.array, Node.Kind.object: return entry.has(Node.Flag.notFinite)
+        default: return false
+        }
+    }
+
+    /// The path of the first infinity or NaN that ``double(_:)`` has replaced in the value; nil if there is none.
+    package var notFinitePath: JSONPath? {
+        guard isNotFinite else { return nil }
+        var (value, path) = (self, [String]())
+        while true {
+            if let (index, element) = value.elements.enumerated().first(where: { $0.element.isNotFinite }) {
+                path.append(String(index))
+                value = element
+            } else if let (name, member) = value.members.first(where: { $0.value.isNotFinite }) {
+                path.append(name)
+                value = member
+            } else {
+                return JSONPath(path)
+            }
+        }
+    }
+
+    /// Marks the value, which no other task can have yet.
+    private func markAsNotFinite() { document.storage.pointee.nodes[node].info |= Node.Flag.notFinite }
+
+    /// Marks this value, and the infinities and NaN in its parts, which were copied as text.
+    private func copyMarks(from parts: [(copy: JSONValue, original: JSONValue)]) {
+        markAsNotFinite()
+        // There is no recursion, so deep nesting cannot exhaust the stack.
+        var pending = parts
+        while let (copy, original) = pending.popLast() {
+            guard original.isNotFinite else { continue }
+            copy.markAsNotFinite()
+            pending += zip(copy.elements, original.elements).map { ($0, $1) }
+            pending += zip(copy.members, original.members).map { ($0.value, $1.value) }
+        }
     }
 }
 
@@ -153,6 +210,8 @@ extension JSONValue: Codable {
             if let string { return try single.encode(string) }
             if let int { return try single.encode(int) }
             if let double { return try single.encode(double) }
+            // The encoder refuses the number with an error that has the path, or encodes it as its strategy says.
+            if isNotFinite { return try single.encode(Double.nan) }
             try single.encodeNil()
         }
     }

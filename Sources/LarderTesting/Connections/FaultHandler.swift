@@ -46,7 +46,7 @@ final class FaultHandler: ChannelInboundHandler {
         incomplete.discardReadBytes()
         let faults = connector.faults
         let bytes = faults.changesMessages ? changed(lines, faults) : lines
-        if faults.delay == .zero, held.isEmpty { return context.fireChannelRead(wrapInboundOut(bytes)) }
+        if faults.delay <= .zero, held.isEmpty { return context.fireChannelRead(wrapInboundOut(bytes)) }
         hold(bytes, for: faults.delay, context)
     }
 
@@ -75,7 +75,7 @@ final class FaultHandler: ChannelInboundHandler {
     }
 
     func faultsChanged() {
-        if connector.faults.delay == .zero { while !held.isEmpty { deliverFirst() } }
+        if connector.faults.delay <= .zero { while !held.isEmpty { deliverFirst() } }
     }
 
     private func deliverFirst() {
