@@ -330,7 +330,10 @@ public final class LarderClient: Sendable {
             case .failure(let error) where canRetry && error.code == .disconnected:
                 canRetry = false
                 slot.monitor.failed(method, error, retryAfter: .zero)
-            case .failure(let error): throw error
+            case .failure(let error):
+                // A stream subscribes again.
+                if case .subscription = purpose { throw error }
+                throw error.advised(for: method)
             case .notSent: continue
             }
         }

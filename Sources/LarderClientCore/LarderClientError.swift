@@ -148,6 +148,15 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
                 : "it may have been executed: check its effect before you repeat it")
     }
 
+    /// Returns the error of a call of a method, with advice if the connection broke.
+    func advised(for method: String) -> Self {
+        guard code == .disconnected, advice == nil else { return self }
+        return Self(
+            code, reason,
+            advice: MethodEffects.reading.contains(method)
+                ? "call \(method) again" : "\(method) may have been executed: check its effect before you repeat it")
+    }
+
     /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
     package func asRetryable() -> Self {
         var error = self

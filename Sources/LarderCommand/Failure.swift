@@ -92,7 +92,7 @@ struct Failure: Error, Equatable {
             "increase --timeout, or check the agent with: \(hints.command("larder status"))"
         case .remote where error.remoteError?.code == .methodNotFound:
             "the agent may have an older version; list its methods with: \(hints.command("larder call rpc.discover"))"
-        case .disconnected: "retry, because the agent may have restarted"
+        case .disconnected where error.advice == nil: "retry, because the agent may have restarted"
         case .remote where error.remoteError?.code == .lineTooLong:
             tooLongAdvice
         case .remote where error.remoteError.map { $0.violations.count > 1 } ?? false:

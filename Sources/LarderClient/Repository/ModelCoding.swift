@@ -68,7 +68,8 @@ where Model.ID: CustomStringConvertible & Sendable {
         let segments = try segments.get()
         guard collection.kind == .object else {
             throw LarderClientError(
-                .decodingFailed, "the value at \"\(JSONPath(segments))\" is \(collection.kind.article), not an object")
+                .decodingFailed, "the value at \"\(JSONPath(segments))\" is \(collection.kind.article), not an object",
+                advice: "pass the path of an object whose members are the models")
         }
         return collection.members.map { (JSONPath(segments + [$0.name]), $0.value) }
     }

@@ -132,7 +132,9 @@ public struct MappedSnapshot: Sendable, Equatable {
     private static func malformed(_ path: String) -> LarderClientError {
         do throws(LarderClientError) {
             _ = try JSONPath(argument: path)
-            return LarderClientError(.invalidArgument, "\"\(path)\" is not a valid path")
+            return LarderClientError(
+                .invalidArgument, "\"\(path)\" is not a valid path",
+                advice: "write a path such as search.limit, or a JSON Pointer such as /search/limit")
         } catch {
             return error
         }
