@@ -28,7 +28,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
         /// ``ConfigViewModel/follow(_:)`` waits for the first snapshot.
         case firstValue
         /// ``ConfigViewModel/refresh(force:)`` or a method that writes waits for the agent.
-        case refresh
+        case call
         /// ``ConfigViewModel/follow(_:)`` has lost the connection to the agent.
         case reconnection
     }
@@ -93,7 +93,7 @@ public final class ConfigViewModel<Value: Decodable & Sendable> {
     public var activities: Set<Activity> {
         var activities: Set<Activity> = []
         if followers > 0, snapshot == nil { activities.insert(.firstValue) }
-        if calls > 0 { activities.insert(.refresh) }
+        if calls > 0 { activities.insert(.call) }
         if isInterrupted { activities.insert(.reconnection) }
         return activities
     }
