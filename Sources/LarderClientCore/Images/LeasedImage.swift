@@ -5,6 +5,8 @@ public import SystemPackage
 /// An image with a lease: its file is kept while the lease lasts.
 ///
 /// ```swift
+/// import Foundation
+///
 /// let image = try await client.images.get("https://img.example.org/logo.png")
 /// let bytes = try Data(contentsOf: URL(filePath: image.path))
 /// image.release()

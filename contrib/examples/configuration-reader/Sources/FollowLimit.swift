@@ -6,8 +6,9 @@ import Foundation
 struct FollowLimit {
     static func main() async throws {
         // The agent need not run: until it does, the values come from the file that it has exported, if there is one.
-        let larder = try await LarderProvider(startup: .optional) { error in
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
+        let larder = try await LarderProvider(startup: .optional) { interruption in
+            // While the agent is away, each failed attempt is an interruption. One line for each cause is enough.
+            if !interruption.isRepeated { FileHandle.standardError.write(Data("\(interruption)\n".utf8)) }
         }
         // The first provider that has a value wins. SEARCH_LIMIT=5 therefore overrides the agent.
         let config = ConfigReader(providers: [EnvironmentVariablesProvider(), larder])
