@@ -62,7 +62,9 @@ struct ArgumentRangeTests {
         #expect(await model.lastError?.code == .invalidArgument)
         let image = await ImageViewModel(images)
         await image.load(LarderImageRequest(url, deadline: time))
-        guard case .failed(let error, nil) = await image.phase else { return Issue.record("the load did not fail") }
+        guard case .failed(let error, nil) = await image.phase else {
+            return #expect(Bool(false), "the load did not fail")
+        }
         #expect(error.code == .invalidArgument)
     }
 
@@ -74,7 +76,7 @@ struct ArgumentRangeTests {
         let hasty = LarderClient(socket: offline.socket, configuration: configuration)
         let items = LarderRepository(config, at: "a", of: Item.self)
         await expectRefusals(of: [
-            ("timeout", { try await offline.call("agent.ping", timeout: .zero) }),
+            ("timeout", { _ = try await offline.call("agent.ping", timeout: .zero) }),
             ("timeout", { try await config.refresh(timeout: .seconds(-1)) }),
             ("timeout", { try await hasty.agent.ping() }),
             ("timeout", { _ = try await hasty.config.mappedSnapshot() }),
@@ -128,7 +130,7 @@ struct ArgumentRangeTests {
             ("\"a.0\"", { try await config.wait(for: .equals([nan]), at: "a") }),
             ("\"x.0\"", { try await config.push(["x": [nan]]) }),
             ("\"x.0\"", { try await config.replaceAll(with: ["x": [nan]]) }),
-            ("\"value.0\"", { try await client.call("config.set", params: ["path": "a", "value": [nan]]) }),
+            ("\"value.0\"", { _ = try await client.call("config.set", params: ["path": "a", "value": [nan]]) }),
             ("it is inf", { try await config.set(encoding: Double.infinity, at: "a") }),
             (
                 "\"weights.1.x\" is inf",
