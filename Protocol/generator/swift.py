@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 NAMES = HERE / "swift-names.json"
 OUTPUT = HERE.parent / "Sources" / "LarderProtocol" / "Generated"
 REGISTRY = HERE.parent / "Sources" / "LarderServer" / "Dispatch" / "Generated" / "AllMethods.swift"
-MAX_FILES = 12
+MAX_FILES = 20
 
 
 class Generator:

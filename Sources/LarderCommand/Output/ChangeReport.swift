@@ -45,7 +45,7 @@ enum Provenance {
         return "\(command.isEmpty ? "?" : command.printable) (process \(pid), user \(user(uid))\(login))"
     }
 
-    private static func process(_ peer: WirePeer) -> String {
+    static func process(_ peer: WirePeer) -> String {
         process(peer.command, pid: peer.pid, uid: peer.uid, loginUID: peer.loginUid)
     }
 

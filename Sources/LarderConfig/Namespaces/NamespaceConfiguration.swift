@@ -213,3 +213,9 @@ struct NamespaceEnvironment: Sendable {
         }
     }
 }
+
+/// The settings that determine how a store accepts changes.
+package struct StoreLimits: Sendable, Equatable {
+    package var durability: Durability
+    package var documents: DocumentLimits
+}

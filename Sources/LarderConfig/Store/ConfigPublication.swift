@@ -106,6 +106,11 @@ package final class ConfigPublication: Sendable {
     /// The current status. Reading it takes a lock.
     package var status: PublishedStatus { state.withLock { $0.status } }
 
+    /// The current overrides, and the revision of the snapshot in which they are in effect. Reading them takes a lock.
+    package var overrides: (layer: OverrideLayer, revision: Int) {
+        state.withLock { ($0.status.layers.override, $0.current.snapshot.revision) }
+    }
+
     /// An upper bound of the memory of a copy of the current snapshot and of all layers, in bytes.
     package var copiedBytes: Int {
         let (snapshot, layers) = state.withLock { ($0.current.snapshot, $0.status.layers) }

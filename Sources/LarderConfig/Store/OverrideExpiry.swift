@@ -119,3 +119,9 @@ struct ExpiryTime: Sendable {
         }
     }
 }
+
+/// The clocks of a store.
+struct StoreClocks: Sendable {
+    var wallClock: WallClock
+    var clock: any Clock<Duration>
+}

@@ -88,6 +88,18 @@ package struct OverrideLayer: Sendable {
         return entries
     }
 
+    /// A part of the entries at a path and below it, in ascending order of their paths. It runs off every actor, because
+    /// there may be many entries.
+    /// - Parameters:
+    ///   - start: the path after which the page begins; nil for the first page. It must begin with `path`.
+    ///   - limit: the maximum number of entries
+    @concurrent
+    package func page(at path: [String], after start: [String]?, limit: Int) async -> OverridePage {
+        var page = OverridePage(limit: limit)
+        node(at: path[...])?.collect(into: &page, after: start?.dropFirst(path.count))
+        return page
+    }
+
     /// The entries at a path, above it and below it, in tree order.
     package func entries(around path: [String]) -> [OverrideEntry] {
         var entries: [OverrideEntry] = []
@@ -207,6 +219,32 @@ package struct OverrideEntry: Sendable, Equatable {
 
     /// The size of the value and its path as text, in bytes.
     package var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
+}
+
+/// A part of the entries of an ``OverrideLayer``.
+package struct OverridePage: Sendable {
+    /// The size of values and paths after which a page ends, in bytes.
+    private static let maxBytes = 256 << 10
+
+    package private(set) var entries: [OverrideEntry] = []
+    /// Whether further entries follow.
+    package private(set) var isFull = false
+    private let limit: Int
+    private var bytes = 0
+
+    init(limit: Int) { self.limit = limit }
+
+    /// Adds an entry. If there is no space for it, the page is full.
+    mutating func add(_ entry: OverrideEntry) {
+        if entries.count == limit || bytes > Self.maxBytes { return isFull = true }
+        entries.append(entry)
+        bytes += entry.bytes
+    }
+
+    /// An upper bound of the memory of a copy of the entries and of their text, in bytes.
+    package var copiedBytes: Int {
+        entries.reduce(0) { $0 + $1.value.detachedMemory + 2 * ($1.bytes + ($1.reason?.utf8.count ?? 0)) + 1024 }
+    }
 }
 
 /// The lifetime of an override that was set.

@@ -154,6 +154,25 @@ final class OverrideNode: Sendable {
         for child in orderedChildren { child.collect(into: &entries, where: isIncluded) }
     }
 
+    /// Adds the entries at this node and below it to a page, until the page is full. The order is that of the names'
+    /// bytes, and an entry precedes those below it.
+    /// - Parameter start: the path, relative to this node, after which the entries begin; nil for all entries
+    func collect(into page: inout OverridePage, after start: ArraySlice<String>?) {
+        if let entry, start == nil { page.add(entry) }
+        if page.isFull { return }
+        var nodes: [OverrideNode] = []
+        let first = start?.first?.utf8
+        children.forEach { node in
+            if first.map({ node.name.text.utf8.lexicographicallyPrecedes($0) }) != true { nodes.append(node) }
+        }
+        nodes.sort { $0.name.text.utf8.lexicographicallyPrecedes($1.name.text.utf8) }
+        for node in nodes {
+            let isStart = first.map { node.name.text.utf8.elementsEqual($0) } ?? false
+            node.collect(into: &page, after: isStart ? start?.dropFirst() : nil)
+            if page.isFull { return }
+        }
+    }
+
     /// Whether there is no entry here and all entries below are null, so that they only remove members.
     private var onlyRemovesMembers: Bool { entry == nil && totals.nulls == totals.count }
 

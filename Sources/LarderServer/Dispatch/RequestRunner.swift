@@ -302,6 +302,25 @@ struct TaskReply<Result: WireResult> {
         }
     }
 
+    /// - Parameter start: starts the task of a pending request
+    private init(size: ReplySize, start: @escaping (RequestRunner, PendingRequests.Ticket, ReplyReservation?) -> Void) {
+        (self.size, self.start) = (size, start)
+    }
+
+    /// - Parameter operation: reserves memory, and makes a result that is encoded in the task
+    static func encoding(
+        _ operation: @escaping @Sendable (inout ReplyMemory) async throws(WireError) -> Result
+    ) -> Self {
+        Self(
+            size: .small,
+            start: { runner, ticket, reservation in
+                runner.run(
+                    { (memory) async throws(WireError) in EncodedResult(try await operation(&memory)) }, for: ticket,
+                    .small, reservation, endsOnCancellation: false
+                ) { result, _ in result }
+            })
+    }
+
     /// - Parameters:
     ///   - endsOnCancellation: whether a cancelled request is answered before the task has ended
     ///   - finish: makes the result on the event loop. It is called once. Its second argument is nil if the request is

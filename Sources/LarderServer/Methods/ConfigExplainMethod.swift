@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderConfigModel
+import LarderEncoding
 import LarderJSON
 import LarderProtocol
 
@@ -55,6 +56,57 @@ extension WirePeer {
     /// Converts the description of the process that set a value to its form in the protocol.
     init(_ peer: Peer) {
         self.init(pid: peer.pid, uid: peer.uid, command: peer.command, loginUid: peer.loginUID)
+    }
+}
+
+extension ConfigOverrides: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let namespace = try call.namespace(call.parameters.namespace)
+        let (path, limit) = (call.parameters.path.segments, call.parameters.limit)
+        let (after, secrets) = (try call.parameters.start, call.context.secrets(of: namespace))
+        return .task(
+            .encoding { (memory) async throws(WireError) in
+                let (overrides, revision) = namespace.publication.overrides
+                // The entries of the page share their values with the layer.
+                let page = await overrides.page(at: path, after: after, limit: limit)
+                do throws(UsageRefusal) {
+                    try memory.reserve(page.copiedBytes)
+                } catch {
+                    throw memory.error(of: error)
+                }
+                return Result(
+                    namespace: namespace.name, revision: revision, epoch: namespace.publication.epoch,
+                    overrides: page.entries.map { Entry($0, hiding: secrets) },
+                    next: page.isFull ? page.entries.last.map { JSONPath($0.path).description } : nil)
+            })
+    }
+}
+
+extension ConfigOverrides.Parameters {
+    /// The path after which the page begins; nil for the first page.
+    fileprivate var start: [String]? {
+        get throws(WireError) {
+            guard let after else { return nil }
+            guard let start = try? JSONPath(parsing: after).segments, start.count >= path.segments.count,
+                zip(start, path.segments).allSatisfy({ $0.isSpelled(as: $1) })
+            else {
+                throw WireError(
+                    .invalidParams, "\"after\" must be \"next\" of the previous page, but is \"\(after.excerpt)\"")
+            }
+            return start
+        }
+    }
+}
+
+extension ConfigOverrides.Entry {
+    /// Converts an override. Masks values at paths that match the patterns of secrets.
+    fileprivate init(_ entry: OverrideEntry, hiding secrets: SecretPatterns) {
+        let path = JSONPath(entry.path)
+        let (value, isMasked) = secrets.masked(entry.value, at: path)
+        self.init(
+            path: path.description, value: value, setAt: Timestamp(milliseconds: entry.setAt),
+            expiresAt: entry.expiresAt.map(Timestamp.init(milliseconds:)), peer: entry.setBy.map(WirePeer.init),
+            reason: entry.reason, isMasked: isMasked)
     }
 }
 

@@ -218,6 +218,34 @@ struct CommandLineTests {
         }
     }
 
+    @Test("explain --overrides lists the overrides with their expiry, author and reason")
+    func overrides() throws {
+        try AgentHome.with(starting: true) { (home) throws in
+            let none = try home.larder("explain", "--overrides")
+            #expect(none.end == .exit(0) && none.text.isEmpty)
+            #expect(none.log == "larder: there are no overrides in namespace \"default\"")
+            try home.larder("set", "search.limit", "20", "--reason", "load test")
+            try home.larder("set", "search.name", "x", "--ttl", "9d")
+            try home.larder("set", "log", #"{"level": "debug"}"#)
+            let table = try home.larder("explain", "--overrides").text.split(separator: "\n").map {
+                $0.replacing(#/ {2,}/#, with: "|").replacing(#/process \d+, user [^)]*/#, with: "PROCESS")
+            }
+            #expect(
+                table == [
+                    "PATH|VALUE|EXPIRES|AUTHOR|REASON", #"log|{"level":"debug"}|never|larder (PROCESS)"#,
+                    "search.limit|20|never|larder (PROCESS)|load test",
+                    #"search.name|"x"|in 8 d 23 h|larder (PROCESS)"#,
+                ])
+            let part = try home.larder("explain", "search.limit", "--overrides", "--json")
+            let list = try JSONValue(parsing: part.text)
+            #expect(list["overrides"]?.elements.map { $0["path"] } == ["search.limit"])
+            #expect(list["overrides"]?[0]?["reason"] == "load test")
+            #expect(list["next"] == .null)
+            let wrong = try home.larder("explain", "--overrides", "-n", "nowhere")
+            #expect(wrong.status == 3 && wrong.log.contains("default"))
+        }
+    }
+
     @Test("explain, history, diff, rollback, wait and acknowledge print their results")
     func revisions() throws {
         try AgentHome.with(starting: true) { (home) throws in

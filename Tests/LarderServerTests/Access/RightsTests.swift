@@ -143,7 +143,7 @@ struct RightsTests {
         (#""config.wait","params":{"namespace":"x","exists":true}"#, .read, "x"),
         (#""config.explain","params":["","x"]"#, .read, "x"), (#""config.status","params":["x"]"#, .read, "x"),
         (#""config.status""#, .read, nil), (#""config.history","params":["x"]"#, .read, "x"),
-        (#""config.diff","params":[1,2,"x"]"#, .read, "x"),
+        (#""config.diff","params":[1,2,"x"]"#, .read, "x"), (#""config.overrides","params":["","x"]"#, .read, "x"),
         (#""config.acknowledge","params":{"revision":1,"accepted":true,"namespace":"x"}"#, .read, "x"),
         (#""config.refresh","params":["x"]"#, .read, "x"), (#""config.refresh","params":["x",false]"#, .read, "x"),
         (#""config.refresh","params":["x",true]"#, .push, "x"), (#""agent.stats""#, .read, nil),

@@ -185,7 +185,7 @@ struct ConnectionUsageTests {
         "a request whose reply may exceed the limit is refused before it starts if another large reply is being made",
         arguments: [
             ("config.explain", #""path":"a""#), ("config.diff", #""from":REVISION"#), ("config.backup", ""),
-            ("config.rollback", #""revision":REVISION,"dryRun":true"#),
+            ("config.overrides", ""), ("config.rollback", #""revision":REVISION,"dryRun":true"#),
             ("config.set", #""path":"a","value":1,"dryRun":true"#), ("config.unset", #""path":"a","dryRun":true"#),
             ("config.apply", #""changes":[{"op":"set","path":"a","value":1}],"dryRun":true"#),
             ("config.push", #""document":{},"dryRun":true"#),

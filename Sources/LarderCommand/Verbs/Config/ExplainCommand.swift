@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderClientCore
+import LarderJSON
 import LarderProtocol
 
 /// `larder explain [PATH]`
@@ -14,17 +15,26 @@ struct ExplainCommand: AsyncParsableCommand {
             content because of a rollback has the note "rolled back to revision N". Values that the settings declare \
             secret are shown as <masked>, unless you have the right "secrets".
 
+            With --overrides, lists the values that were set at the path and below it, in the order of their paths: \
+            value, time until the override expires, the process that set it and its user, and the reason.
+
             EXAMPLES:
               larder explain search.limit
               larder explain                     the whole document
+              larder explain --overrides         all overrides, who set them and why
               larder explain search.limit --json | jq -r .winner
             """)
 
     @OptionGroup var path: PathArgument
+
+    @Flag(help: "List the overrides at the path and below it instead.")
+    var overrides = false
+
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
+        if overrides { return try await listOverrides() }
         let parameters = ConfigExplain.Parameters(path: try path.path, namespace: namespace.namespace)
         try await agent.connection.withClient { client in
             var isMissing = false
@@ -36,6 +46,56 @@ struct ExplainCommand: AsyncParsableCommand {
             let place = PathAdvice.Place(path: path.text, namespace: namespace.namespace)
             if isMissing, let advice = await place.advice(over: client) { Output.note(advice) }
         }
+    }
+
+    private func listOverrides() async throws {
+        let path = try path.path
+        try await agent.connection.withClient { client in
+            let list = try await OverrideList.all(at: path, in: namespace.namespace, over: client)
+            try agent.print(list, of: ConfigOverrides.self) { result in
+                if result.overrides.isEmpty {
+                    Output.note(
+                        "there are no overrides \(path.isRoot ? "" : "at or below \"\(path)\" ")in namespace "
+                            + "\"\(namespace.namespace)\"")
+                    return nil
+                }
+                return OverrideList(now: .now).text(result.overrides)
+            }
+        }
+    }
+}
+
+/// The output of `larder explain --overrides`.
+struct OverrideList {
+    /// The time that expiries are relative to.
+    let now: Timestamp
+
+    private static let table = TextTable(headings: ["PATH", "VALUE", "EXPIRES", "AUTHOR", "REASON"])
+
+    /// The overrides at a path and below it: the result of `config.overrides` with the overrides of all pages.
+    static func all(at path: JSONPath, in namespace: String, over client: LarderClient) async throws -> JSONValue {
+        var parameters = ConfigOverrides.Parameters(path: path, namespace: namespace)
+        parameters.limit = ConfigOverrides.Parameters.longestPage
+        var overrides: [JSONValue] = []
+        while true {
+            let page = try await client.call(
+                ConfigOverrides.name, params: JSONValue.building { parameters.write(to: &$0) })
+            overrides += page["overrides"]?.elements.map(\.self) ?? []
+            parameters.after = page["next"]?.string
+            guard parameters.after == nil else { continue }
+            return .object(page.members.map { ($0.name, $0.name == "overrides" ? .array(overrides) : $0.value) })
+        }
+    }
+
+    /// The table without a final line end.
+    func text(_ overrides: [ConfigOverrides.Entry]) -> String { Self.table.text(overrides.map(row)) }
+
+    private func row(_ override: ConfigOverrides.Entry) -> [String] {
+        [
+            override.path.isEmpty ? "everything" : override.path.printable, ExplainReport.short(override.value),
+            override.expiresAt.map { Human.ahead(milliseconds: $0.milliseconds - now.milliseconds) } ?? "never",
+            override.peer.map { Provenance.process($0) } ?? "-", override.reason?.printable ?? "",
+        ]
     }
 }
 
@@ -93,7 +153,7 @@ struct ExplainReport {
     }
 
     /// A value in one line, truncated if it is too long.
-    private static func short(_ value: JSONValue) -> String {
+    static func short(_ value: JSONValue) -> String {
         let text = value.compactText.printable
         return text.count > valueWidth ? text.prefix(valueWidth - 1) + "…" : text
     }

@@ -7,12 +7,12 @@ package enum AllMethods {
         [
             AgentClients.self, AgentInfo.self, AgentMetrics.self, AgentPing.self, AgentStats.self,
             ConfigAcknowledge.self, ConfigApply.self, ConfigBackup.self, ConfigDiff.self, ConfigExplain.self,
-            ConfigGet.self, ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigPin.self, ConfigPush.self,
-            ConfigRefresh.self, ConfigRollback.self, ConfigSchema.self, ConfigSet.self, ConfigStatus.self,
-            ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self, ImageCancel.self,
-            ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self, ImagePin.self,
-            ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self, RPCDiscover.self,
-            RequestCancel.self,
+            ConfigGet.self, ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigOverrides.self,
+            ConfigPin.self, ConfigPush.self, ConfigRefresh.self, ConfigRollback.self, ConfigSchema.self, ConfigSet.self,
+            ConfigStatus.self, ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self,
+            ImageCancel.self, ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self,
+            ImagePin.self, ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self,
+            RPCDiscover.self, RequestCancel.self,
         ]
     }
 }

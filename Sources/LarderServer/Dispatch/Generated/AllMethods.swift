@@ -20,6 +20,7 @@ extension MethodRegistry {
         registry.register(ConfigHistory.self)
         registry.register(ConfigIncrement.self)
         registry.register(ConfigOpen.self)
+        registry.register(ConfigOverrides.self)
         registry.register(ConfigPin.self)
         registry.register(ConfigPush.self)
         registry.register(ConfigRefresh.self)

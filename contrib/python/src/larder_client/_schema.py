@@ -985,6 +985,59 @@ class ConfigOpenResult(TypedDict):
     secretPaths: list[str]
 
 
+class ConfigOverridesParams(TypedDict):
+    """The parameters of config.overrides.
+
+    path: Only the overrides at this path and below it. Default: the whole document.
+    namespace: Default: "default".
+    after: The `next` of the previous page. Default: the first page.
+    limit: Maximum number of overrides. Default: 100.
+    """
+
+    path: NotRequired[str | list[str]]
+    namespace: NotRequired[str]
+    after: NotRequired[str]
+    limit: NotRequired[int]
+
+
+class ListedOverride(TypedDict):
+    """An object of the protocol.
+
+    path: The path, dotted if possible, otherwise as a JSON Pointer.
+    value: The value that was set; null removes the values of lower layers.
+    masked: Secrets are masked in the value; absent otherwise.
+    setAt: When the value was set.
+    expiresAt: When the override expires; absent if it does not expire.
+    peer: The client that set the value; absent if it is unknown.
+    reason: Why it did; absent if it gave no reason.
+    """
+
+    path: str
+    value: Any
+    masked: NotRequired[Literal[True]]
+    setAt: str
+    expiresAt: NotRequired[str]
+    peer: NotRequired[Peer]
+    reason: NotRequired[str]
+
+
+class ConfigOverridesResult(TypedDict):
+    """The result of config.overrides.
+
+    namespace: Name of a namespace that the settings declare.
+    revision: Revision of the snapshot in which the overrides are in effect.
+    epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
+    overrides: A page with large values is shorter than `limit`.
+    next: Value of `after` for the next page; null on the last page.
+    """
+
+    namespace: str
+    revision: int
+    epoch: str
+    overrides: list[ListedOverride]
+    next: str | None
+
+
 class ConfigPinParams(TypedDict):
     """The parameters of config.pin.
 
