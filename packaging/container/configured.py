@@ -25,7 +25,7 @@ from harness import (
 )
 from prepared import ORIGIN, TOKEN
 from readme import block, login
-from larder_client.testing import Connection
+from larder_client.testing import Connection, call
 
 SETTINGS = "/etc/larder/larder.json"
 DROP_IN = "/etc/systemd/system/larder.service.d/50-token.conf"
@@ -136,11 +136,14 @@ def invalid_settings_are_rejected_and_the_running_ones_stay_in_force():
             lambda: any("intervalSecond" in str(entry.get("MESSAGE")) for entry in journal(since)),
             "waiting for the reason of the failed reload in the journal",
         )
-        # The agent itself also rejects the settings.
-        since = journal_cursor()
-        run("systemctl", "kill", "--signal=HUP", "--kill-who=main", "larder.service")
-        entry = wait_for_entry(since, PRIORITY="3")
+        # The agent itself also rejects the settings, and reports that.
+        entry = wait_for_entry(since, PRIORITY="3", LARDER_ERROR=True)
         expect("intervalSecond" in entry["MESSAGE"], f"the entry does not name the mistake: {entry['MESSAGE']}")
+        eventually(lambda: "intervalSecond" in call("agent.info").get("settingsProblem", ""), "waiting for the agent's report")
+        for verb, status in (("status", 0), ("info", 0), ("doctor", 1)):
+            text = larder(verb, status=status)
+            expect("intervalSecond" in text, f"larder {verb} does not name the mistake:\n{text}")
+        larder("status", "--check", status=1)
         eventually(
             lambda: "intervalSecond" in properties("larder.service", "StatusText")["StatusText"],
             "waiting for the reason in the status of the service",
@@ -151,6 +154,7 @@ def invalid_settings_are_rejected_and_the_running_ones_stay_in_force():
     finally:
         write(SETTINGS, CONTENT)
         run("systemctl", "reload", "larder.service")
+    eventually(lambda: "settingsProblem" not in call("agent.info"), "the problem remains after a reload of valid settings")
     larder("refresh", "--namespace", "shop")
     return checked.strip().splitlines()[0]
 

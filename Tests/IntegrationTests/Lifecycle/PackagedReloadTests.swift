@@ -16,12 +16,17 @@ extension Integration {
 
         /// Runs the commands in order until one fails, as systemd does.
         private func reload(_ unit: String, _ agent: AgentProcess, _ home: AgentHome) throws -> Command {
-            let program = try Products.agent
-            let commands = try reloadCommands(unit).map {
-                $0.replacing("/usr/sbin/larderd", with: program).replacing("$MAINPID", with: "\(agent.pid)")
-            }
-            return try Command.run(
-                "/bin/sh", ["-c", commands.joined(separator: " && ")], environment: home.environment)
+            try run(try reloadCommands(unit).map { $0.replacing("$MAINPID", with: "\(agent.pid)") }, home)
+        }
+
+        /// Runs only the command that checks the settings.
+        private func check(_ unit: String, _ home: AgentHome) throws -> Command {
+            try run(try reloadCommands(unit).filter { $0.contains("--check-settings") }, home)
+        }
+
+        private func run(_ commands: [String], _ home: AgentHome) throws -> Command {
+            let line = commands.joined(separator: " && ").replacing("/usr/sbin/larderd", with: try Products.agent)
+            return try Command.run("/bin/sh", ["-c", line], environment: home.environment)
         }
 
         @Test(
@@ -37,11 +42,18 @@ extension Integration {
                 let refused = try reload(unit, agent, home)
                 #expect(refused.status == 78)
                 #expect(refused.log.contains("etc/larder.json") && refused.log.contains("durabilty"), "\(refused.log)")
+                // The agent reports the error, too.
+                let client = try agent.connect()
+                try client.call(
+                    "agent.info", until: { $0["settingsProblem"]?.string?.contains("durabilty") == true })
+                #expect(try home.larder("status", "--check").status == 1)
+                #expect(try home.larder("info").text.contains("rejected, so earlier settings are in effect"))
 
                 try home.write("etc/larder.json", "{ namespaces: { shop: {} } }")
                 #expect(try reload(unit, agent, home).status == 0)
-                try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "shop"] })
-                #expect(!agent.log.contains("the new settings are invalid"), "\(agent.log)")
+                try client.call("agent.info", until: { $0["namespaces"] == ["default", "shop"] })
+                try client.call("agent.info", until: { $0["settingsProblem"] == nil })
+                #expect(try home.larder("status", "--check").status == home.healthyStatus)
             }
         }
 
@@ -62,7 +74,7 @@ extension Integration {
                 #expect(refused.status == 78)
                 #expect(refused.log.contains("etc/larder.json no longer exists; restore it"), "\(refused.log)")
                 #expect(try agent.stop() == .exit(0))
-                let unreachable = try reload(unit, agent, home)
+                let unreachable = try check(unit, home)
                 #expect(unreachable.status == 78)
                 #expect(unreachable.log.contains("there is no settings file"), "\(unreachable.log)")
 
