@@ -115,6 +115,20 @@ def the_timer_backs_up_the_state():
 
 
 @check
+def after_a_restore_the_socket_and_the_service_run_again():
+    larder("set", "restored", "1")
+    larder("backup", "/var/backups/larder.backup")
+    larder("unset", "restored")
+    try:
+        run("sh", "-ec", readme.guide_block("backup.md", "systemctl stop larder.socket"))
+        states = [properties(unit, "ActiveState")["ActiveState"] for unit in ("larder.socket", "larder.service")]
+        expect(states == ["active", "active"], f"states: {states}")
+        expect(larder("get", "restored") == "1", "the state is not that of the backup")
+    finally:
+        larder("unset", "restored")
+
+
+@check
 def one_service_reads_one_namespace():
     try:
         write(SETTINGS, readme.guide_block("access.md", '{\n  access: {\n    users: { alice: ["read", "write", "adm', "json5"))

@@ -107,8 +107,8 @@ struct RestoreCommand: ParsableCommand {
             directory until the next restore. Every line of the file is checked before anything is written. The agent \
             then starts a new epoch, so clients that resume a subscription get the whole document.
 
-            First stop the agent with systemctl stop larder.socket larder.service. Afterwards start it with systemctl \
-            start larder.socket.
+            First stop the agent with systemctl stop larder.socket larder.service. Afterwards start both again with \
+            systemctl start larder.socket larder.service, or only the socket if the agent starts on demand.
 
             EXAMPLES:
               larder restore /var/backups/larder.backup
