@@ -38,6 +38,16 @@ struct DoctorReport {
         return parts.joined(separator: ", ") + (isReachable ? "." : "; the agent is unreachable.")
     }
 
+    /// The worst finding in one line, and the number of others that need attention: `warning: shop has been stale for
+    /// 2 h; 1 more`. Of several with the same severity, it is the first.
+    var headline: String {
+        let problems = findings.filter { $0.level == .problem } + findings.filter { $0.level == .warning }
+        guard let worst = problems.first else { return "ok: no problems found" }
+        let rest = problems.count > 1 ? "; \(problems.count - 1) more" : ""
+        let detail = worst.detail.first.map { ": \($0)" } ?? ""
+        return "\(worst.level.rawValue): \(worst.title)\(detail)\(rest)".printable
+    }
+
     private func count(_ level: Finding.Level) -> Int { findings.count { $0.level == level } }
 
     private static func markWidth(_ hasSymbols: Bool) -> Int { hasSymbols ? 1 : 9 }

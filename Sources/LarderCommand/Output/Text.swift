@@ -43,6 +43,26 @@ extension String {
         hasControls ? Style.sequences.reduce(self) { $0.split(separator: $1).joined() }.count : count
     }
 
+    /// The text, shortened to a width in characters; its end is then an ellipsis. The colors of ``Style`` are kept.
+    func shortened(to width: Int) -> String {
+        guard self.width > width else { return self }
+        var (text, count, isColored) = ("", 1, false)
+        var rest = self[...]
+        while let character = rest.first {
+            if let color = Style.sequences.first(where: { rest.hasPrefix($0) }) {
+                text += color
+                isColored = true
+                rest = rest.dropFirst(color.count)
+                continue
+            }
+            if count >= width { break }
+            text.append(character)
+            count += 1
+            rest = rest.dropFirst()
+        }
+        return text + "…" + (isColored ? Style.sequences[0] : "")
+    }
+
     /// The text, padded with trailing spaces to a width in characters.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - self.width))
@@ -67,8 +87,20 @@ struct TextTable {
     /// The indices of columns with numbers, which are aligned to the right.
     var figures: Set<Int> = []
 
+    /// The number of characters to which the last column is not shortened further.
+    private static let minLastWidth = 20
+
     /// The whole table without a final line end.
-    func text(_ rows: [[String]]) -> String { Self.text([headings] + rows, figures: figures) }
+    /// - Parameter width: the width to which the cells of the last column are shortened; nil for whole cells
+    func text(_ rows: [[String]], width: Int? = nil) -> String {
+        guard let width else { return Self.text([headings] + rows, figures: figures) }
+        let others = headings.indices.dropLast().reduce(0) { sum, column in
+            sum + 2 + ([headings] + rows).reduce(0) { max($0, $1[column].width) }
+        }
+        let last = max(width - others, Self.minLastWidth)
+        let short = rows.map { Array($0.dropLast()) + [$0.last?.shortened(to: last) ?? ""] }
+        return Self.text([headings] + short, figures: figures)
+    }
 
     /// Formats rows without headings. All rows must have the same number of columns.
     /// - Parameter minWidths: the minimum width of each column.

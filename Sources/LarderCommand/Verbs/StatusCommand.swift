@@ -9,9 +9,10 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show the state of each namespace, and why.",
         discussion: """
-            Prints one line for each namespace; REASON is what needs attention. With --long or --namespace, prints all \
-            details: layers, source, errors, rollbacks, and the clients that use or reject a revision. Times are in \
-            the local time zone.
+            Prints one line for each namespace; REASON is what needs attention, shortened to the width of the \
+            terminal. With --long or --namespace, prints all details: layers, source, errors, rollbacks, and the \
+            clients that use or reject a revision. Times are in the local time zone. Problems of the agent itself, \
+            such as settings that it has rejected, come first.
 
             The states are: initializing (the remote source has not responded yet), fresh, refreshing (a poll is in \
             progress, or the first one after a start is due), stale (the last poll failed; the last good snapshot is \
@@ -19,11 +20,12 @@ struct StatusCommand: AsyncParsableCommand {
             source last confirmed the snapshot longer ago than staleIfErrorSeconds in the settings; the snapshot is \
             still served).
 
-            With --check, the exit status is 0 without problems and warnings, 12 if something works but needs \
-            attention, such as a stale namespace, a rejected document, a rollback, a certificate that expires within 14 \
-            days or a disk with less than 5 % of free space, 1 if something does not work, and 5 if the agent is \
-            unreachable. Without the right monitor and without -n, it is at least 12, because there may be namespaces \
-            that you may not see. larder doctor uses the same statuses and checks more.
+            With --check, the first line is the worst finding, and the exit status is 0 without problems and \
+            warnings, 12 if something works but needs attention, such as a stale namespace, a rejected document, a \
+            rollback, a certificate that expires within 14 days or a disk with less than 5 % of free space, 1 if \
+            something does not work, and 5 if the agent is unreachable. Without the right monitor and without -n, it is \
+            at least 12, because there may be namespaces that you may not see. larder doctor uses the same statuses and \
+            checks more.
 
             EXAMPLES:
               larder status
@@ -58,24 +60,18 @@ struct StatusCommand: AsyncParsableCommand {
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
             if check {
                 let isPartial = namespace == nil && info.map(StatusCheck.mayMissNamespaces) ?? false
-                status = StatusCheck.status(
+                let found = StatusCheck.report(
                     namespaces, info, info.map(VolumeFacts.all) ?? [], images: images, isPartial: isPartial)
+                status = found.status
+                if !agent.json { try Output.line(found.headline + "\n") }
                 if isPartial { Output.note(StatusCheck.partial) }
             }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
-            try Output.line(long || namespace != nil ? report.text(namespaces) : report.table(namespaces))
-            if let problem = info?.threadProblem {
-                try Output.line("\nthreads  \(Style.standardOutput.problem(problem.printable))")
-            }
-            if let info, let problem = info.settingsProblem {
-                let text = "rejected, so the agent runs with earlier ones: \(problem.printable)"
-                try Output.line("\nsettings  \(Style.standardOutput.problem(text))")
-                try Output.line("          those in effect were read \(info.settingsReadAt.dated(at: .now))")
-            }
-            for line in info.map(StatusReport.problems) ?? [] {
-                try Output.line("\nproblem  \(Style.standardOutput.problem(line.printable))")
-            }
+            for line in info.map(report.problems) ?? [] { try Output.line(line + "\n") }
+            let width = Output.isTerminal ? Output.terminalSize().columns : nil
+            try Output.line(
+                long || namespace != nil ? report.text(namespaces) : report.table(namespaces, width: width))
             if let imageProblem = info?.imageProblem {
                 return try Output.line("\nimages  none: \(imageProblem.printable)")
             }
@@ -90,7 +86,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// Computes the exit status of `larder status --check`. It uses the checks of `larder doctor`.
+/// Computes the findings of `larder status --check`. It uses the checks of `larder doctor`.
 enum StatusCheck {
     /// The note if there may be namespaces that the user may not see.
     static let partial =
@@ -105,21 +101,25 @@ enum StatusCheck {
     ///   - volumes: the file systems of the directories of the agent; one that this process cannot see is skipped
     ///   - images: the figures of the image cache; nil if unknown
     ///   - isPartial: whether there may be namespaces that are not in `namespaces`, although all were requested
-    static func status(
+    /// - Returns: the findings, causes first
+    static func report(
         _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = [],
         images: AgentStats.Images? = nil, isPartial: Bool = false
-    ) -> ExitStatus {
-        var findings = namespaces.flatMap {
-            UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints()) + DiskCheck.findings($0)
-        }
-        if let info { findings += ThreadCheck.findings(info, .absent) + AgentProblemCheck.findings(info) }
+    ) -> DoctorReport {
+        var findings: [Finding] = []
+        if let info { findings += ThreadCheck.findings(info, .absent) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.rejected(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
+        findings += namespaces.flatMap(DiskCheck.findings)
+        if let info { findings += AgentProblemCheck.findings(info) }
+        findings += namespaces.flatMap {
+            UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
+        }
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         findings += ImageCheck.expiry(of: images, .now)
         if isPartial { findings.append(Finding(.warning, RightsCheck.name, partial)) }
-        return DoctorReport(findings: findings, isReachable: true).status
+        return DoctorReport(findings: findings, isReachable: true)
     }
 }
 
@@ -168,7 +168,11 @@ struct StatusReport {
     }
 
     /// One line per namespace, without a final line end.
-    func table(_ namespaces: [ConfigStatus.Namespace]) -> String { Self.table.text(namespaces.map(row)) }
+    /// - Parameter width: the width to which the reasons are shortened; nil for whole reasons
+    func table(_ namespaces: [ConfigStatus.Namespace], width: Int? = nil) -> String {
+        let (whole, short) = (Self.table.text(namespaces.map(row)), Self.table.text(namespaces.map(row), width: width))
+        return short == whole ? whole : "\(short)\n\nwhole reasons: \(hints.command("larder status --long"))"
+    }
 
     private func row(_ namespace: ConfigStatus.Namespace) -> [String] {
         let duration = namespace.duration(at: now)
@@ -192,8 +196,12 @@ struct StatusReport {
     /// The problems of a namespace, each in one line, the most important first.
     private func reasons(_ namespace: ConfigStatus.Namespace) -> [String] {
         var reasons: [String] = []
-        if let error = namespace.otherError { reasons.append(error.message) }
-        if let error = namespace.writeError, error.message != namespace.lastError?.message {
+        // A full disk and an expired certificate are causes of other errors.
+        if let error = namespace.writeError { reasons.append(error.message) }
+        let expiry = namespace.upstream.flatMap { UpstreamCheck.expiry(of: $0, now) }
+        let hasExpired = namespace.upstream.map { UpstreamCheck.hasExpired($0, now) } ?? false
+        if hasExpired { reasons += [expiry].compactMap(\.self) }
+        if let error = namespace.otherError, error.message != namespace.writeError?.message {
             reasons.append(error.message)
         }
         if let quarantine = namespace.quarantine { reasons.append(text(quarantine)) }
@@ -213,7 +221,7 @@ struct StatusReport {
         if let problem = namespace.copy?.problem { reasons.append("plain copy: \(problem)") }
         let rejections = namespace.acknowledgements.rejections
         if rejections > 0 { reasons.append("rejected by \(Human.count(rejections, "client", "clients"))") }
-        if let expiry = namespace.upstream.flatMap({ UpstreamCheck.expiry(of: $0, now) }) { reasons.append(expiry) }
+        if !hasExpired { reasons += [expiry].compactMap(\.self) }
         if reasons.isEmpty, namespace.state == .initializing {
             reasons.append("its source has not responded yet")
         }
@@ -234,9 +242,20 @@ struct StatusReport {
         return what + (rejection.version.map { ", version \($0)" } ?? "")
     }
 
-    /// The problems that the agent lists, each in one line: its effect and its cause.
-    static func problems(_ info: AgentInfo.Result) -> [String] {
-        AgentProblemCheck.findings(info).map { ([$0.title] + $0.detail).joined(separator: ": ") }
+    /// The problems of the agent itself, each in one or two lines: its effect and its cause.
+    func problems(_ info: AgentInfo.Result) -> [String] {
+        var lines: [String] = []
+        if let problem = info.threadProblem { lines.append("threads  \(style.problem(problem.printable))") }
+        if let problem = info.settingsProblem {
+            let text = "rejected, so the agent runs with earlier ones: \(problem.printable)"
+            lines.append(
+                "settings  \(style.problem(text))\n"
+                    + "          those in effect were read \(info.settingsReadAt.dated(at: now))")
+        }
+        return lines
+            + AgentProblemCheck.findings(info).map {
+                "problem  \(style.problem(([$0.title] + $0.detail).joined(separator: ": ").printable))"
+            }
     }
 
     private func violation(_ error: SchemaError) -> String { style.problem(error.text.printable) }
@@ -393,58 +412,5 @@ struct StatusReport {
         lines.enumerated().map { index, line in
             "  \((index == 0 ? label : "").padded(to: 12))\(line)"
         }
-    }
-}
-
-/// `larder doctor`
-struct DoctorCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "doctor",
-        abstract: "Find problems of the agent, and show how to correct them.",
-        discussion: """
-            Checks the socket and its permissions, the service, the connection, the versions, your rights, the \
-            settings, the clock, the disk, the sources of each namespace, the image cache, and the limits for clients. \
-            If the agent does not run, doctor shows why. It changes nothing, but its connection starts an agent that \
-            uses socket activation. Each line begins with ✓ (works), ! (works, but needs attention), ✗ (does not work) \
-            or · (not checked), or with [ok], [warning], [problem] or [skipped] if the output cannot show these \
-            symbols. An arrow marks what to do next. Some checks need root.
-
-            The exit status is 0 without problems and warnings, 12 with warnings only, 1 if something does not work, \
-            and 5 if the agent is unreachable. larder status --check checks only the namespaces, \
-            the disk and the image cache.
-
-            EXAMPLES:
-              larder doctor
-              sudo larder doctor                 checks the settings and shows the log, too
-              larder doctor --settings new.json  checks another settings file
-              larder doctor --json | jq -r '.findings[] | select(.level == "problem") | .title'
-            """)
-
-    @Option(
-        help: ArgumentHelp(
-            "The settings file to check.",
-            discussion: "Default: the file that the agent uses, else the default file.", valueName: "file"),
-        completion: .file())
-    var settings: String?
-
-    @Option(help: .agentSocket, completion: .file())
-    var socket: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The longest time to wait for each reply of the agent, such as 500ms, 10s or 2m. Default: 5s.",
-            valueName: "time"),
-        transform: TimeSpan.parse)
-    var timeout = TimeSpan(.seconds(5))
-
-    @Flag(help: "Print the findings as one line of JSON.")
-    var json = false
-
-    func run() async throws {
-        let report = await DiagnosticsCollector.examine(socket: socket, settings: settings, timeout: timeout.duration)
-            .report
-        try Output.line(
-            json ? report.json : report.text(style: .standardOutput, hasSymbols: DoctorReport.hasSymbols))
-        report.status.endThisProcess()
     }
 }

@@ -158,6 +158,23 @@ struct CommandFormatTests {
         #expect(uncolored == StatusReport(style: plain, now: now).table([status(), second]))
     }
 
+    @Test("the reasons in the table of status are shortened to the width of a terminal")
+    func narrowTable() {
+        let style = Style(isTerminal: true, noColor: "", terminal: "xterm")
+        let report = StatusReport(style: style, now: now, hints: Hints(socket: "/s"))
+        let lines = report.table([status()], width: 140).split(separator: "\n").map(String.init)
+        #expect(lines.map(\.width).max() == 140)
+        let (problem, end) = (Style.sequences[2], Style.sequences[0])
+        #expect(lines[1].hasSuffix("…\(end)") && lines[1].contains("  \(problem)connection refused"), "\(lines[1])")
+        #expect(lines.last == "whole reasons: larder status --long --socket /s")
+        #expect(report.table([status()], width: 1000) == report.table([status()]))
+        // Something of the reason is always shown.
+        #expect(report.table([status()], width: 10).contains("connection refused"))
+        for (text, width, short) in [
+            ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("a\(problem)bcd\(end)", 3, "a\(problem)b…\(end)"), ("äöü", 2, "ä…"),
+        ] { #expect(text.shortened(to: width) == short) }
+    }
+
     @Test("status reports a rejection once, in the table and with --long")
     func rejectionOnce() {
         let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")

@@ -210,17 +210,20 @@ extension Integration {
                     try Command.run("/bin/sh", ["-c", script], environment: environment)
                 }
                 let down = try check()
-                #expect(down.status == 2 && down.text.hasPrefix("LARDER CRITICAL\nlarder: "), "\(down)")
+                #expect(down.status == 2 && down.text.hasPrefix("LARDER CRITICAL: larder: "), "\(down)")
                 _ = try home.start()
                 let ok = try check()
                 let isHealthy = home.healthyStatus == 0
                 #expect(ok.status == (isHealthy ? 0 : 1), "\(ok)")
-                #expect(ok.text.hasPrefix("LARDER \(isHealthy ? "OK" : "WARNING")\nNAMESPACE "), "\(ok)")
+                let headline = isHealthy ? "OK: ok: no problems found\n\nNAMESPACE " : "WARNING: warning: state "
+                #expect(ok.text.hasPrefix("LARDER \(headline)"), "\(ok)")
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", "{")
                 _ = try home.larder("refresh")
                 let warning = try check()
-                #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING\n"), "\(warning)")
+                #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING: warning: "), "\(warning)")
+                let first = warning.text.prefix { $0 != "\n" }
+                if isHealthy { #expect(first.contains("config.d/10.json:1:"), "\(first)") }
             }
         }
 

@@ -74,7 +74,16 @@ struct DoctorMoreChecksTests {
         #expect(report.text([namespace(expiringIn: day)]).contains("a certificate for its source expires in 1 d"))
         #expect(report.table([namespace(expiringIn: day)]).hasSuffix("a certificate for its source expires in 1 d"))
         // The times of the fixture are in the past.
-        #expect(StatusCheck.status([namespace(expiringIn: 0)], nil).rawValue == 12)
+        #expect(StatusCheck.report([namespace(expiringIn: 0)], nil).status.rawValue == 12)
+        // A certificate that has expired is the cause of a failed poll.
+        var failing = namespace(expiringIn: -day)
+        failing.state = .stale
+        failing.lastError = .init(name: "upstreamFailed", message: "handshake failed", at: AgentFacts.present)
+        #expect(titles(failing).map { $0.contains("expired") } == [true, false])
+        #expect(report.table([failing]).contains("  a certificate for its source expired 1 d ago; 1 more: "))
+        #expect(
+            StatusCheck.report([failing], nil).headline.hasPrefix(
+                "warning: default: a certificate for its source expired "))
     }
 
     @Test("a certificate for an origin of images that expires within 14 days is a warning, too")
@@ -95,7 +104,7 @@ struct DoctorMoreChecksTests {
             titles(images(expiringIn: 14 * day - 1)) == ["a certificate for an origin of images expires in 13 d 23 h"])
         #expect(titles(images(expiringIn: -day)) == ["a certificate for an origin of images expired 1 d ago"])
         // The times of the fixture are in the past.
-        #expect(StatusCheck.status([.healthy], nil, images: images(expiringIn: day)).rawValue == 12)
+        #expect(StatusCheck.report([.healthy], nil, images: images(expiringIn: day)).status.rawValue == 12)
         var examination = Examination.healthy
         var facts = AgentFacts.healthy
         var stats = AgentStats.Result.healthy
@@ -111,11 +120,12 @@ struct DoctorMoreChecksTests {
         #expect(StatusCheck.mayMissNamespaces(info))
         info.rights.append(.monitor)
         #expect(!StatusCheck.mayMissNamespaces(info))
-        #expect(StatusCheck.status([.healthy], nil, isPartial: false) == .success)
-        #expect(StatusCheck.status([.healthy], nil, isPartial: true).rawValue == 12)
+        #expect(StatusCheck.report([.healthy], nil, isPartial: false).status == .success)
+        #expect(StatusCheck.report([.healthy], nil, isPartial: false).headline == "ok: no problems found")
+        #expect(StatusCheck.report([.healthy], nil, isPartial: true).status.rawValue == 12)
         var failing = ConfigStatus.Namespace.healthy
         failing.writeError = ConfigStatus.Problem(name: "storageFailed", message: "no space", at: AgentFacts.start)
-        #expect(StatusCheck.status([failing], nil, isPartial: true) == .failure)
+        #expect(StatusCheck.report([failing], nil, isPartial: true).status == .failure)
     }
 
     @Test("`status --check` fails if the state cannot be written to disk or the file system is full")
@@ -124,15 +134,20 @@ struct DoctorMoreChecksTests {
             VolumeFacts(purpose: "state", path: "/s", state: state)
         }
         var capacity = VolumeFacts.Capacity.healthy
-        #expect(StatusCheck.status([.healthy], nil, [volume(.capacity(capacity))]) == .success)
+        #expect(StatusCheck.report([.healthy], nil, [volume(.capacity(capacity))]).status == .success)
         capacity.freeBytes = 4096
-        #expect(StatusCheck.status([.healthy], nil, [volume(.capacity(capacity))]) == .failure)
-        #expect(StatusCheck.status([.healthy], nil, [volume(.missing)]) == .success, "it may be missing only here")
+        #expect(StatusCheck.report([.healthy], nil, [volume(.capacity(capacity))]).status == .failure)
+        #expect(
+            StatusCheck.report([.healthy], nil, [volume(.missing)]).status == .success, "it may be missing only here")
         var shop = ConfigStatus.Namespace.healthy
         shop.namespace = "shop"
         shop.writeError = ConfigStatus.Problem(
             name: "storageFailed", message: "cannot write /s/x: no space", at: AgentFacts.start)
-        #expect(StatusCheck.status([.healthy, shop], nil) == .failure)
+        #expect(StatusCheck.report([.healthy, shop], nil).status == .failure)
+        #expect(
+            StatusCheck.report([.healthy, shop], nil, [volume(.capacity(capacity))]).headline
+                == "problem: state /s: the file system is full (4.0 kB of 42 GB free): the agent rejects changes, but still "
+                + "serves the current configuration; 1 more", "the cause comes first")
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
             .text([shop])
         #expect(report.contains("  disk        storageFailed: cannot write /s/x: no space"), "\(report)")
@@ -356,14 +371,15 @@ struct DoctorMoreChecksTests {
         ] {
             facts.info.problems = [AgentInfo.Problem(name: name, message: "cannot write /x")]
             // The loss of its reports does not impair the host.
-            #expect(StatusCheck.status([.healthy], facts.info) == (name == "report" ? .warnings : .failure))
+            #expect(StatusCheck.report([.healthy], facts.info).status == (name == "report" ? .warnings : .failure))
             var examination = Examination.healthy
             examination.agent = .facts(facts)
             #expect(examination.complaints.map(\.check) == [check])
             let finding = examination.complaints.first
             #expect(([finding?.title] + (finding?.detail ?? [])).contains { $0?.contains("cannot write /x") == true })
             if name != "later" { #expect(finding?.advice.isEmpty == false) }
-            let line = StatusReport.problems(facts.info).first
+            let plain = Style(isTerminal: false, noColor: "", terminal: "")
+            let line = StatusReport(style: plain, now: AgentFacts.present).problems(facts.info).first
             #expect(line?.hasSuffix(": cannot write /x") == true)
             #expect(line?.hasPrefix("cannot write /x") == false)
         }

@@ -107,6 +107,8 @@ extension Integration {
                 let agent = try home.start()
                 let status = try home.larder("status", "--check")
                 #expect(status.status == 1)
+                let headline = status.text.prefix { $0 != "\n" }
+                #expect(headline.hasPrefix("problem: ") && headline.contains("\(home.settings):1:"), "\(headline)")
                 #expect(
                     status.text.contains(
                         "settings  rejected, so the agent runs with earlier ones: \(home.settings):1:"),

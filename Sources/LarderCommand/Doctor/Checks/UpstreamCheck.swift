@@ -71,13 +71,14 @@ enum UpstreamCheck {
                     advice: ["end the rollback: \(command("larder rollback --release"))"]))
         }
         if let expiry = namespace.upstream.flatMap({ expiry(of: $0, now) }) {
-            findings.append(
-                Finding(
-                    .warning, Self.name, "\(name): \(expiry)",
-                    advice: [
-                        "renew the files that certificate or certificateAuthority of the source name; the agent reads them "
-                            + "for each request"
-                    ]))
+            let finding = Finding(
+                .warning, Self.name, "\(name): \(expiry)",
+                advice: [
+                    "renew the files that certificate or certificateAuthority of the source name; the agent reads them "
+                        + "for each request"
+                ])
+            // A certificate that has expired explains the state.
+            findings.insert(finding, at: namespace.upstream.map { hasExpired($0, now) } == true ? 0 : findings.endIndex)
         }
         for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
             findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
@@ -102,6 +103,11 @@ enum UpstreamCheck {
     /// The warning that a certificate of the source's settings expires soon or has expired; nil if that is not so.
     static func expiry(of upstream: ConfigStatus.Upstream, _ now: Timestamp) -> String? {
         expiry(upstream.certificateExpiresAt, now).map { "a certificate for its source \($0)" }
+    }
+
+    /// Whether a certificate of the source's settings has expired.
+    static func hasExpired(_ upstream: ConfigStatus.Upstream, _ now: Timestamp) -> Bool {
+        upstream.certificateExpiresAt.map { $0.milliseconds <= now.milliseconds } ?? false
     }
 
     /// When a certificate expires or has expired; nil if it is valid for long enough.

@@ -59,7 +59,8 @@ struct ExplainCommand: AsyncParsableCommand {
                             + "\"\(namespace.namespace)\"")
                     return nil
                 }
-                return OverrideList(now: .now).text(result.overrides)
+                let width = Output.isTerminal ? Output.terminalSize().columns : nil
+                return OverrideList(now: .now).text(result.overrides, width: width)
             }
         }
     }
@@ -88,7 +89,10 @@ struct OverrideList {
     }
 
     /// The table without a final line end.
-    func text(_ overrides: [ConfigOverrides.Entry]) -> String { Self.table.text(overrides.map(row)) }
+    /// - Parameter width: the width to which the reasons are shortened; nil for whole reasons
+    func text(_ overrides: [ConfigOverrides.Entry], width: Int? = nil) -> String {
+        Self.table.text(overrides.map(row), width: width)
+    }
 
     private func row(_ override: ConfigOverrides.Entry) -> [String] {
         [
