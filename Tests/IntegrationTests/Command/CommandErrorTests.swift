@@ -41,6 +41,33 @@ extension Integration {
             }
         }
 
+        @Test("unset of a path without overrides succeeds, says so and suggests a path")
+        func unsetWithoutOverride() throws {
+            try AgentHome.with(starting: true) { home in
+                try home.larder("set", "search.limit", "25")
+                try home.larder("set", "log", #"{"level": "debug"}"#)
+                let mistyped = try home.larder("unset", "serch.limit")
+                #expect(mistyped.end == .exit(0) && mistyped.text.hasPrefix("unchanged at revision "))
+                #expect(
+                    mistyped.log
+                        == "larder: there is no override at \"serch.limit\" or below it in namespace \"default\"; did you "
+                        + "mean search.limit?")
+                let json = try home.larder("unset", "serch.limit", "--json")
+                #expect(try JSONValue(parsing: json.text)["changed"] == false)
+                #expect(try JSONValue(parsing: json.log)["note"]?.string?.contains("search.limit") == true)
+                let inside = try home.larder("unset", "log.level")
+                #expect(
+                    inside.log.hasSuffix("the override at \"log\" may contain it: larder explain --overrides"),
+                    "\(inside.log)")
+                let other = try home.larder("unset", "zzz")
+                #expect(other.log.hasSuffix("in namespace \"default\""), "\(other.log)")
+                #expect(try home.larder("unset", "search").log.isEmpty)
+                #expect(try home.larder("unset", "--all", "--dry-run").log.isEmpty)
+                try home.larder("unset", "--all")
+                #expect(try home.larder("unset", "--all").log.contains("there are no overrides"))
+            }
+        }
+
         @Test("a mistyped verb or path is an error with a suggestion")
         func suggestions() throws {
             try AgentHome.with(starting: true) { home in

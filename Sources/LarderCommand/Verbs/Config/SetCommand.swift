@@ -157,7 +157,8 @@ struct UnsetCommand: AsyncParsableCommand {
         commandName: "unset",
         abstract: "Remove the overrides at and below a path.",
         discussion: """
-            The values of the other layers take effect again. The command succeeds if there is no override.
+            The values of the other layers take effect again. The command succeeds if there is no override, and says so \
+            on standard error. larder explain --overrides lists the overrides.
 
             EXAMPLES:
               larder unset search.limit
@@ -193,7 +194,44 @@ struct UnsetCommand: AsyncParsableCommand {
             path: try path.map(PathArgument.parse) ?? JSONPath([]), namespace: namespace.namespace, all: all,
             ifRevision: change.condition, ifValue: try condition.condition(isString: false), reason: change.reason,
             isDryRun: change.dryRun)
-        try await agent.printResult(of: ConfigUnset.self, parameters, ChangeReport.text)
+        try await agent.connection.withClient { client in
+            // The result of the change does not tell, because an override can have the value of a lower layer.
+            let advice = await Self.advice(on: parameters.path, in: namespace.namespace, over: client)
+            try await agent.printResult(of: ConfigUnset.self, parameters, over: client, ChangeReport.text)
+            if let advice { Output.note(advice) }
+        }
+    }
+
+    /// The note that there are no overrides at and below a path, with a suggestion; nil if there are, or if the agent does
+    /// not list them for this user.
+    private static func advice(on path: JSONPath, in namespace: String, over client: LarderClient) async -> String? {
+        func first(_ limit: Int, at path: JSONPath) async -> [ConfigOverrides.Entry]? {
+            let parameters = ConfigOverrides.Parameters(path: path, namespace: namespace, limit: limit)
+            return try? await client.call(ConfigOverrides.self, parameters).overrides
+        }
+        guard let found = await first(1, at: path), found.isEmpty else { return nil }
+        let others = await first(ConfigOverrides.Parameters.longestPage, at: JSONPath([])) ?? []
+        return OverrideAdvice.text(for: path, among: others.map(\.path), in: namespace)
+    }
+}
+
+/// What to say about a path without overrides.
+enum OverrideAdvice {
+    /// - Parameter paths: the paths with overrides
+    static func text(for path: JSONPath, among paths: [String], in namespace: String) -> String {
+        let text = path.isRoot ? "there are no overrides" : "there is no override at \"\(path)\" or below it"
+        let above = paths.last { other in
+            guard let names = try? JSONPath(parsing: other).segments, names.count < path.segments.count else {
+                return false
+            }
+            return zip(names, path.segments).allSatisfy { $0.isSpelled(as: $1) }
+        }
+        if let above {
+            let place = above.isEmpty ? "the whole document" : "\"\(above)\""
+            return "\(text); the override at \(place) may contain it: larder explain --overrides"
+        }
+        let similar = NearestName.suggestion(for: path.description, among: paths)
+        return "\(text) in namespace \"\(namespace)\"" + (similar.map { "; did you mean \($0.shellWord)?" } ?? "")
     }
 }
 
