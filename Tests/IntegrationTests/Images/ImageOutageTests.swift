@@ -72,6 +72,26 @@ extension Integration {
             }
         }
 
+        @Test("while the origin is down, image get names the policy that uses the cached copy")
+        func adviceOnCopy() throws {
+            try withOrigin { home, origin in
+                _ = try home.start()
+                let (fresh, missing) = (origin.url("fresh", "fresh.png"), origin.url("fresh", "missing.gif"))
+                #expect(try home.larder("image", "get", fresh).end == .exit(0))
+                origin.stop()
+                let refused = try home.larder("image", "get", fresh, "--policy", "networkOnly")
+                #expect(refused.status == 9)
+                #expect(
+                    refused.log.contains(#/; to use the cached copy, which is \d+ s old, add --policy cacheFirst$/#),
+                    "\(refused.log)")
+                let old = try home.larder("image", "get", fresh, "--policy", "networkOnly", "--max-age", "1s")
+                #expect(old.log.hasSuffix(" add --policy cacheFirst and omit --max-age"), "\(old.log)")
+                #expect(try home.larder("image", "get", fresh, "--policy", "cacheFirst").end == .exit(0))
+                let uncached = try home.larder("image", "get", missing)
+                #expect(uncached.status == 9 && !uncached.log.contains("--policy"), "\(uncached.log)")
+            }
+        }
+
         @Test("a restart keeps every image and sends no request to the origin")
         func restart() throws {
             try AgentHome.withImages { home, origin in

@@ -118,7 +118,13 @@ struct ImageGetCommand: AsyncParsableCommand {
         // all.
         let replyTimeout = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
-            let reply = try await Self.reply(from: client, parameters, timeout: replyTimeout, display)
+            let reply: DescriptorCall.Reply
+            do {
+                reply = try await Self.reply(from: client, parameters, timeout: replyTimeout, display)
+            } catch let error as LarderClientError where error.remoteError?.code == .offline {
+                let failure = Failure(error, agent.connection.hints)
+                throw await adviceOnCopy(over: client).map(failure.adding) ?? failure
+            }
             // The lease ends when the reply is released.
             defer { withExtendedLifetime(reply) {} }
             let result = try readable { () throws(WireError) in try ImageGet.Result(from: reply.result) }
@@ -137,6 +143,15 @@ struct ImageGetCommand: AsyncParsableCommand {
             }
             if let text = agent.json ? reply.result.compactText : summary(result) { try Output.line(text) }
         }
+    }
+
+    /// The advice to use the cached copy that the policy of the request forbids; nil if there is none.
+    private func adviceOnCopy(over client: LarderClient) async -> String? {
+        let peek = try? await client.call(ImagePeek.self, ImagePeek.Parameters(image.reference))
+        guard let cached = peek?.cached, digest == nil || digest == cached.image.digest else { return nil }
+        let age = Human.span(milliseconds: 1000 * cached.ageSeconds)
+        return "to use the cached copy, which is \(age) old, add --policy cacheFirst"
+            + (policy.maxAge == nil ? "" : " and omit --max-age")
     }
 
     /// Requests the image and shows the progress of its download.
