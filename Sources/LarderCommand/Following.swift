@@ -3,19 +3,30 @@ import LarderProtocol
 
 extension LarderClient {
     /// Calls `body` with each snapshot of the selected part of the configuration until the task is cancelled. Reports
-    /// interruptions on standard error.
+    /// interruptions on standard error, and that there is no snapshot after two seconds.
     ///
     /// If the namespace is removed from the settings after the first snapshot, or this user loses the right to read it,
     /// the method retries until the namespace is available again. The settings may have been replaced in two steps or
     /// by mistake, which must not end a long-running program.
+    /// - Parameter hints: creates the command in the report.
     /// - Throws: ``LarderClientError`` if a retry cannot succeed, for example because the namespace is not declared or
     ///   not readable when the method starts; errors of `body`.
-    func follow(_ source: SelectionOptions, _ body: (LarderSnapshot) async throws -> Void) async throws {
+    func follow(
+        _ source: SelectionOptions, _ hints: Hints, _ body: (LarderSnapshot) async throws -> Void
+    ) async throws {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
         var hasBegun = false
+        let wait = Task {
+            guard (try? await Task.sleep(for: ServiceInquiry.patience)) != nil else { return }
+            Output.note(
+                "waiting for the first snapshot of namespace \"\(namespace)\", because the agent or the source of the "
+                    + "namespace has not responded yet; find the cause with: \(hints.command("larder doctor"))")
+        }
+        defer { wait.cancel() }
         let steps = config[namespace].snapshots(at: source.text).makeSteps()
         while let step = try await steps.next() {
+            wait.cancel()
             switch step {
             case .snapshot(let snapshot):
                 notes.resumed()

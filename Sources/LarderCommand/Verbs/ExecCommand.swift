@@ -115,7 +115,7 @@ struct ExecCommand: AsyncParsableCommand {
         defer { acknowledging.cancel() }
         var supervised: (program: SupervisedProgram, run: Task<Never, Never>)?
         do {
-            try await client.follow(source) { snapshot in
+            try await client.follow(source, connection.hints) { snapshot in
                 let change = Result { () throws(Failure) in
                     SupervisedProgram.Change(
                         snapshot: snapshot,

@@ -150,7 +150,7 @@ struct RenderCommand: AsyncParsableCommand {
         var isFirst = true
         var isExecDue = false
         var retry: Task<Bool, Never>?
-        try await rendered.client.follow(source) { snapshot in
+        try await rendered.client.follow(source, connection.hints) { snapshot in
             if let running = retry.take() {
                 running.cancel()
                 isExecDue = await running.value

@@ -46,6 +46,24 @@ extension Integration {
             return String(decoding: try require(line, "line; the log:\n\(process.logText)"), as: UTF8.self)
         }
 
+        @Test("exec --watch and render --watch say that they wait for the first snapshot")
+        func waiting() throws {
+            // No server listens at port 1.
+            let source = "{ http: { url: 'http://127.0.0.1:1/a.json' } }"
+            try AgentHome.with(settings: "{ namespaces: { shop: { remote: \(source) } } }") { home in
+                _ = try home.start()
+                for arguments in [
+                    ["exec", "--watch", "-n", "shop", "--", "true"], ["render", "--watch", "--json", "-n", "shop"],
+                ] {
+                    let larder = try ChildProcess(
+                        Products.commandLine, arguments, environment: home.clientEnvironment)
+                    try larder.waitForLog("larder: waiting for the first snapshot of namespace \"shop\"")
+                    larder.signal(SIGTERM)
+                    _ = try larder.finish()
+                }
+            }
+        }
+
         @Test("without --watch, larder becomes the program and adds the configuration to its environment")
         func environment() throws {
             try AgentHome.with { home in
