@@ -150,7 +150,7 @@ struct Examination: Sendable {
         findings += settingsFindings
         findings += ProxyCheck.findings(settings)
         findings += ClockCheck.findings(isClockSynchronized, agent.facts, service)
-        findings += DiskCheck.findings(volumes, agent.facts)
+        findings += DiskCheck.findings(volumes, agent.facts, socket.hints)
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints, settings: settings)

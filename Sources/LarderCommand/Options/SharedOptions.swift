@@ -45,6 +45,12 @@ struct ConnectionOptions: ParsableArguments {
                     try await body(client)
                 } catch {
                     let failure = (error as? LarderClientError).map { Failure($0, hints) } ?? error as? Failure
+                    if let failure, let code = failure.remote?.code, [.storageFailed, .cacheFull].contains(code),
+                        let info = try? await client.call(AgentInfo.self, NoParameters()),
+                        let advice = DiskCheck.advice(VolumeFacts.all(of: info), hints)
+                    {
+                        throw failure.adding(advice)
+                    }
                     guard let failure, failure.status == .notFound, let advice = await place?.advice(over: client)
                     else { throw error }
                     throw failure.adding(advice)

@@ -58,10 +58,11 @@ struct StatusCommand: AsyncParsableCommand {
             if agent.json { try Output.line(result.compactText) }
             if agent.json, !check { return }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
+            let volumes = info.map(VolumeFacts.all) ?? []
             if check {
                 let isPartial = namespace == nil && info.map(StatusCheck.mayMissNamespaces) ?? false
                 let found = StatusCheck.report(
-                    namespaces, info, info.map(VolumeFacts.all) ?? [], images: images, isPartial: isPartial)
+                    namespaces, info, volumes, images: images, isPartial: isPartial)
                 status = found.status
                 if !agent.json { try Output.line(found.headline + "\n") }
                 if isPartial { Output.note(StatusCheck.partial) }
@@ -69,6 +70,11 @@ struct StatusCommand: AsyncParsableCommand {
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
             for line in info.map(report.problems) ?? [] { try Output.line(line + "\n") }
+            // This process may run in another container than the agent, so a directory may be missing only here.
+            let present = volumes.filter { $0.state != .missing }
+            if let advice = DiskCheck.advice(present, agent.connection.hints) {
+                try Output.line("disk  \(Style.standardOutput.problem(advice.printable))\n")
+            }
             let width = Output.isTerminal ? Output.terminalSize().columns : nil
             try Output.line(
                 long || namespace != nil ? report.text(namespaces) : report.table(namespaces, width: width))
@@ -110,8 +116,8 @@ enum StatusCheck {
         if let info { findings += ThreadCheck.findings(info, .absent) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.rejected(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
-        findings += volumes.filter { $0.state != .missing }.map(DiskCheck.finding)
-        findings += namespaces.flatMap(DiskCheck.findings)
+        findings += volumes.filter { $0.state != .missing }.map { DiskCheck.finding($0) }
+        findings += namespaces.flatMap { DiskCheck.findings($0) }
         if let info { findings += AgentProblemCheck.findings(info) }
         findings += namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())

@@ -148,6 +148,18 @@ struct DoctorMoreChecksTests {
             StatusCheck.report([.healthy, shop], nil, [volume(.capacity(capacity))]).headline
                 == "problem: state /s: the file system is full (4.0 kB of 42 GB free): the agent rejects changes, but still "
                 + "serves the current configuration; 1 more", "the cause comes first")
+        // A request that fails because of the disk names the directory, its free space and what to do.
+        let find = "find what uses the space: sudo du -xh --max-depth=1 \"$(findmnt -n -o TARGET -T"
+        let full = [volume(.capacity(.healthy)), volume(.capacity(capacity))]
+        #expect(
+            DiskCheck.advice(full, Hints())
+                == "state /s: the file system is full (4.0 kB of 42 GB free); \(find) /s)\" | sort -h")
+        let images = VolumeFacts(purpose: "images", path: "/i", state: .capacity(capacity))
+        #expect(
+            DiskCheck.advice([images], Hints(socket: "/a"))
+                == "images /i: the file system is full (4.0 kB of 42 GB free); \(find) /i)\" | sort -h; remove images that "
+                + "are not pinned: larder image clear --socket /a")
+        #expect(DiskCheck.advice([volume(.capacity(.healthy)), volume(.hidden("denied"))], Hints()) == nil)
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
             .text([shop])
         #expect(report.contains("  disk        storageFailed: cannot write /s/x: no space"), "\(report)")

@@ -16,7 +16,7 @@ enum DiskCheck {
     /// The findings about the file systems, and about namespaces that cannot write their state. A file system with
     /// enough space on which the agent cannot write is not called ok.
     /// - Parameter facts: what the agent reports; nil if it did not reply
-    static func findings(_ volumes: [VolumeFacts], _ facts: AgentFacts?) -> [Finding] {
+    static func findings(_ volumes: [VolumeFacts], _ facts: AgentFacts?, _ hints: Hints = Hints()) -> [Finding] {
         // Another check reports an agent without a status.
         let namespaces = (try? facts?.status.get())?.namespaces ?? []
         let failures = namespaces.flatMap { findings($0) }
@@ -24,7 +24,7 @@ enum DiskCheck {
             let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
             return !isFailing || finding(volume).level != .ok
         }
-        return usable.map(finding) + failures
+        return usable.map { finding($0, hints) } + failures
     }
 
     /// The finding that a namespace cannot write its state; empty if it can.
@@ -37,7 +37,14 @@ enum DiskCheck {
         ]
     }
 
-    static func finding(_ volume: VolumeFacts) -> Finding {
+    /// What to add to the failure of a request because the agent cannot write to a disk: the directory, its free space and
+    /// what to do; nil if there is enough space.
+    static func advice(_ volumes: [VolumeFacts], _ hints: Hints) -> String? {
+        let findings = volumes.map { finding($0, hints) }.filter { $0.level == .problem }
+        return findings.first.map { ([$0.title] + $0.advice).joined(separator: "; ") }
+    }
+
+    static func finding(_ volume: VolumeFacts, _ hints: Hints = Hints()) -> Finding {
         let place = "\(volume.purpose) \(volume.path)"
         switch volume.state {
         case .hidden(let reason): return Finding(.skipped, name, "\(place): \(reason)")
@@ -58,7 +65,9 @@ enum DiskCheck {
             if capacity.freeBytes < minFreeBytes(capacity) {
                 return Finding(
                     .problem, name, "\(place): the file system is full (\(free))", detail: [consequence(volume)],
-                    advice: ["find what uses the space: sudo du -xh --max-depth=1 \(mountPoint) | sort -h"])
+                    advice: ["find what uses the space: sudo du -xh --max-depth=1 \(mountPoint) | sort -h"]
+                        + (volume.isState
+                            ? [] : ["remove images that are not pinned: \(hints.command("larder image clear"))"]))
             }
             if capacity.inodes > 0, capacity.freeInodes < 16 {
                 return Finding(
