@@ -114,19 +114,23 @@ struct DoctorServiceChecksTests {
         examination.service = .units(units)
         var complaints = examination.complaints.filter { $0.check == "service" }
         #expect(
-            complaints.map(\.title) == [
-                "larder.socket is masked and cannot be started", "larder.service is masked and cannot be started",
-            ])
-        #expect(complaints.map(\.level) == [.problem, .problem])
-        #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
+            complaints.map(\.title) == ["larder.socket and larder.service are masked and cannot be started"])
+        #expect(complaints.map(\.level) == [.problem])
         #expect(
             examination.complaints.first?.advice == [
-                "sudo systemctl unmask larder.socket", "then: sudo systemctl enable --now larder.socket",
+                "sudo systemctl unmask larder.socket larder.service",
+                "sudo systemctl enable --now larder.socket larder.service",
             ])
         #expect(
             ServiceFacts.units(units).startCommands(examination.socket) == [
                 "sudo systemctl unmask larder.socket larder.service", "sudo systemctl enable --now larder.socket",
             ])
+
+        units.service = ServiceFacts.Units.healthy.service
+        examination.service = .units(units)
+        complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(complaints.map(\.title) == ["larder.socket is masked and cannot be started"])
+        #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
 
         units = .healthy
         units.service = ServiceFacts.Units.unit([

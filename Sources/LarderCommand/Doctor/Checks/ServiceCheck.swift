@@ -27,12 +27,22 @@ enum ServiceCheck {
             // A failed unit is reported as failed even if an agent that systemd did not start is running.
             if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             let first = StartAdvice.precondition(settings)
+            if units.service.isMasked, units.socket.isMasked { return [masked(units, isReachable, first)] }
             let findings = [socket(units, isReachable, first), service(units, isReachable, first, settings, log)]
             // systemd closes the socket if the service fails repeatedly.
             return (facts.hasFailed ? findings.reversed() : findings).compactMap(\.self)
         case .another:
             return [Finding(.skipped, name, "not checked, because larder.socket listens on another path")]
         }
+    }
+
+    /// The finding that neither unit can be started. A unit alone would still need the other one.
+    private static func masked(_ units: ServiceFacts.Units, _ isReachable: Bool, _ first: [String]) -> Finding {
+        Finding(
+            isReachable ? .warning : .problem, name,
+            "larder.socket and larder.service are masked and cannot be started",
+            detail: isReachable ? ["the running agent cannot be started again after it has stopped"] : [],
+            advice: units.unmasking + first + [units.systemctl("enable --now larder.socket larder.service")])
     }
 
     /// - Parameter first: advice that precedes the commands that start the agent
