@@ -53,7 +53,11 @@ struct CredentialTests {
         if geteuid() == 0 {
             #expect(try Credential.file(path).read() == "hunter2")
             #expect(chown(path, 1, 1) == 0)
-            #expect(try refusal(of: .file(path)).hasSuffix("belongs to user 1; run: chown 0 \(path)"))
+            #expect(try refusal(of: .file(path)).hasSuffix("; run: chown root \(path)"))
+            #expect(chown(path, 54_321, 1) == 0)
+            #expect(
+                try refusal(of: .file(path)).hasSuffix("belongs to user 54321; run: chown root \(path)"),
+                "a user without a name")
         } else {
             #expect(try refusal(of: .file(path)).contains("chmod 600"))
         }

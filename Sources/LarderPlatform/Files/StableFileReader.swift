@@ -81,15 +81,17 @@ package struct StableFileReader {
         guard isRoots || status.st_uid == geteuid() else {
             throw FileReadError(
                 .exposed, path,
-                "it contains a secret but belongs to user \(status.st_uid); run: chown \(geteuid()) \(path.shellWord)")
+                "it contains a secret but belongs to user \(AccountText.ofUser(status.st_uid)); run: chown "
+                    + "\(AccountText.ofUser(geteuid()).shellWord) \(path.shellWord)")
         }
         // A file of root may be readable by its group, so that an agent that does not run as root can use the file.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
+            let group = AccountText.ofGroup(getegid()).shellWord
             throw FileReadError(
                 .exposed, path,
                 "it contains a secret that other users can read or change; run: "
                     + (isRoots && geteuid() != 0
-                        ? "chgrp \(getegid()) \(path.shellWord) && chmod 640 \(path.shellWord)"
+                        ? "chgrp \(group) \(path.shellWord) && chmod 640 \(path.shellWord)"
                         : "chmod 600 \(path.shellWord)"))
         }
     }
@@ -123,5 +125,26 @@ package struct StableFileReader {
         }
         return FileReadError(
             .notFound, path, "the target of the symbolic link does not exist; repair or remove the link", errno: number)
+    }
+}
+
+/// The names of users and groups in messages. The client library has the same lookups, but is independent of this module.
+private enum AccountText {
+    private static let bufferSize = 1 << 16
+
+    /// The name of a user; the number if the host has no name for it.
+    static func ofUser(_ id: uid_t) -> String {
+        var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getpwuid_r(id, &record, &buffer, buffer.count, &found) == 0 else { return "\(id)" }
+        return found?.pointee.pw_name.map { String(cString: $0) } ?? "\(id)"
+    }
+
+    /// The name of a group; the number if the host has no name for it.
+    static func ofGroup(_ id: gid_t) -> String {
+        var (record, found) = (group(), UnsafeMutablePointer<group>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getgrgid_r(id, &record, &buffer, buffer.count, &found) == 0 else { return "\(id)" }
+        return found?.pointee.gr_name.map { String(cString: $0) } ?? "\(id)"
     }
 }
