@@ -111,15 +111,30 @@ package final class ImageFetcher: Sendable {
 
 /// The settings of one origin of images.
 package struct ImageOrigin: Sendable {
+    /// What only requests to the origin need. It is a class, because each image query copies the settings of an origin.
+    private final class Access: Sendable {
+        let credential: HTTPAccess?
+        let tls: TLSFiles
+        let proxy: ProxyChoice
+
+        init(_ credential: HTTPAccess?, _ tls: TLSFiles, _ proxy: ProxyChoice) {
+            (self.credential, self.tls, self.proxy) = (credential, tls, proxy)
+        }
+    }
+
+    private var access: Access
     /// `scheme://host`, with the port unless it is the default port of the scheme.
     package let name: String
     /// The credentials for requests to the origin, if any. Images that are fetched with them are cached separately, and
     /// only permitted users can have them.
-    package var credential: HTTPAccess?
+    package var credential: HTTPAccess? {
+        get { access.credential }
+        set { access = Access(newValue, access.tls, access.proxy) }
+    }
     /// The files with the authorities that are trusted for the origin, and with the client certificate. A client
     /// certificate is also a credential.
-    package var tls: TLSFiles
-    package var proxy: ProxyChoice
+    package var tls: TLSFiles { access.tls }
+    package var proxy: ProxyChoice { access.proxy }
     /// The query members that do not affect the image, such as signatures. Each element is the name of a member, or the
     /// start of names followed by `*`.
     package var ignoredQuery: [String]
@@ -141,9 +156,7 @@ package struct ImageOrigin: Sendable {
                 .invalidURL, "\"\(name)\" is not an origin; write https://host or https://host:port, without a path")
         }
         self.name = address.origin
-        self.credential = credential
-        self.tls = tls
-        self.proxy = proxy
+        access = Access(credential, tls, proxy)
         self.ignoredQuery = ignoredQuery
         self.users = users
         self.groups = groups
