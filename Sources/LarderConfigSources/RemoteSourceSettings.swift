@@ -47,13 +47,13 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         if case .http(let http) = self { http.staleIfError } else { nil }
     }
 
-    /// When the first certificate that the settings name expires, in seconds since 1970, as of the last request; nil
-    /// without certificates.
-    package var certificateExpiresAt: Int? {
+    /// When the first certificate that the settings name expires, in seconds since 1970, as of the last request, and its
+    /// file; nil without certificates.
+    package var certificateExpiry: (seconds: Int, file: String)? {
         switch self {
-        case .http(let http): http.access.tls.expiry.seconds
-        case .sse(let sse): sse.access.tls.expiry.seconds
-        case .etcd(let etcd): etcd.tls.expiry.seconds
+        case .http(let http): http.access.tls.firstExpiry
+        case .sse(let sse): sse.access.tls.firstExpiry
+        case .etcd(let etcd): etcd.tls.firstExpiry
         case .file: nil
         }
     }

@@ -118,16 +118,18 @@ struct CredentialTests {
         try certificates.makeAuthority("ours")
         try certificates.make("soon", by: "ours", days: 1)
         let authority = TLSFiles(certificateAuthority: scratch.at("ours.pem"))
-        #expect(authority.expiry.seconds == nil)
+        #expect(authority.firstExpiry?.seconds == nil)
         _ = try authority.read()
-        let last = try #require(authority.expiry.seconds)
+        let last = try #require(authority.firstExpiry?.seconds)
         #expect(chmod(scratch.at("soon.key"), 0o600) == 0)
         let both = TLSFiles(
             certificateAuthority: scratch.at("ours.pem"), certificate: scratch.at("soon.pem"),
             privateKey: scratch.at("soon.key"))
         let copy = both
         _ = try both.read()
-        let first = try #require(copy.expiry.seconds)
+        let first = try #require(copy.firstExpiry?.seconds)
+        #expect(authority.firstExpiry?.file == scratch.at("ours.pem"))
+        #expect(copy.firstExpiry?.file == scratch.at("soon.pem"))
         let now = Int(Date().timeIntervalSince1970)
         #expect(now..<now + 2 * 86_400 ~= first)
         #expect(first < last)

@@ -42,8 +42,10 @@ package final class ConfigNamespace: Sendable {
     package var configuration: NamespaceConfiguration { state.withLock { $0.configuration } }
 
     /// When the first certificate that the settings of the source name expires, in milliseconds since 1970, as of the last
-    /// request; nil without certificates.
-    package var certificateExpiresAt: Int? { configuration.remote?.certificateExpiresAt.map { 1000 * $0 } }
+    /// request, and its file; nil without certificates.
+    package var certificateExpiry: (time: Int, file: String)? {
+        configuration.remote?.certificateExpiry.map { (1000 * $0.seconds, $0.file) }
+    }
 
     private var explainer: ConfigExplainer {
         let (configuration, source) = state.withLock { ($0.configuration, $0.source) }

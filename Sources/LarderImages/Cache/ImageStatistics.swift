@@ -39,6 +39,8 @@ package struct ImageStatistics: Sendable, Hashable {
     /// When the first certificate of an origin's settings expires, in seconds since 1970, as of the last request to each
     /// origin; nil without certificates.
     package var certificateExpiresAt: Int?
+    /// The file of that certificate; nil without certificates.
+    package var certificateFile: String?
 
     package init() {}
 }

@@ -61,7 +61,8 @@ package final class ImageCacheView: Sendable {
             return statistics
         }
         statistics.downloadedBytes = receivedBytes.bytes
-        statistics.certificateExpiresAt = keys.certificateExpiresAt
+        let certificate = keys.certificateExpiry
+        (statistics.certificateExpiresAt, statistics.certificateFile) = (certificate?.seconds, certificate?.file)
         statistics.indexBytes = isOpen ? ImageIndex.diskBytes(files) : 0
         return statistics
     }

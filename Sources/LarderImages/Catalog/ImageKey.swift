@@ -73,7 +73,9 @@ struct ImageKeyResolver: Sendable {
     }
 
     /// When the first certificate of an origin's settings expires; see ``ImageStatistics/certificateExpiresAt``.
-    var certificateExpiresAt: Int? { origins.values.compactMap { $0.tls.expiry.seconds }.min() }
+    var certificateExpiry: (seconds: Int, file: String)? {
+        origins.values.compactMap(\.tls.firstExpiry).min { $0.seconds < $1.seconds }
+    }
 
     /// The settings of a URL's origin, if any.
     func origin(of url: String) -> ImageOrigin? {

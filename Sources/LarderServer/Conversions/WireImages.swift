@@ -194,6 +194,7 @@ extension AgentStats.Images {
         activeDownloads = statistics.activeDownloads
         queued = statistics.queued
         certificateExpiresAt = statistics.certificateExpiresAt.map { Timestamp(milliseconds: 1000 * $0) }
+        certificateFile = statistics.certificateFile
         maximumBytes = statistics.limits.bytes
         maximumImages = statistics.limits.count
     }

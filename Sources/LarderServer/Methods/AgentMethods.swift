@@ -178,7 +178,7 @@ extension AgentMetrics.Namespace {
             revision: namespace.publication.current.snapshot.revision, overrides: status.overrides,
             isRejected: status.isRejecting,
             lastSuccessAt: status.source?.lastSuccessAt.map(Timestamp.init(milliseconds:)),
-            certificateExpiresAt: namespace.certificateExpiresAt.map(Timestamp.init(milliseconds:)),
+            certificateExpiresAt: namespace.certificateExpiry.map { Timestamp(milliseconds: $0.time) },
             changed: counters.changed, notModified: counters.notModified, failed: counters.failed)
     }
 }

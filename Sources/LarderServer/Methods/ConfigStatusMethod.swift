@@ -32,6 +32,7 @@ extension ConfigStatus.Namespace {
         let (publication, configuration) = (namespace.publication, namespace.configuration)
         let status = publication.status
         let (source, isPublished) = (status.source, snapshot.revision > 0)
+        let certificate = namespace.certificateExpiry
         self.init(
             namespace: namespace.name, state: ConfigState(status.freshness),
             since: Timestamp(milliseconds: status.since), revision: snapshot.revision, epoch: publication.epoch,
@@ -50,7 +51,8 @@ extension ConfigStatus.Namespace {
                     lastSuccessAt: $0.lastSuccessAt.map(Timestamp.init(milliseconds:)),
                     nextAttemptAt: $0.nextAttemptAt.map(Timestamp.init(milliseconds:)),
                     consecutiveFailures: $0.consecutiveFailures, watchError: $0.watchError,
-                    certificateExpiresAt: namespace.certificateExpiresAt.map(Timestamp.init(milliseconds:)))
+                    certificateExpiresAt: certificate.map { Timestamp(milliseconds: $0.time) },
+                    certificateFile: certificate?.file)
             },
             layers: ConfigLayer.allCases.map { ConfigStatus.Layer($0, of: status) })
         writeError = status.writeError.map(ConfigStatus.Problem.init)

@@ -145,7 +145,7 @@ package struct TLSFiles: Sendable, Equatable {
     /// users must not be able to read the file.
     @ComparedAsBytes package var privateKey: String?
     /// When the certificates expire, as of the last ``read()``.
-    package let expiry = CertificateExpiry()
+    private let expiry = CertificateExpiry()
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
         self.certificateAuthority = certificateAuthority
@@ -164,8 +164,14 @@ package struct TLSFiles: Sendable, Equatable {
         let options = try TLSOptions(
             authorities: Self.pem(certificateAuthority), certificate: Self.pem(certificate),
             privateKey: Self.pem(privateKey, mustBePrivate: true))
-        expiry.seconds = options.expiresAt
+        expiry.time = options.expiry
         return options
+    }
+
+    /// When the first certificate expires, in seconds since 1970, and its file, as of the last ``read()``; nil without
+    /// certificates.
+    package var firstExpiry: (seconds: Int, file: String)? {
+        expiry.time.map { ($0.seconds, ($0.isAuthority ? certificateAuthority : certificate) ?? "") }
     }
 
     static func pem(

@@ -66,9 +66,10 @@ package struct TLSOptions: Sendable, Hashable {
 
     /// When the connection fails first because a certificate expires, in seconds since 1970: when the first certificate of
     /// the client's chain expires, or the last authority. Nil without certificates.
-    var expiresAt: Int? {
-        [chain.map { Int($0.notValidAfter) }.min(), authorities.map { Int($0.notValidAfter) }.max()]
-            .compactMap(\.self).min()
+    var expiry: (seconds: Int, isAuthority: Bool)? {
+        let client = chain.map { Int($0.notValidAfter) }.min().map { ($0, false) }
+        let authority = authorities.map { Int($0.notValidAfter) }.max().map { ($0, true) }
+        return [client, authority].compactMap(\.self).min { $0.0 < $1.0 }
     }
 
     /// - Parameter withIdentity: whether the connection presents the client certificate
@@ -87,17 +88,20 @@ package struct TLSOptions: Sendable, Hashable {
 /// When certificates that are read for each request expire. Settings share it with their copies. It does not matter when
 /// settings are compared.
 package final class CertificateExpiry: Sendable, Equatable {
-    /// The time in seconds since 1970; ``unknown`` before the first read.
-    private let time = Atomic(CertificateExpiry.unknown)
+    /// Twice the time in seconds since 1970, plus 1 for an authority; ``unknown`` before the first read.
+    private let value = Atomic(CertificateExpiry.unknown)
     private static let unknown = Int.min
 
-    /// The time in seconds since 1970; nil if it is unknown.
-    package internal(set) var seconds: Int? {
+    /// The time in seconds since 1970, and whether it is that of an authority; nil if it is unknown.
+    package internal(set) var time: (seconds: Int, isAuthority: Bool)? {
         get {
-            let seconds = time.load(ordering: .relaxed)
-            return seconds == Self.unknown ? nil : seconds
+            let value = value.load(ordering: .relaxed)
+            return value == Self.unknown ? nil : (value >> 1, value & 1 == 1)
         }
-        set { time.store(newValue ?? Self.unknown, ordering: .relaxed) }
+        set {
+            value.store(
+                newValue.map { $0.seconds << 1 | ($0.isAuthority ? 1 : 0) } ?? Self.unknown, ordering: .relaxed)
+        }
     }
 
     package static func == (_: CertificateExpiry, _: CertificateExpiry) -> Bool { true }

@@ -70,6 +70,12 @@ struct DoctorMoreChecksTests {
                 "default: a certificate for its source expires in 13 d 23 h"
             ])
         #expect(titles(namespace(expiringIn: -2 * day)) == ["default: a certificate for its source expired 2 d ago"])
+        var named = namespace(expiringIn: day)
+        named.upstream?.certificateFile = "/etc/larder/ca.pem"
+        #expect(titles(named) == ["default: a certificate for its source expires in 1 d: /etc/larder/ca.pem"])
+        #expect(
+            UpstreamCheck.findings(named, AgentFacts.present, Hints()).first?.advice
+                == ["renew /etc/larder/ca.pem; the agent reads it for each request"])
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: AgentFacts.present)
         #expect(report.text([namespace(expiringIn: day)]).contains("a certificate for its source expires in 1 d"))
         #expect(report.table([namespace(expiringIn: day)]).hasSuffix("a certificate for its source expires in 1 d"))

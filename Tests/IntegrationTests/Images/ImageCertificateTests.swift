@@ -74,6 +74,8 @@ extension Integration {
                 let check = try home.larder("status", "--check")
                 #expect(check.status == 12)
                 #expect(check.text.contains("a certificate for an origin of images expires in 1 d"), "\(check.text)")
+                let file = try require(try client.call("agent.stats")["images"]?["certificateFile"]?.string, "file")
+                #expect(file.hasSuffix(".pem") && check.text.contains(": \(file)"), "\(check.text)")
                 // Without the certificate, the cached image is not found.
                 try home.write(settings: settings(""))
                 try agent.reload()

@@ -111,13 +111,12 @@ enum ImageCheck {
     /// The warning that a certificate of `images.origins` expires soon or has expired; empty if that is not so.
     static func expiry(of images: AgentStats.Images?, _ now: Timestamp) -> [Finding] {
         guard let expiry = UpstreamCheck.expiry(images?.certificateExpiresAt, now) else { return [] }
+        let file = images?.certificateFile
         return [
             Finding(
-                .warning, name, "a certificate for an origin of images \(expiry)",
-                advice: [
-                    "renew the files that certificate or certificateAuthority in images.origins name; the agent reads them "
-                        + "for each request"
-                ])
+                .warning, name,
+                "a certificate for an origin of images \(expiry)" + (file.map { ": \($0)" } ?? ""),
+                advice: [UpstreamCheck.renewal(file, "in images.origins")])
         ]
     }
 

@@ -73,10 +73,7 @@ enum UpstreamCheck {
         if let expiry = namespace.upstream.flatMap({ expiry(of: $0, now) }) {
             let finding = Finding(
                 .warning, Self.name, "\(name): \(expiry)",
-                advice: [
-                    "renew the files that certificate or certificateAuthority of the source name; the agent reads them "
-                        + "for each request"
-                ])
+                advice: [renewal(namespace.upstream?.certificateFile, "of the source")])
             // A certificate that has expired explains the state.
             findings.insert(finding, at: namespace.upstream.map { hasExpired($0, now) } == true ? 0 : findings.endIndex)
         }
@@ -102,7 +99,18 @@ enum UpstreamCheck {
 
     /// The warning that a certificate of the source's settings expires soon or has expired; nil if that is not so.
     static func expiry(of upstream: ConfigStatus.Upstream, _ now: Timestamp) -> String? {
-        expiry(upstream.certificateExpiresAt, now).map { "a certificate for its source \($0)" }
+        expiry(upstream.certificateExpiresAt, now).map {
+            "a certificate for its source \($0)" + (upstream.certificateFile.map { ": \($0)" } ?? "")
+        }
+    }
+
+    /// The advice about a certificate that expires.
+    /// - Parameters:
+    ///   - file: its file; nil if the agent does not report it
+    ///   - section: the part of the settings that names the file
+    static func renewal(_ file: String?, _ section: String) -> String {
+        let files = "the files that certificate or certificateAuthority \(section) name; the agent reads them"
+        return "renew \(file.map { "\($0); the agent reads it" } ?? files) for each request"
     }
 
     /// Whether a certificate of the source's settings has expired.

@@ -238,6 +238,8 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
         /// When the first certificate of `images.origins` in the settings expires, as of the last request to each
         /// origin; nil without one.
         package var certificateExpiresAt: Timestamp?
+        /// The file of that certificate; nil without one.
+        package var certificateFile: String?
         /// The limit on disk space in bytes.
         package var maximumBytes = 0
         /// The limit on the number of images.
@@ -262,6 +264,7 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
             activeDownloads = try reader.requiredInt("activeDownloads")
             queued = try reader.requiredInt("queued")
             certificateExpiresAt = try reader.timestamp("certificateExpiresAt")
+            certificateFile = try reader.string("certificateFile")
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             maximumBytes = try limits.requiredInt("bytes")
             maximumImages = try limits.requiredInt("images")
@@ -285,6 +288,7 @@ package enum AgentStats: WireMethod, AuthorizedMethod {
             writer.member("activeDownloads", activeDownloads)
             writer.member("queued", queued)
             writer.member("certificateExpiresAt", certificateExpiresAt?.description)
+            writer.member("certificateFile", certificateFile)
             writer.name("limits")
             writer.beginObject()
             writer.member("bytes", maximumBytes)

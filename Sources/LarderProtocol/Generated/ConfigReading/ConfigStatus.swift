@@ -381,11 +381,13 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
         /// When the first certificate that the settings of the source name expires, as of the last request: of the
         /// client certificates the first one, of the authorities the last one. Nil without such certificates.
         package var certificateExpiresAt: Timestamp?
+        /// The file of that certificate; nil without one.
+        package var certificateFile: String?
 
         package init(
             kind: String, location: String, version: String?, etag: String?, lastAttemptAt: Timestamp?,
             lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int, watchError: String? = nil,
-            certificateExpiresAt: Timestamp? = nil
+            certificateExpiresAt: Timestamp? = nil, certificateFile: String? = nil
         ) {
             self.kind = kind
             self.location = location
@@ -397,6 +399,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             self.consecutiveFailures = consecutiveFailures
             self.watchError = watchError
             self.certificateExpiresAt = certificateExpiresAt
+            self.certificateFile = certificateFile
         }
 
         init(from reader: MemberReader) throws(WireError) {
@@ -410,6 +413,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             consecutiveFailures = try reader.requiredInt("consecutiveFailures")
             watchError = try reader.string("watchError")
             certificateExpiresAt = try reader.timestamp("certificateExpiresAt")
+            certificateFile = try reader.string("certificateFile")
         }
 
         func write(to writer: inout JSONWriter) {
@@ -424,6 +428,7 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
             writer.member("consecutiveFailures", consecutiveFailures)
             writer.member("watchError", watchError)
             writer.member("certificateExpiresAt", certificateExpiresAt?.description)
+            writer.member("certificateFile", certificateFile)
             writer.endObject()
         }
     }

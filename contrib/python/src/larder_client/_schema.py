@@ -429,6 +429,7 @@ class AgentStatsImages(TypedDict):
     queued: Downloads queued now.
     certificateExpiresAt: When the first certificate of `images.origins` in the settings expires, as of the last request
         to each origin; absent without one.
+    certificateFile: The file of that certificate; absent without one.
     """
 
     hits: int
@@ -447,6 +448,7 @@ class AgentStatsImages(TypedDict):
     activeDownloads: int
     queued: int
     certificateExpiresAt: NotRequired[str]
+    certificateFile: NotRequired[str]
     limits: AgentStatsImagesLimits
 
 
@@ -1379,6 +1381,7 @@ class Upstream(TypedDict):
     certificateExpiresAt: When the first certificate that the settings of the source name expires, as of the last
         request: of the client certificates the first one, of the authorities the last one. Absent without such
         certificates.
+    certificateFile: The file of that certificate; absent without one.
     """
 
     kind: Literal["http", "sse", "etcd", "file"]
@@ -1391,6 +1394,7 @@ class Upstream(TypedDict):
     consecutiveFailures: int
     watchError: NotRequired[str]
     certificateExpiresAt: NotRequired[str]
+    certificateFile: NotRequired[str]
 
 
 class Layer(TypedDict):
