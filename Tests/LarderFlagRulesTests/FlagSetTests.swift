@@ -1,0 +1,3 @@
+import LarderFlagRules
+import LarderJSON
+import Testing
