@@ -16,20 +16,37 @@ package struct FlagSet: Sendable {
     /// Why the document as a whole is malformed; nil if only flags are.
     package let problem: FlagProblem?
 
+    private let positions: [ExactText: Int]
+
     /// Compiles the flags of a document.
     ///
     /// - Parameter document: `{"flags": {…}, "$evaluators": {…}, "metadata": {…}}`; all members are optional
     package init(_ document: JSONValue) {
-        flags = []
-        metadata = .emptyObject
-        problem = nil
+        let members = ["flags", "$evaluators", "metadata"].map { name in
+            document[name].flatMap { $0.isNull ? nil : $0 } ?? .emptyObject
+        }
+        let malformed = zip(["flags", "$evaluators", "metadata"], members).first { $1.kind != .object }
+        if document.kind != .object {
+            problem = FlagProblem("the flags must be an object, not \(document.kind.article)", [])
+        } else if let (name, value) = malformed {
+            problem = FlagProblem("\(name) must be an object, not \(value.kind.article)", [name])
+        } else {
+            problem = Flag.metadataProblem(members[2], ["metadata"])
+        }
+        metadata = members[2].kind == .object ? members[2] : .emptyObject
+        var compiler = RuleCompiler(evaluators: members[1])
+        let metadata = metadata
+        flags = members[0].members.map { Flag($0, $1, setMetadata: metadata, &compiler) }
+            .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        positions = Dictionary(
+            flags.enumerated().map { (ExactText($1.name), $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The names of the flags, sorted as bytes.
     package var names: [String] { flags.map(\.name) }
 
     /// The flag called `name`; nil if it does not exist.
-    package subscript(name: String) -> Flag? { nil }
+    package subscript(name: String) -> Flag? { positions[ExactText(name)].map { flags[$0] } }
 
     /// Evaluates a flag.
     ///
@@ -41,37 +58,19 @@ package struct FlagSet: Sendable {
     package func evaluate(
         _ name: String, type: FlagValueType? = nil, context: FlagContext, now: Int64
     ) -> FlagOutcome {
-        guard let flag = self[name] else { return FlagOutcome(reason: .error, metadata: metadata) }
-        return flag.evaluate(type: type, context: context, now: now)
+        guard let position = positions[ExactText(name)] else { return notFound(name) }
+        return flags[position].evaluate(type: type, context: context, now: now)
     }
 
     /// Evaluates a flag and records how. The parameters are those of ``evaluate(_:type:context:now:)``.
     package func explain(
         _ name: String, type: FlagValueType? = nil, context: FlagContext, now: Int64
     ) -> FlagTrace {
-        FlagTrace(outcome: evaluate(name, type: type, context: context, now: now), rule: nil)
+        guard let flag = self[name] else { return FlagTrace(outcome: notFound(name), rule: nil) }
+        return flag.explain(type: type, context: context, now: now)
     }
-}
 
-/// A compiled flag.
-package struct Flag: Sendable {
-    package let name: String
-    package let isEnabled: Bool
-    /// The names and values of the variants, in the order of the document.
-    package let variants: [(name: String, value: JSONValue)]
-    package let defaultVariant: String?
-    /// Whether the flag has a rule, which may be malformed.
-    package let hasTargeting: Bool
-    /// Whether the outcome may change with time, because the rule may refer to `$flagd.timestamp`.
-    package let usesTime: Bool
-    /// The metadata of the flag, merged over the metadata of the set; an object.
-    package let metadata: JSONValue
-    /// Why the flag cannot be evaluated. A disabled flag with a malformed rule has a problem, but its outcome is
-    /// ``FlagReason/disabled``.
-    package let problem: FlagProblem?
-
-    /// Evaluates the flag. The parameters are those of ``FlagSet/evaluate(_:type:context:now:)``.
-    package func evaluate(type: FlagValueType? = nil, context: FlagContext, now: Int64) -> FlagOutcome {
-        FlagOutcome(reason: .error, metadata: metadata)
+    private func notFound(_ name: String) -> FlagOutcome {
+        .failure(.flagNotFound, "there is no flag \"\(name)\"; list the flags to find its name", metadata: metadata)
     }
 }

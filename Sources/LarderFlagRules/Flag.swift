@@ -1,0 +1,144 @@
+package import LarderJSON
+
+/// A compiled flag.
+package struct Flag: Sendable {
+    package let name: String
+    package private(set) var isEnabled = false
+    /// The names and values of the variants, in the order of the document.
+    package private(set) var variants: [(name: String, value: JSONValue)] = []
+    package private(set) var defaultVariant: String?
+    /// Whether the flag has a rule, which may be malformed.
+    package private(set) var hasTargeting = false
+    /// The metadata of the flag, merged over the metadata of the set; an object.
+    package private(set) var metadata: JSONValue
+    /// Why the flag cannot be evaluated. A disabled flag with a malformed rule has a problem, but its outcome is
+    /// ``FlagReason/disabled``.
+    package private(set) var problem: FlagProblem?
+    private var rule: Rule?
+
+    /// Whether the outcome may change with time, because the rule may refer to `$flagd.timestamp`.
+    package var usesTime: Bool { rule?.usesTime ?? false }
+
+    /// Compiles a flag.
+    init(_ name: String, _ value: JSONValue, setMetadata: JSONValue, _ compiler: inout RuleCompiler) {
+        self.name = name
+        metadata = setMetadata
+        do throws(FlagProblem) {
+            try readMembers(value, path: ["flags", name])
+            guard let targeting = Self.member("targeting", of: value) else { return }
+            let path = ["flags", name, "targeting"]
+            if targeting.kind == .object, targeting.count == 0 { return }
+            hasTargeting = true
+            guard targeting.kind == .object else {
+                throw FlagProblem("targeting must be an object, not \(targeting.kind.article)", path)
+            }
+            rule = try compiler.compile(targeting, at: path)
+        } catch {
+            problem = error
+        }
+    }
+
+    private mutating func readMembers(_ value: JSONValue, path: [String]) throws(FlagProblem) {
+        guard value.kind == .object else {
+            throw FlagProblem("a flag must be an object, not \(value.kind.article)", path)
+        }
+        if let metadata = Self.member("metadata", of: value) {
+            if let problem = Self.metadataProblem(metadata, path + ["metadata"]) { throw problem }
+            self.metadata = .object(
+                self.metadata.members.map { ($0, $1) } + metadata.members.map { ($0, $1) })
+        }
+        guard let state = value.member("state"), state.isString("ENABLED") || state.isString("DISABLED") else {
+            throw FlagProblem("state must be \"ENABLED\" or \"DISABLED\"", path + ["state"])
+        }
+        guard let variants = value.member("variants"), variants.kind == .object, variants.count > 0 else {
+            throw FlagProblem("variants must be an object with at least one member", path + ["variants"])
+        }
+        self.variants = variants.members.map { ($0, $1) }
+        let defaultVariant = Self.member("defaultVariant", of: value)
+        switch defaultVariant?.kind {
+        case nil: break
+        case .string: self.defaultVariant = defaultVariant?.string.flatMap { $0.isEmpty ? nil : $0 }
+        // The variants of a boolean flag may be called `true` and `false`.
+        case .bool: self.defaultVariant = defaultVariant?.bool == true ? "true" : "false"
+        default:
+            throw FlagProblem("defaultVariant must be the name of a variant or null", path + ["defaultVariant"])
+        }
+        isEnabled = state.isString("ENABLED")
+    }
+
+    /// A member that is not null.
+    private static func member(_ name: StaticString, of value: JSONValue) -> JSONValue? {
+        value.member(name).flatMap { $0.isNull ? nil : $0 }
+    }
+
+    static func metadataProblem(_ metadata: JSONValue, _ path: [String]) -> FlagProblem? {
+        guard metadata.kind == .object else {
+            return FlagProblem("metadata must be an object, not \(metadata.kind.article)", path)
+        }
+        for (name, value) in metadata.members {
+            if name.isEmpty { return FlagProblem("the names of metadata must not be empty", path) }
+            if value.kind != .string, value.kind != .number, value.kind != .bool {
+                return FlagProblem("metadata must be strings, numbers and booleans", path + [name])
+            }
+        }
+        return nil
+    }
+
+    /// Evaluates the flag. The parameters are those of ``FlagSet/evaluate(_:type:context:now:)``.
+    package func evaluate(type: FlagValueType? = nil, context: FlagContext, now: Int64) -> FlagOutcome {
+        if let outcome = outcomeWithoutRule(type) { return outcome }
+        guard let rule else { return outcome(.isStatic, defaultVariant, type) }
+        var evaluation = Evaluation(flag: name, data: context.object, now: now)
+        return outcome(of: rule, &evaluation, type)
+    }
+
+    /// Evaluates the flag and records how. The parameters are those of ``FlagSet/evaluate(_:type:context:now:)``.
+    package func explain(type: FlagValueType? = nil, context: FlagContext, now: Int64) -> FlagTrace {
+        if let outcome = outcomeWithoutRule(type) { return FlagTrace(outcome: outcome, rule: nil) }
+        guard let rule else { return FlagTrace(outcome: outcome(.isStatic, defaultVariant, type), rule: nil) }
+        var evaluation = Evaluation(flag: name, data: context.object, now: now, isRecorded: true)
+        let outcome = outcome(of: rule, &evaluation, type)
+        return FlagTrace(outcome: outcome, rule: evaluation.record)
+    }
+
+    /// The outcome of a flag that is malformed or disabled.
+    private func outcomeWithoutRule(_ type: FlagValueType?) -> FlagOutcome? {
+        // The state of a flag without variants was not read.
+        if !isEnabled, problem == nil || hasTargeting { return FlagOutcome(reason: .disabled, metadata: metadata) }
+        return problem.map { .failure($0.code, "flag \"\(name)\": \($0.message)", metadata: metadata) }
+    }
+
+    private func outcome(of rule: Rule, _ evaluation: inout Evaluation, _ type: FlagValueType?) -> FlagOutcome {
+        do throws(EvaluationError) {
+            let result = try evaluation.value(of: rule)
+            if result.isNull { return outcome(.isDefault, defaultVariant, type) }
+            return outcome(.targetingMatch, try result.text(&evaluation.budget), type)
+        } catch {
+            return .failure(.general, "flag \"\(name)\": \(error.message)", metadata: metadata)
+        }
+    }
+
+    /// The outcome for a variant. Nil selects the default of the caller.
+    private func outcome(_ reason: FlagReason, _ variant: String?, _ type: FlagValueType?) -> FlagOutcome {
+        guard let variant else { return FlagOutcome(reason: .isDefault, metadata: metadata) }
+        guard let value = variants.first(where: { $0.name.isSpelled(as: variant) })?.value, !value.isNull else {
+            let source = reason == .targetingMatch ? "the rule selects" : "defaultVariant is"
+            return .failure(
+                .general,
+                "flag \"\(name)\": \(source) \"\(variant.prefix(100))\", but there is no value for this variant",
+                metadata: metadata)
+        }
+        if let type, !type.accepts(value) {
+            return .failure(
+                .typeMismatch,
+                "flag \"\(name)\": the value of variant \"\(variant)\" is \(value.kind.article), which cannot be read as"
+                    + " type \(type.rawValue)", metadata: metadata)
+        }
+        return FlagOutcome(value: value, variant: variant, reason: reason, metadata: metadata)
+    }
+}
+
+extension FlagProblem {
+    /// A malformed value.
+    init(_ message: String, _ path: [String]) { self.init(code: .parseError, message: message, path: JSONPath(path)) }
+}
