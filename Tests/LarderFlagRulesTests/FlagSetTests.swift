@@ -1,3 +1,0 @@
-import LarderFlagRules
-import LarderJSON
-import Testing
