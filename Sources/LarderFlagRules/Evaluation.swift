@@ -5,7 +5,7 @@ struct Evaluation {
     /// The data that variables refer to.
     enum Scope {
         /// The context of the evaluation, and `$flagd`.
-        case context(JSONValue)
+        case context
         /// An element of an array.
         case element(RuleValue)
         case reduction(current: RuleValue, accumulator: RuleValue)
@@ -13,7 +13,8 @@ struct Evaluation {
 
     let flag: String
     let now: Int64
-    var scope: Scope
+    private let context: JSONValue
+    var scope = Scope.context
     var budget = Budget()
     /// The parts that have been evaluated, by index of operand: an entry for each part that is being evaluated. Empty if
     /// the evaluation is not recorded.
@@ -22,7 +23,7 @@ struct Evaluation {
     init(flag: String, data: JSONValue, now: Int64, isRecorded: Bool = false) {
         self.flag = flag
         self.now = now
-        scope = .context(data)
+        context = data
         records = isRecorded ? [[:]] : []
     }
 
@@ -85,9 +86,8 @@ struct Evaluation {
                 case .string(let part) = try operand(rule, 1)
             else { return .null }
             try budget.take(bytes: part.utf8.count)
-            let isFirst = operation == .startsWith
-            return .bool(
-                isFirst ? text.utf8.starts(with: part.utf8) : text.utf8.reversed().starts(with: part.utf8.reversed()))
+            let offset = operation == .startsWith ? 0 : text.utf8.count - part.utf8.count
+            return .bool(RuleValue.position(of: part, in: text, from: offset, through: offset) != nil)
         case .version: return try version(rule)
         }
     }
@@ -220,31 +220,35 @@ extension Evaluation {
 
     mutating func variable(_ names: [String]) throws(EvaluationError) -> RuleValue {
         switch scope {
-        case .context(let context):
+        case .context:
             if let first = names.first, first.utf8.first == UInt8(ascii: "$"), first.isSpelled(as: "$flagd") {
                 return evaluationFact(names.dropFirst())
             }
+            if names.count == 1, let value = context[names[0]] { return try scalar(value) }
             return try value(at: names[...], in: context)
         case .element(let element): return try value(at: names[...], in: element)
         case .reduction(let current, let accumulator):
             guard let first = names.first else {
-                return .json(
-                    .object([
-                        ("current", try current.json(&budget)), ("accumulator", try accumulator.json(&budget)),
-                    ]))
+                let members = [("current", current), ("accumulator", accumulator)]
+                var values: [(String, JSONValue)] = []
+                for (name, value) in members { values.append((name, try value.json(&budget))) }
+                return .json(.object(values))
             }
             if first.isSpelled(as: "current") { return try value(at: names.dropFirst(), in: current) }
             return first.isSpelled(as: "accumulator") ? try value(at: names.dropFirst(), in: accumulator) : .null
         }
     }
 
+    /// The value of a variable.
+    private mutating func scalar(_ value: JSONValue) throws(EvaluationError) -> RuleValue {
+        if value.kind == .string || value.kind == .number { try budget.take(bytes: value.textSize) }
+        return RuleValue(value)
+    }
+
     private func evaluationFact(_ names: ArraySlice<String>) -> RuleValue {
-        guard let name = names.first else {
-            return .json(.object([("flagKey", .string(flag)), ("timestamp", .int(Int(now)))]))
-        }
-        if names.count > 1 { return .null }
-        if name.isSpelled(as: "flagKey") { return .string(flag) }
-        return name.isSpelled(as: "timestamp") ? .int(Int(now)) : .null
+        guard let name = names.first else { return .json(["flagKey": .string(flag), "timestamp": .int(Int(now))]) }
+        if names.count == 1, name.isSpelled(as: "flagKey") { return .string(flag) }
+        return names.count == 1 && name.isSpelled(as: "timestamp") ? .int(Int(now)) : .null
     }
 
     private mutating func value(
@@ -278,8 +282,7 @@ extension Evaluation {
                 return .null
             }
         }
-        if value.kind == .string || value.kind == .number { try budget.take(bytes: value.textSize) }
-        return RuleValue(value)
+        return try scalar(value)
     }
 
     private static func index(_ name: String) -> Int? {

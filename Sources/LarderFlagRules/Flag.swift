@@ -1,74 +1,83 @@
 package import LarderJSON
 
 /// A compiled flag.
-package struct Flag: Sendable {
+package final class Flag: Sendable {
     package let name: String
-    package private(set) var isEnabled = false
-    /// The names and values of the variants, in the order of the document.
-    package private(set) var variants: [(name: String, value: JSONValue)] = []
-    package private(set) var defaultVariant: String?
-    /// Whether the flag has a rule, which may be malformed.
-    package private(set) var hasTargeting = false
     /// The metadata of the flag, merged over the metadata of the set; an object.
-    package private(set) var metadata: JSONValue
+    package let metadata: JSONValue
+    /// Whether the flag has a rule, which may be malformed.
+    package let hasTargeting: Bool
     /// Why the flag cannot be evaluated. A disabled flag with a malformed rule has a problem, but its outcome is
     /// ``FlagReason/disabled``.
-    package private(set) var problem: FlagProblem?
-    private var rule: Rule?
+    package let problem: FlagProblem?
+    private let members: Members
+    private let rule: Rule?
 
+    package var isEnabled: Bool { members.isEnabled }
+    /// The names and values of the variants, in the order of the document. None if the flag is malformed.
+    package var variants: [(name: String, value: JSONValue)] { members.variants }
+    package var defaultVariant: String? { members.defaultVariant }
     /// Whether the outcome may change with time, because the rule may refer to `$flagd.timestamp`.
     package var usesTime: Bool { rule?.usesTime ?? false }
 
     /// Compiles a flag.
     init(_ name: String, _ value: JSONValue, setMetadata: JSONValue, _ compiler: inout RuleCompiler) {
-        self.name = name
-        metadata = setMetadata
+        let path = ["flags", name]
+        let targeting = value.present("targeting").flatMap { $0.kind == .object && $0.count == 0 ? nil : $0 }
+        var (members, rule, problem) = (Members(), nil as Rule?, nil as FlagProblem?)
         do throws(FlagProblem) {
-            try readMembers(value, path: ["flags", name])
-            guard let targeting = Self.member("targeting", of: value) else { return }
-            let path = ["flags", name, "targeting"]
-            if targeting.kind == .object, targeting.count == 0 { return }
-            hasTargeting = true
-            guard targeting.kind == .object else {
-                throw FlagProblem("targeting must be an object, not \(targeting.kind.article)", path)
+            members = try Members(value, path)
+            if let targeting {
+                guard targeting.kind == .object else {
+                    throw FlagProblem(
+                        "targeting must be an object, not \(targeting.kind.article)", path + ["targeting"])
+                }
+                rule = try compiler.compile(targeting, at: path + ["targeting"])
             }
-            rule = try compiler.compile(targeting, at: path)
         } catch {
             problem = error
         }
+        self.name = name
+        self.metadata =
+            members.metadata.map {
+                .object((Array(setMetadata.members) + Array($0.members)).map { ($0.name, $0.value) })
+            }
+            ?? setMetadata
+        hasTargeting = targeting != nil
+        (self.members, self.rule, self.problem) = (members, rule, problem)
     }
 
-    private mutating func readMembers(_ value: JSONValue, path: [String]) throws(FlagProblem) {
-        guard value.kind == .object else {
-            throw FlagProblem("a flag must be an object, not \(value.kind.article)", path)
-        }
-        if let metadata = Self.member("metadata", of: value) {
-            if let problem = Self.metadataProblem(metadata, path + ["metadata"]) { throw problem }
-            self.metadata = .object(
-                self.metadata.members.map { ($0, $1) } + metadata.members.map { ($0, $1) })
-        }
-        guard let state = value.member("state"), state.isString("ENABLED") || state.isString("DISABLED") else {
-            throw FlagProblem("state must be \"ENABLED\" or \"DISABLED\"", path + ["state"])
-        }
-        guard let variants = value.member("variants"), variants.kind == .object, variants.count > 0 else {
-            throw FlagProblem("variants must be an object with at least one member", path + ["variants"])
-        }
-        self.variants = variants.members.map { ($0, $1) }
-        let defaultVariant = Self.member("defaultVariant", of: value)
-        switch defaultVariant?.kind {
-        case nil: break
-        case .string: self.defaultVariant = defaultVariant?.string.flatMap { $0.isEmpty ? nil : $0 }
-        // The variants of a boolean flag may be called `true` and `false`.
-        case .bool: self.defaultVariant = defaultVariant?.bool == true ? "true" : "false"
-        default:
-            throw FlagProblem("defaultVariant must be the name of a variant or null", path + ["defaultVariant"])
-        }
-        isEnabled = state.isString("ENABLED")
-    }
+    /// The members of a flag except the rule.
+    private struct Members {
+        var isEnabled = true
+        var variants: [(name: String, value: JSONValue)] = []
+        var defaultVariant: String?
+        var metadata: JSONValue?
 
-    /// A member that is not null.
-    private static func member(_ name: StaticString, of value: JSONValue) -> JSONValue? {
-        value.member(name).flatMap { $0.isNull ? nil : $0 }
+        init() {}
+
+        init(_ value: JSONValue, _ path: [String]) throws(FlagProblem) {
+            guard value.kind == .object else {
+                throw FlagProblem("a flag must be an object, not \(value.kind.article)", path)
+            }
+            guard let state = value.member("state"), state.isString("ENABLED") || state.isString("DISABLED") else {
+                throw FlagProblem("state must be \"ENABLED\" or \"DISABLED\"", path + ["state"])
+            }
+            isEnabled = state.isString("ENABLED")
+            guard let variants = value.member("variants"), variants.kind == .object, variants.count > 0 else {
+                throw FlagProblem("variants must be an object with at least one member", path + ["variants"])
+            }
+            self.variants = variants.members.map { ($0, $1) }
+            if let variant = value.present("defaultVariant") {
+                // The variants of a boolean flag may be called `true` and `false`.
+                guard let name = variant.string ?? variant.bool?.description else {
+                    throw FlagProblem("defaultVariant must be the name of a variant or null", path + ["defaultVariant"])
+                }
+                defaultVariant = name.isEmpty ? nil : name
+            }
+            metadata = value.present("metadata")
+            if let metadata, let problem = Flag.metadataProblem(metadata, path + ["metadata"]) { throw problem }
+        }
     }
 
     static func metadataProblem(_ metadata: JSONValue, _ path: [String]) -> FlagProblem? {
@@ -86,7 +95,7 @@ package struct Flag: Sendable {
 
     /// Evaluates the flag. The parameters are those of ``FlagSet/evaluate(_:type:context:now:)``.
     package func evaluate(type: FlagValueType? = nil, context: FlagContext, now: Int64) -> FlagOutcome {
-        if let outcome = outcomeWithoutRule(type) { return outcome }
+        if let outcome = outcomeWithoutRule { return outcome }
         guard let rule else { return outcome(.isStatic, defaultVariant, type) }
         var evaluation = Evaluation(flag: name, data: context.object, now: now)
         return outcome(of: rule, &evaluation, type)
@@ -94,7 +103,7 @@ package struct Flag: Sendable {
 
     /// Evaluates the flag and records how. The parameters are those of ``FlagSet/evaluate(_:type:context:now:)``.
     package func explain(type: FlagValueType? = nil, context: FlagContext, now: Int64) -> FlagTrace {
-        if let outcome = outcomeWithoutRule(type) { return FlagTrace(outcome: outcome, rule: nil) }
+        if let outcome = outcomeWithoutRule { return FlagTrace(outcome: outcome, rule: nil) }
         guard let rule else { return FlagTrace(outcome: outcome(.isStatic, defaultVariant, type), rule: nil) }
         var evaluation = Evaluation(flag: name, data: context.object, now: now, isRecorded: true)
         let outcome = outcome(of: rule, &evaluation, type)
@@ -102,9 +111,8 @@ package struct Flag: Sendable {
     }
 
     /// The outcome of a flag that is malformed or disabled.
-    private func outcomeWithoutRule(_ type: FlagValueType?) -> FlagOutcome? {
-        // The state of a flag without variants was not read.
-        if !isEnabled, problem == nil || hasTargeting { return FlagOutcome(reason: .disabled, metadata: metadata) }
+    private var outcomeWithoutRule: FlagOutcome? {
+        if !isEnabled { return FlagOutcome(reason: .disabled, metadata: metadata) }
         return problem.map { .failure($0.code, "flag \"\(name)\": \($0.message)", metadata: metadata) }
     }
 
@@ -136,6 +144,11 @@ package struct Flag: Sendable {
         }
         return FlagOutcome(value: value, variant: variant, reason: reason, metadata: metadata)
     }
+}
+
+extension JSONValue {
+    /// A member that is not null.
+    func present(_ name: StaticString) -> JSONValue? { member(name).flatMap { $0.isNull ? nil : $0 } }
 }
 
 extension FlagProblem {

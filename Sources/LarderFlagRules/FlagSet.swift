@@ -22,18 +22,16 @@ package struct FlagSet: Sendable {
     ///
     /// - Parameter document: `{"flags": {…}, "$evaluators": {…}, "metadata": {…}}`; all members are optional
     package init(_ document: JSONValue) {
-        let members = ["flags", "$evaluators", "metadata"].map { name in
-            document[name].flatMap { $0.isNull ? nil : $0 } ?? .emptyObject
-        }
-        let malformed = zip(["flags", "$evaluators", "metadata"], members).first { $1.kind != .object }
+        let names: [StaticString] = ["flags", "$evaluators", "metadata"]
+        let members = names.map { document.present($0) ?? .emptyObject }
         if document.kind != .object {
             problem = FlagProblem("the flags must be an object, not \(document.kind.article)", [])
-        } else if let (name, value) = malformed {
-            problem = FlagProblem("\(name) must be an object, not \(value.kind.article)", [name])
+        } else if let (name, value) = zip(names, members).first(where: { $1.kind != .object }) {
+            problem = FlagProblem("\(name) must be an object, not \(value.kind.article)", ["\(name)"])
         } else {
             problem = Flag.metadataProblem(members[2], ["metadata"])
         }
-        metadata = members[2].kind == .object ? members[2] : .emptyObject
+        metadata = problem == nil ? members[2] : .emptyObject
         var compiler = RuleCompiler(evaluators: members[1])
         let metadata = metadata
         flags = members[0].members.map { Flag($0, $1, setMetadata: metadata, &compiler) }

@@ -287,7 +287,7 @@ extension RuleValue {
         case .string(let text):
             let part = try needle.text(&budget)
             try budget.take((text.utf8.count * part.utf8.count) >> 12)
-            return isPart(part, of: text)
+            return position(of: part, in: text, from: 0, through: text.utf8.count - part.utf8.count) != nil
         // Comparing an element takes a fraction of the time of a step, so that rules may list many users.
         case .array(let elements, _):
             try budget.take(elements.count >> 4 + (elements.count * length) >> 12)
@@ -304,17 +304,15 @@ extension RuleValue {
         return false
     }
 
-    private static func isPart(_ needle: String, of haystack: String) -> Bool {
-        var (needle, haystack) = (needle, haystack)
-        return haystack.withUTF8 { haystack in
-            needle.withUTF8 { needle in
-                guard let start = haystack.baseAddress, let wanted = needle.baseAddress else { return needle.isEmpty }
-                var offset = 0
-                while offset + needle.count <= haystack.count {
-                    if memcmp(start + offset, wanted, needle.count) == 0 { return true }
-                    offset += 1
+    /// The first offset, in bytes, at which a text contains a part. Nil if there is none in the range.
+    static func position(of part: String, in text: String, from start: Int, through end: Int) -> Int? {
+        var (part, text) = (part, text)
+        return text.withUTF8 { text in
+            part.withUTF8 { part in
+                guard start >= 0, start <= end, let bytes = text.baseAddress, let wanted = part.baseAddress else {
+                    return part.isEmpty ? 0 : nil
                 }
-                return false
+                return (start...end).first { memcmp(bytes + $0, wanted, part.count) == 0 }
             }
         }
     }

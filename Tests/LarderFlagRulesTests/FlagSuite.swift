@@ -100,7 +100,8 @@ enum FlagSuite {
             example.values = cells
             for (name, cell) in zip(columns, cells) {
                 for index in example.steps.indices {
-                    example.steps[index].text = example.steps[index].text.replacingOccurrences(of: "<\(name)>", with: cell)
+                    example.steps[index].text = example.steps[index].text.replacingOccurrences(
+                        of: "<\(name)>", with: cell)
                 }
             }
             finished.append(example)

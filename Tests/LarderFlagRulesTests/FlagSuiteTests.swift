@@ -44,8 +44,9 @@ struct FlagSuiteTests {
             } else if let match = step.text.wholeMatch(of: /a context containing a targeting key with value "(.*)"/) {
                 context.append(("targetingKey", .string(String(match.1))))
             } else if let match = step.text.wholeMatch(
-                of: /a context containing a nested property with outer key "(.*)" and inner key "(.*)", with value "(.*)"/)
-            {
+                of:
+                    /a context containing a nested property with outer key "(.*)" and inner key "(.*)", with value "(.*)"/
+            ) {
                 context.append((String(match.1), .object([(String(match.2), .string(String(match.3)))])))
             } else if let failure = try unsatisfied(step, try #require(outcome), type, fallback) {
                 return failure
@@ -84,7 +85,8 @@ struct FlagSuiteTests {
     }
 }
 
-@Suite("JSONLogic tables", .enabled(if: FlagSuite.suiteFolder("jsonlogic") != nil, "needs LARDER_SUITES with jsonlogic"))
+@Suite(
+    "JSONLogic tables", .enabled(if: FlagSuite.suiteFolder("jsonlogic") != nil, "needs LARDER_SUITES with jsonlogic"))
 struct JSONLogicTests {
     @Test("all rows pass, except those for the operator ?:, which flagd does not have")
     func rows() throws {

@@ -68,14 +68,15 @@ enum Program {
             let (flags, facts, count) = (FlagSet(document), FlagContext(object), 1_000_000)
             var found = 0
             // Processor time, which other programs on the machine change little.
-            let best = (0..<5).map { _ in
-                let start = clock()
-                for _ in 0..<count {
-                    let outcome = flags.evaluate("banner", type: .boolean, context: facts, now: 1_700_000_000)
-                    if outcome.errorCode == nil { found += 1 }
-                }
-                return clock() - start
-            }.min() ?? 0
+            let best =
+                (0..<5).map { _ in
+                    let start = clock()
+                    for _ in 0..<count {
+                        let outcome = flags.evaluate("banner", type: .boolean, context: facts, now: 1_700_000_000)
+                        if outcome.errorCode == nil { found += 1 }
+                    }
+                    return clock() - start
+                }.min() ?? 0
             precondition(found == 5 * count)
             print("\(name): \(best * 1_000 / count) ns")
         }
