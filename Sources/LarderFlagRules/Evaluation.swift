@@ -19,6 +19,7 @@ struct Evaluation {
     /// The parts that have been evaluated, by index of operand: an entry for each part that is being evaluated. Empty if
     /// the evaluation is not recorded.
     private var records: [[Int: FlagTrace.Part]]
+    private var recordBudget = Budget(10 * FlagLimits.steps)
 
     init(flag: String, data: JSONValue, now: Int64, isRecorded: Bool = false) {
         self.flag = flag
@@ -37,7 +38,8 @@ struct Evaluation {
         records.append([:])
         let result = Result { () throws(EvaluationError) in try compute(rule) }
         let operands = records.removeLast()
-        records[records.count - 1][index] = FlagTrace.Part(rule, evaluated: operands, value: try? result.get())
+        records[records.count - 1][index] = FlagTrace.Part(
+            rule, evaluated: operands, value: try? result.get(), &recordBudget)
         return try result.get()
     }
 

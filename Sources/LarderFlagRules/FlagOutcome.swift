@@ -1,5 +1,14 @@
 package import LarderJSON
 
+/// The limits of rules. A rule that exceeds one is ``FlagErrorCode/general``.
+package enum FlagLimits {
+    /// The maximum number of steps of one evaluation. Each operator, operand, array element and kibibyte of text is a
+    /// step.
+    package static let steps = 10_000
+    /// The maximum nesting of operators and arrays in a rule, including the rules that it refers to with `$ref`.
+    package static let depth = 64
+}
+
 /// The type that a caller expects a flag to have.
 package enum FlagValueType: String, Sendable, CaseIterable {
     case boolean, string

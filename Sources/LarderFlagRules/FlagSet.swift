@@ -4,11 +4,6 @@ package import LarderJSON
 ///
 /// A malformed flag does not affect other flags. Names are compared as UTF-8.
 package struct FlagSet: Sendable {
-    /// The most steps of one evaluation. Each operator, operand, array element and kibibyte of text is a step.
-    package static let maxSteps = 10_000
-    /// The deepest nesting of operators and arrays in a rule, including the rules that it refers to with `$ref`.
-    package static let maxDepth = 64
-
     /// The flags, sorted by name as bytes.
     package let flags: [Flag]
     /// The metadata of the set; an object.

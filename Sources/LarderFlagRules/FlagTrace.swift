@@ -23,8 +23,8 @@ package struct FlagTrace: Sendable {
         /// Whether the part was evaluated, and is thus on the branch that was taken.
         package let isEvaluated: Bool
         /// The value of the part, or of a constant. Nil if the part was not evaluated, if its evaluation failed, or if
-        /// the value is very large. A part that was evaluated several times, such as the operand of `map`, has its last
-        /// value.
+        /// the values of the rule are very large. A part that was evaluated several times, such as the operand of
+        /// `map`, has its last value.
         package let value: JSONValue?
     }
 }
@@ -33,20 +33,16 @@ extension FlagTrace.Part {
     /// - Parameters:
     ///   - evaluated: the records of the operands that were evaluated, by index
     ///   - value: nil if the evaluation failed
-    init(_ rule: Rule, evaluated: [Int: FlagTrace.Part], value: RuleValue?) {
-        var budget = Budget()
+    init(_ rule: Rule, evaluated: [Int: FlagTrace.Part], value: RuleValue?, _ budget: inout Budget) {
         self.init(
             kind: Kind(rule.form),
-            operands: rule.operands.enumerated().map { evaluated[$0] ?? FlagTrace.Part(unevaluated: $1) },
+            operands: rule.operands.enumerated().map { evaluated[$0] ?? FlagTrace.Part(unevaluated: $1, &budget) },
             isEvaluated: true, value: value.flatMap { try? $0.json(&budget) })
     }
 
-    private init(unevaluated rule: Rule) {
+    private init(unevaluated rule: Rule, _ budget: inout Budget) {
         var value: JSONValue?
-        if case .constant(let constant) = rule.form {
-            var budget = Budget()
-            value = try? constant.json(&budget)
-        }
+        if case .constant(let constant) = rule.form { value = try? constant.json(&budget) }
         self.init(kind: Kind(rule.form), operands: [], isEvaluated: false, value: value)
     }
 }

@@ -106,7 +106,7 @@ struct RuleCompiler {
     }
 
     private mutating func compile(_ value: JSONValue, depth: Int) throws(FlagProblem) -> Rule {
-        if depth > FlagSet.maxDepth { throw tooDeep }
+        if depth > FlagLimits.depth { throw tooDeep }
         switch value.kind {
         case .array:
             let elements = try operands(value, depth: depth)
@@ -182,7 +182,7 @@ struct RuleCompiler {
         if references.contains(key) {
             return .failure(problem("the evaluator \"\(name)\" refers to itself"))
         }
-        if references.count > FlagSet.maxDepth { return .failure(tooDeep) }
+        if references.count > FlagLimits.depth { return .failure(tooDeep) }
         let outer = path
         path = ["$evaluators", name]
         references.append(key)
@@ -197,13 +197,13 @@ struct RuleCompiler {
     }
 
     private func limited(_ rule: Rule) throws(FlagProblem) -> Rule {
-        if rule.height > FlagSet.maxDepth { throw tooDeep }
+        if rule.height > FlagLimits.depth { throw tooDeep }
         return rule
     }
 
     private var tooDeep: FlagProblem {
         FlagProblem(
-            code: .general, message: "the rule is nested more than \(FlagSet.maxDepth) levels deep",
+            code: .general, message: "the rule is nested more than \(FlagLimits.depth) levels deep",
             path: JSONPath(path))
     }
 

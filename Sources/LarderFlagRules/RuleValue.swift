@@ -7,8 +7,8 @@ enum EvaluationError: Error {
 
     var message: String {
         switch self {
-        case .tooManySteps: "the evaluation takes more than \(FlagSet.maxSteps) steps; simplify the rule"
-        case .tooDeep: "the rule computes an array that is nested more than \(FlagSet.maxDepth) levels deep"
+        case .tooManySteps: "the evaluation takes more than \(FlagLimits.steps) steps; simplify the rule"
+        case .tooDeep: "the rule computes an array that is nested more than \(FlagLimits.depth) levels deep"
         }
     }
 }
@@ -17,7 +17,7 @@ enum EvaluationError: Error {
 struct Budget {
     private var steps: Int
 
-    init(_ steps: Int = FlagSet.maxSteps) { self.steps = steps }
+    init(_ steps: Int = FlagLimits.steps) { self.steps = steps }
 
     mutating func take(_ count: Int = 1) throws(EvaluationError) {
         steps &-= count
@@ -66,7 +66,7 @@ enum RuleValue: Sendable {
     static func array(of elements: [RuleValue]) throws(EvaluationError) -> RuleValue {
         var depth = 1
         for case .array(_, let inner) in elements { depth = max(depth, inner + 1) }
-        if depth > FlagSet.maxDepth { throw .tooDeep }
+        if depth > FlagLimits.depth { throw .tooDeep }
         return .array(elements, depth: depth)
     }
 
@@ -165,7 +165,7 @@ enum RuleValue: Sendable {
             text += string
         case .json(let value) where value.kind == .object: text += "[object Object]"
         case .array, .json:
-            if level > 2 * FlagSet.maxDepth { throw .tooDeep }
+            if level > 2 * FlagLimits.depth { throw .tooDeep }
             var isFirst = true
             for element in try elements(&budget) ?? [] {
                 if !isFirst { text += "," }
@@ -229,7 +229,7 @@ extension RuleValue {
             try budget.take(1 + left.textSize >> 6)
             return left == right
         case (.array, .array), (.array, .json), (.json, .array), (.json, .json):
-            if level > 2 * FlagSet.maxDepth { throw .tooDeep }
+            if level > 2 * FlagLimits.depth { throw .tooDeep }
             guard let lefts = try left.elements(&budget), let rights = try right.elements(&budget),
                 lefts.count == rights.count
             else { return false }
