@@ -94,8 +94,7 @@ struct RuleCompiler {
     init(evaluators: JSONValue?) {
         self.evaluators = evaluators
         path = ["$evaluators"]
-        // A reference is thus compiled on its own at least once. Only then is it certain that a rule that is too deep is
-        // too deep by itself.
+        // All evaluators of a chain that is too deep are too deep, so that each is compiled once.
         for (name, _) in evaluators?.members ?? JSONValue.emptyObject.members { _ = evaluator(name) }
     }
 
@@ -191,7 +190,6 @@ struct RuleCompiler {
             path = outer
         }
         let result = Result { () throws(FlagProblem) in try compile(rule, depth: 0) }
-        if case .failure(let failure) = result, failure.code == .general, references.count > 1 { return result }
         compiled[key] = result
         return result
     }
