@@ -201,6 +201,36 @@ package struct MemberReader {
         return found
     }
 
+    /// An object; nil if the member is absent or null.
+    package func optionalObject(_ name: StaticString) throws(WireError) -> JSONValue? {
+        guard let found = given(name) else { return nil }
+        guard found.kind == .object else { throw Self.mismatch(name, "an object", found) }
+        return found
+    }
+
+    /// An array of strings with a number of elements within `count`; nil if the member is absent or null.
+    func strings(_ name: StaticString, count: ClosedRange<Int>) throws(WireError) -> [String]? {
+        guard let found = given(name) else { return nil }
+        guard found.kind == .array else { throw Self.mismatch(name, "an array of strings", found) }
+        guard count.contains(found.count) else {
+            let limit = found.count < count.lowerBound ? "at least \(count.lowerBound)" : "at most \(count.upperBound)"
+            throw WireError(.invalidParams, "\"\(name)\" has \(found.count) elements; send \(limit)")
+        }
+        var strings: [String] = []
+        strings.reserveCapacity(found.count)
+        for element in found.elements {
+            guard let text = element.string else { throw WireError(.invalidParams, "\"\(name)\" must have only strings, not \(element.kind.article)") }
+            strings.append(text)
+        }
+        return strings
+    }
+
+    /// A required array of strings with a number of elements within `count`.
+    func requiredStrings(_ name: StaticString, count: ClosedRange<Int>) throws(WireError) -> [String] {
+        guard let found = try strings(name, count: count) else { throw Self.missing(name) }
+        return found
+    }
+
     /// A required boolean.
     package func requiredBool(_ name: StaticString) throws(WireError) -> Bool {
         guard let found = try bool(name) else { throw Self.missing(name) }

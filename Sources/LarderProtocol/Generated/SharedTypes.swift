@@ -74,6 +74,60 @@ package struct ImageFreshness: RawRepresentable, Sendable, Hashable, CustomStrin
     package var description: String { rawValue }
 }
 
+/// The outcome of the evaluation of a feature flag.
+package struct WireFlagOutcome: WireResult, Equatable {
+    /// Name of a feature flag.
+    package var flag: String
+    /// The value of the variant; nil if the caller must use its own default.
+    package var value: JSONValue?
+    /// Name of the variant; nil if the value is not that of a variant.
+    package var variant: String?
+    /// Why the flag has this value.
+    package var reason: String
+    /// Why the evaluation failed; nil unless `reason` is `ERROR`.
+    package var errorCode: String?
+    /// Explanation of `errorCode` for people.
+    package var errorMessage: String?
+    /// The metadata of the flag, merged over that of the set; nil if empty.
+    package var metadata: JSONValue?
+
+    package init(
+        flag: String, value: JSONValue? = nil, variant: String? = nil, reason: String, errorCode: String? = nil,
+        errorMessage: String? = nil, metadata: JSONValue? = nil
+    ) {
+        self.flag = flag
+        self.value = value
+        self.variant = variant
+        self.reason = reason
+        self.errorCode = errorCode
+        self.errorMessage = errorMessage
+        self.metadata = metadata
+    }
+
+    package init(from value: JSONValue) throws(WireError) {
+        let reader = try MemberReader(object: value)
+        flag = try reader.requiredString("flag")
+        self.value = reader.value("value")
+        variant = try reader.string("variant")
+        reason = try reader.requiredString("reason")
+        errorCode = try reader.string("errorCode")
+        errorMessage = try reader.string("errorMessage")
+        metadata = reader.value("metadata")
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("flag", flag)
+        writer.member("value", value)
+        writer.member("variant", variant)
+        writer.member("reason", reason)
+        writer.member("errorCode", errorCode)
+        writer.member("errorMessage", errorMessage)
+        writer.member("metadata", metadata)
+        writer.endObject()
+    }
+}
+
 /// The local process that made a change, as it was when it connected.
 package struct WirePeer: Sendable, Hashable {
     /// Process ID; 0 if the kernel does not report it.
@@ -471,9 +525,10 @@ package enum AllMethods {
             ConfigGet.self, ConfigHistory.self, ConfigIncrement.self, ConfigOpen.self, ConfigOverrides.self,
             ConfigPin.self, ConfigPush.self, ConfigRefresh.self, ConfigRollback.self, ConfigSchema.self, ConfigSet.self,
             ConfigStatus.self, ConfigSubscribe.self, ConfigUnset.self, ConfigUnsubscribe.self, ConfigWait.self,
-            ImageCancel.self, ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self,
-            ImagePin.self, ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self,
-            RPCDiscover.self, RequestCancel.self,
+            FlagEvaluate.self, FlagEvaluateAll.self, FlagList.self, FlagSubscribe.self, ImageCancel.self,
+            ImageClear.self, ImageDownloads.self, ImageGet.self, ImageList.self, ImagePeek.self, ImagePin.self,
+            ImagePrefetch.self, ImagePut.self, ImageRelease.self, ImageRemove.self, ImageUnpin.self, RPCDiscover.self,
+            RequestCancel.self,
         ]
     }
 }

@@ -1634,6 +1634,175 @@ class ConfigWaitResult(TypedDict):
     state: Literal["initializing", "fresh", "refreshing", "stale", "failed"]
 
 
+class FlagEvaluateParams(TypedDict):
+    """The parameters of flag.evaluate.
+
+    flag: Name of a feature flag.
+    context: The facts about a user, a device or a request that rules refer to, such as `targetingKey`. The agent never
+        logs them. Default: none.
+    namespace: Default: "default".
+    type: The expected type of the value. A flag with a value of another type is `TYPE_MISMATCH`. Default: any.
+    default: The value if the flag has none: if it is disabled, if no variant is selected, or after an error. Null is
+        the same as leaving it out.
+    """
+
+    flag: str
+    context: NotRequired[dict[str, Any]]
+    namespace: NotRequired[str]
+    type: NotRequired[Literal["boolean", "string", "integer", "double", "object"]]
+    default: NotRequired[Any]
+
+
+class FlagEvaluateResult(TypedDict):
+    """The result of flag.evaluate.
+
+    value: The value of the variant, or `default`; absent if there is neither.
+    variant: Name of the variant; absent if the value is not that of a variant.
+    reason: Why the flag has this value.
+    errorCode: Why the evaluation failed; absent unless `reason` is `ERROR`.
+    errorMessage: Explanation of `errorCode` for people.
+    metadata: The metadata of the flag, merged over that of the set; absent if empty.
+    revision: Revision of the snapshot that contains the flags.
+    epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
+    """
+
+    value: NotRequired[Any]
+    variant: NotRequired[str]
+    reason: Literal["STATIC", "DEFAULT", "TARGETING_MATCH", "DISABLED", "ERROR"]
+    errorCode: NotRequired[Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "TYPE_MISMATCH", "GENERAL"]]
+    errorMessage: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+    revision: int
+    epoch: str
+
+
+class FlagEvaluateAllParams(TypedDict):
+    """The parameters of flag.evaluateAll.
+
+    context: The facts about a user, a device or a request that rules refer to, such as `targetingKey`. The agent never
+        logs them. Default: none.
+    flags: The flags to evaluate. Default: all, sorted by name as bytes.
+    namespace: Default: "default".
+    """
+
+    context: NotRequired[dict[str, Any]]
+    flags: NotRequired[list[str]]
+    namespace: NotRequired[str]
+
+
+class FlagOutcome(TypedDict):
+    """The outcome of the evaluation of a feature flag.
+
+    flag: Name of a feature flag.
+    value: The value of the variant; absent if the caller must use its own default.
+    variant: Name of the variant; absent if the value is not that of a variant.
+    reason: Why the flag has this value.
+    errorCode: Why the evaluation failed; absent unless `reason` is `ERROR`.
+    errorMessage: Explanation of `errorCode` for people.
+    metadata: The metadata of the flag, merged over that of the set; absent if empty.
+    """
+
+    flag: str
+    value: NotRequired[Any]
+    variant: NotRequired[str]
+    reason: Literal["STATIC", "DEFAULT", "TARGETING_MATCH", "DISABLED", "ERROR"]
+    errorCode: NotRequired[Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "TYPE_MISMATCH", "GENERAL"]]
+    errorMessage: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+
+
+class FlagEvaluateAllResult(TypedDict):
+    """The result of flag.evaluateAll.
+
+    flags: The outcomes, in the order of the names.
+    revision: Revision of the snapshot that contains the flags.
+    epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
+    """
+
+    flags: list[FlagOutcome]
+    revision: int
+    epoch: str
+
+
+class FlagListParams(TypedDict):
+    """The parameters of flag.list.
+
+    namespace: Default: "default".
+    """
+
+    namespace: NotRequired[str]
+
+
+class FlagSummary(TypedDict):
+    """A feature flag.
+
+    flag: Name of a feature flag.
+    enabled: Whether `state` is `ENABLED`.
+    variants: Names of the variants, in the order of the document; none if the flag is masked.
+    defaultVariant: Name of the default variant; absent if the flag has none.
+    targeting: Whether the flag has a rule.
+    usesTime: Whether the rule uses `$flagd.timestamp`.
+    problem: Why the flag cannot be evaluated; absent if it can.
+    masked: The flag contains a secret, so its other members are left out; absent otherwise.
+    """
+
+    flag: str
+    enabled: NotRequired[bool]
+    variants: list[str]
+    defaultVariant: NotRequired[str]
+    targeting: NotRequired[bool]
+    usesTime: NotRequired[bool]
+    problem: NotRequired[str]
+    masked: NotRequired[Literal[True]]
+
+
+class FlagListResult(TypedDict):
+    """The result of flag.list.
+
+    member: The member of the document that contains the flags by name: `flags.member` in the settings, `flags` if that
+        is empty.
+    problem: Why the flags as a whole cannot be used; absent if they can.
+    revision: Revision of the snapshot that contains the flags.
+    epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
+    """
+
+    member: str
+    flags: list[FlagSummary]
+    problem: NotRequired[str]
+    revision: int
+    epoch: str
+
+
+class FlagSubscribeParams(TypedDict):
+    """The parameters of flag.subscribe.
+
+    flags: The flags, 1 to 64.
+    context: The facts about a user, a device or a request that rules refer to, such as `targetingKey`. The agent never
+        logs them. Default: none.
+    namespace: Default: "default".
+    """
+
+    flags: list[str]
+    context: NotRequired[dict[str, Any]]
+    namespace: NotRequired[str]
+
+
+class FlagSubscribeResult(TypedDict):
+    """The result of flag.subscribe.
+
+    subscription: Number of a subscription, assigned by the agent and unique on its connection.
+    revision: Number of a published snapshot. It increases with each snapshot, never decreases, and survives restarts. 0
+        if nothing has been published.
+    epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
+    state: How up to date the configuration of the namespace is.
+    """
+
+    subscription: int
+    revision: int
+    epoch: str
+    state: Literal["initializing", "fresh", "refreshing", "stale", "failed"]
+
+
 class ImageCancelParams(TypedDict):
     """The parameters of image.cancel.
 
