@@ -143,8 +143,8 @@ let package = Package(
             [
                 "LarderEventLoop", "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderConfig",
                 "LarderConfigModel", "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription", logging, nioCore, deque,
-                system,
+                "LarderUpstream", "LarderSnapshotFile", "LarderFlagRules", "CLinuxShims", "CProtocolDescription", logging,
+                nioCore, deque, system,
             ]),
         larder(
             "LarderSettings",
@@ -251,8 +251,8 @@ let package = Package(
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderHTTPSemantics",
-                "LarderSnapshotFile", "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderFlagRules",
+                "LarderHTTPSemantics", "LarderSnapshotFile", "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
                 "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(

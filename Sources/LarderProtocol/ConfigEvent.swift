@@ -43,6 +43,9 @@ package struct ConfigEvent: Sendable, Equatable {
         case patch(JSONValue, from: Int)
         /// A new snapshot was published. The event does not contain any of its content.
         case revision(Reason)
+        /// Outcomes of feature flags: of all flags of the subscription in its first event, later of those that have
+        /// changed.
+        case flags([WireFlagOutcome], Reason)
         /// The end of the subscription. No further events follow.
         case end(Reason)
         /// An event of a kind that this version does not know. It counts in the sequence and has no other effect.
@@ -99,6 +102,12 @@ package struct ConfigEvent: Sendable, Equatable {
             content = .patch(try reader.requiredValue("patch"), from: try reader.requiredInt("from"))
         case "revision":
             content = .revision(try Self.reason(reader))
+        case "flags":
+            var outcomes: [WireFlagOutcome] = []
+            for outcome in try reader.requiredValue("flags").elements {
+                outcomes.append(try WireFlagOutcome(from: outcome))
+            }
+            content = .flags(outcomes, try Self.reason(reader))
         case "end":
             content = .end(try Self.reason(reader))
         default:
@@ -142,6 +151,7 @@ package struct ConfigEvent: Sendable, Equatable {
         case .snapshot: writer.member("kind", "snapshot")
         case .patch: writer.member("kind", "patch")
         case .revision: writer.member("kind", "revision")
+        case .flags: writer.member("kind", "flags")
         case .end: writer.member("kind", "end")
         case .unknown(let kind): writer.member("kind", kind)
         }
@@ -158,6 +168,12 @@ package struct ConfigEvent: Sendable, Equatable {
             writer.member("patch", patch)
         case .revision(let reason), .end(let reason):
             writer.member("reason", reason.rawValue)
+        case .flags(let outcomes, let reason):
+            writer.member("reason", reason.rawValue)
+            writer.name("flags")
+            writer.beginArray()
+            for outcome in outcomes { outcome.write(to: &writer) }
+            writer.endArray()
         case .unknown: break
         }
         writer.endObject()

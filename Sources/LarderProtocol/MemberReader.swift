@@ -219,7 +219,9 @@ package struct MemberReader {
         var strings: [String] = []
         strings.reserveCapacity(found.count)
         for element in found.elements {
-            guard let text = element.string else { throw WireError(.invalidParams, "\"\(name)\" must have only strings, not \(element.kind.article)") }
+            guard let text = element.string else {
+                throw WireError(.invalidParams, "\"\(name)\" must have only strings, not \(element.kind.article)")
+            }
             strings.append(text)
         }
         return strings

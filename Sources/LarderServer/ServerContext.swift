@@ -1,7 +1,7 @@
 package import LarderConfig
 import LarderEncoding
 import LarderImages
-import LarderPlatform
+package import LarderPlatform
 package import LarderProtocol
 package import Logging
 import Synchronization
@@ -52,6 +52,10 @@ package final class ServerContext: Sendable {
     private let imageStartProblem: String?
     /// The current snapshots as files, for clients that map them.
     let snapshotFiles = SnapshotFiles()
+    /// The compiled feature flags of the current snapshots.
+    let flags = FlagCache()
+    /// The time of day, for rules of feature flags.
+    let wallClock: WallClock
     let authorizer: Authorizer
     let logger: Logger
     let refusals: RefusalLogs
@@ -77,8 +81,9 @@ package final class ServerContext: Sendable {
     package init(
         namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
         access: AccessRules = AccessRules(), copies: SnapshotExporter? = nil, images: ImageService? = nil,
-        imageProblem: String? = nil, logger: Logger
+        imageProblem: String? = nil, wallClock: WallClock = .system, logger: Logger
     ) {
+        self.wallClock = wallClock
         self.namespaces = namespaces
         self.copies = copies
         self.images = images

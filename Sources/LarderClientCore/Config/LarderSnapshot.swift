@@ -151,7 +151,7 @@ package struct SnapshotReceiver {
         nextSequence += 1
         let position = Position(revision: event.revision, epoch: event.epoch)
         switch event.content {
-        case .end, .unknown: break
+        case .flags, .end, .unknown: break
         case .snapshot(let value, _): offer(value, position, event)
         case .revision: offer(nil, position, event)
         case .patch(let patch, let from):

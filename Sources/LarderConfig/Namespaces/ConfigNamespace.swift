@@ -41,6 +41,11 @@ package final class ConfigNamespace: Sendable {
     /// The namespace's settings.
     package var configuration: NamespaceConfiguration { state.withLock { $0.configuration } }
 
+    /// Where the document contains feature flags, and the patterns of secret values; nil if the document contains no flags.
+    package var flagSettings: (flags: FlagSettings, secrets: SecretPatterns)? {
+        state.withLock { state in state.configuration.flags.map { ($0, state.configuration.secrets) } }
+    }
+
     /// When the first certificate that the settings of the source name expires, in milliseconds since 1970, as of the last
     /// request, and its file; nil without certificates.
     package var certificateExpiry: (time: Int, file: String)? {
@@ -127,6 +132,9 @@ package final class ConfigNamespace: Sendable {
         }
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.remote?.identity)
+        if previous.flags != configuration.flags || previous.secrets != configuration.secrets {
+            publication.readAgain()
+        }
         state.withLock { $0.isApplying = false }
         start(isReconfigured: true)
     }

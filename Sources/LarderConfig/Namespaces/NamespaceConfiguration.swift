@@ -34,12 +34,26 @@ package struct NamespaceConfiguration: Sendable, Equatable {
     package var history = HistoryLimits()
     /// The schema that the configuration must satisfy; nil for none.
     package var schema: SchemaSettings?
+    /// Where the document contains feature flags; nil if it contains none.
+    package var flags: FlagSettings?
 
     /// Sets the maximum size of documents from any source.
     package mutating func limitDocuments(to bytes: Int) {
         maximumBytes = bytes
         remote?.limitDocuments(to: bytes)
     }
+}
+
+/// Where the document of a namespace contains feature flags.
+package struct FlagSettings: Sendable, Equatable {
+    /// The member of the document that contains the flags by name; empty if the whole document is in flagd's format.
+    /// The rules that flags share are in the member `$evaluators` of the document in both cases.
+    @ComparedAsBytes package var member: String
+
+    package init(member: String) { self.member = member }
+
+    /// The path of the flags in the document.
+    package var path: JSONPath { JSONPath([member.isEmpty ? "flags" : member]) }
 }
 
 extension NamespaceConfiguration {

@@ -201,6 +201,16 @@ package final class ConfigPublication: Sendable {
         latestVersion.store(state.current.version, ordering: .releasing)
     }
 
+    /// Yields the current snapshot again, because readers interpret it differently under new settings. Cached replies
+    /// become invalid.
+    func readAgain() {
+        let (slots, snapshot) = state.withLock { state in
+            changed(&state)
+            return (state.slots, state.current.snapshot)
+        }
+        for slot in slots { slot.put(snapshot) }
+    }
+
     /// Records that the removal of the namespace has begun. Cached replies become invalid.
     func withdraw() {
         state.withLock { state in
@@ -261,10 +271,11 @@ final class SnapshotSlot: Sendable {
         state = Mutex(State(snapshot: snapshot, isFinished: isFinished))
     }
 
-    /// Passes a snapshot to the consumer. The new snapshot replaces one that the consumer has not taken.
+    /// Passes a snapshot to the consumer. The new snapshot replaces one that the consumer has not taken, unless that one
+    /// is newer: ``ConfigPublication/readAgain()`` may run at the same time as a publication.
     func put(_ snapshot: ConfigSnapshot) {
         let consumer = state.withLock { state -> Consumer? in
-            if state.isFinished { return nil }
+            if state.isFinished || state.snapshot.map({ $0.revision > snapshot.revision }) ?? false { return nil }
             let consumer = state.consumer.take()
             if consumer == nil { state.snapshot = snapshot }
             return consumer

@@ -281,7 +281,7 @@ final class Connection {
     /// which its peer has lost the rights. Requests with the lifetime ``PendingRequests/Lifetime/committed`` continue.
     func reviewAccess() {
         for subscription in subscriptions.sorted {
-            let denial = denial(of: .inNamespace(.read, subscription.namespace), by: ConfigSubscribe.name)
+            let denial = denial(of: .inNamespace(.read, subscription.namespace), by: subscription.method)
             // The denial `unknownNamespace` means that the namespace was removed. The removal itself ends the
             // subscription.
             if let denial, denial.isDenied { subscription.end(.denied) }
@@ -326,6 +326,8 @@ protocol ConnectionDriver: AnyObject {
 protocol ConnectionSubscription: AnyObject {
     var id: Int { get }
     var namespace: String { get }
+    /// The method that started the subscription.
+    var method: String { get }
     /// Sends the newest snapshot if the subscription missed it while output was pending.
     func catchUp()
     /// Removes the subscription and sends an `end` event to the client.

@@ -16,9 +16,9 @@ struct UsageRefusal: Error {
 
 /// The resources that one connection uses. They count towards the limits of its user.
 struct ConnectionUsage {
-    /// A subscription path that is longer than this number of bytes is charged to the user. The memory for shorter
-    /// paths is bounded by the maximum number of subscriptions.
-    private static let longPathBytes = 1024
+    /// If a subscription retains more than this number of bytes for its path, or its flags and their context, these are
+    /// charged to the user. Smaller ones are bounded by the maximum number of subscriptions.
+    private static let smallSubscriptionBytes = 1024
     /// A request of up to this number of bytes is admitted even if the user's buffered bytes exceed the limit,
     /// and no memory is reserved for a reply of up to this size. The maximum number of requests bounds their total.
     static let smallRequestBytes = 16 * 1024
@@ -80,12 +80,13 @@ struct ConnectionUsage {
         if bytes > 0 { user.charge(-bytes) }
     }
 
-    /// Reserves a place for a subscription, and memory for its path.
-    /// - Parameter open: the number of subscriptions that the connection has
-    /// - Returns: the number of bytes of the path that are charged while the subscription is open; 0 for a short path
-    func admitSubscription(to path: JSONPath, open: Int) throws(UsageRefusal) -> Int {
-        let length = path.segments.reduce(0) { $0 + $1.utf8.count }
-        let bytes = length > Self.longPathBytes ? length : 0
+    /// Reserves a place for a subscription, and memory for what it retains.
+    /// - Parameters:
+    ///   - retained: the memory of its path, or of its flags and their context, in bytes
+    ///   - open: the number of subscriptions that the connection has
+    /// - Returns: the number of bytes that are charged while the subscription is open; 0 if it retains few
+    func admitSubscription(retaining retained: Int, open: Int) throws(UsageRefusal) -> Int {
+        let bytes = retained > Self.smallSubscriptionBytes ? retained : 0
         if bytes > 0, let refusal = refusalOfLargeWork() { throw refusal }
         guard open < limits.subscriptionsPerConnection else {
             throw UsageRefusal(

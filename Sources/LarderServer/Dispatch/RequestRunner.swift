@@ -282,11 +282,11 @@ struct TaskReply<Result: WireResult> {
     }
 
     /// - Parameter operation: makes a result that is encoded in the task, so that the event loop only copies it
-    init(encoding size: ReplySize, _ operation: @escaping @Sendable () async -> Result) {
+    init(encoding size: ReplySize, _ operation: @escaping @Sendable () async throws(WireError) -> Result) {
         self.size = size
         start = { runner, ticket, reservation in
             runner.run(
-                { (_) async throws(WireError) in EncodedResult(await operation()) }, for: ticket, size, reservation,
+                { (_) async throws(WireError) in EncodedResult(try await operation()) }, for: ticket, size, reservation,
                 endsOnCancellation: false
             ) { result, _ in result }
         }

@@ -18,7 +18,8 @@ extension ConfigSubscribe: Method {
         let publication = namespace.publication
         let open = connection.subscriptions.count
         let chargedBytes = try connection.counted { usage throws(UsageRefusal) in
-            try usage.admitSubscription(to: parameters.path, open: open)
+            try usage.admitSubscription(
+                retaining: parameters.path.segments.reduce(0) { $0 + $1.utf8.count }, open: open)
         }
         // The output of this connection is flushed first, because getting the topic may write events for other
         // connections of the loop through the same output buffer.

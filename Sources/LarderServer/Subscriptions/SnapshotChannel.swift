@@ -9,8 +9,13 @@ import NIOCore
 final class SubscriptionHub {
     private let eventLoop: any ServerEventLoop
     private var channels: [ObjectIdentifier: SnapshotChannel] = [:]
+    /// The subscriptions to feature flags.
+    let flags: FlagHub
 
-    init(eventLoop: any ServerEventLoop) { self.eventLoop = eventLoop }
+    init(eventLoop: any ServerEventLoop) {
+        self.eventLoop = eventLoop
+        flags = FlagHub(eventLoop: eventLoop)
+    }
 
     /// Returns the topic of a path, after delivering the current snapshot to the existing topics. Creates the topic for
     /// the first subscription.

@@ -6,10 +6,6 @@ import NIOCore
 
 /// A client's subscription to one path of one namespace.
 final class Subscription: ConnectionSubscription {
-    /// Bodies up to this size are copied into the output buffer. Larger ones are passed to the system call as a second
-    /// buffer.
-    private static let smallBodyBytes = 4096
-
     let id: Int
     let topic: Topic
     let mode: ConfigSubscribe.Mode
@@ -45,6 +41,7 @@ final class Subscription: ConnectionSubscription {
     }
 
     var namespace: String { topic.channel.publication.namespace }
+    var method: String { ConfigSubscribe.name }
 
     // MARK: Events
 
@@ -81,7 +78,7 @@ final class Subscription: ConnectionSubscription {
         case .send(let event): send(event)
         case .postpone: connection.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
-            write(topic.encode(.end(reason)), sequence: sequence, skipped: 0)
+            connection.writeEvent(topic.encode(.end(reason)), of: id, sequence: sequence)
             remove()
             connection.closeIfDone()
         }
@@ -91,22 +88,7 @@ final class Subscription: ConnectionSubscription {
         let body = topic.body(of: event, mode)
         connection.loop.traffic.eventsSent += 1
         connection.loop.traffic.eventsSkipped += event.skipped
-        write(body, sequence: event.sequence, skipped: event.skipped)
-    }
-
-    private func write(_ body: ByteBuffer, sequence: Int, skipped: Int) {
-        let isSmall = body.readableBytes <= Self.smallBodyBytes
-        body.withUnsafeReadableBytes { bytes in
-            ConfigEvent.append(
-                subscription: id, sequence: sequence, skipped: skipped,
-                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &connection.loop.output.writer
-            )
-        }
-        if isSmall {
-            connection.output.flush()
-        } else {
-            connection.output.flush(then: body)
-        }
+        connection.writeEvent(body, of: id, sequence: event.sequence, skipped: event.skipped)
     }
 
     // MARK: End
@@ -122,5 +104,26 @@ final class Subscription: ConnectionSubscription {
         connection.usage.removeSubscription(chargedBytes: chargedBytes)
         topic.remove(self)
         topic.channel.removeIfUnused(topic)
+    }
+}
+
+extension Connection {
+    /// Bodies up to this size are copied into the output buffer. Larger ones are passed to the system call as a second
+    /// buffer.
+    private static let smallBodyBytes = 4096
+
+    /// Writes an event of a subscription.
+    func writeEvent(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
+        let isSmall = body.readableBytes <= Self.smallBodyBytes
+        body.withUnsafeReadableBytes { bytes in
+            ConfigEvent.append(
+                subscription: subscription, sequence: sequence, skipped: skipped,
+                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &loop.output.writer)
+        }
+        if isSmall {
+            output.flush()
+        } else {
+            output.flush(then: body)
+        }
     }
 }

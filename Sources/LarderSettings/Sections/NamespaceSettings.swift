@@ -17,7 +17,7 @@ extension NamespaceConfiguration {
             value, at: path,
             knowing: [
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
-                "access", "history", "schema",
+                "access", "history", "schema", "flags",
             ])
         self = .standard(name)
         durability = try reader.choice("durability") ?? durability
@@ -36,6 +36,7 @@ extension NamespaceConfiguration {
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
         history = try reader.section("history", HistoryLimits.init) ?? history
         schema = try reader.section("schema", SchemaSettings.init)
+        flags = try reader.section("flags", FlagSettings.init)
         // Parsing does not fail here, because the paths and patterns were checked above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
@@ -82,6 +83,18 @@ extension SchemaSettings {
         enforcement = try reader.choice("enforce") ?? enforcement
         maximumErrors = try reader.integer("maximumErrors", in: 1...20) ?? maximumErrors
         assertsFormats = try reader.truth("assertFormats")
+    }
+}
+
+extension FlagSettings {
+    /// `namespaces.NAME.flags`.
+    fileprivate init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: settingsPath, knowing: ["member"])
+        let expected = "the name of the member with the flags, or \"\" if the whole document is in flagd's format"
+        guard let member = try reader.string("member", expected: expected, where: { _ in true }) else {
+            throw reader.failure(nil, "needs \"member\", \(expected)")
+        }
+        self.init(member: member)
     }
 }
 

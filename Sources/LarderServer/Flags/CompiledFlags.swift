@@ -1,0 +1,169 @@
+import LarderConfig
+import LarderConfigModel
+import LarderFlagRules
+import LarderJSON
+import Synchronization
+
+/// The feature flags of one snapshot, compiled.
+final class CompiledFlags: Sendable {
+    /// The longest definition of a flag, and the longest context, whose evaluation takes only microseconds.
+    private static let quickBytes = 2048
+    /// The operators that evaluate their operand for each element of an array.
+    private static let loops = ["map", "filter", "reduce", "all", "none", "some"].map(ExactText.init)
+
+    let revision: Int
+    let settings: FlagSettings
+    let secrets: SecretPatterns
+    let set: FlagSet
+    /// An upper bound of the length of the outcomes of all flags as JSON, in bytes.
+    let bytesOfAll: Int
+    /// An upper bound of the length of the list of all flags as JSON, in bytes.
+    var bytesOfList: Int {
+        self.set.flags.reduce(1024) {
+            $1.variants.reduce($0 + 6 * $1.name.utf8.count + 1024) { $0 + 6 * $1.name.utf8.count + 3 }
+        }
+    }
+    /// The flags that contain a secret.
+    private let secretNames: Set<ExactText>
+    /// The flags whose evaluation may take longer than a time slice of an event loop.
+    private let slowNames: Set<ExactText>
+
+    init(_ snapshot: ConfigSnapshot, _ settings: FlagSettings, _ secrets: SecretPatterns) {
+        (revision, self.settings, self.secrets) = (snapshot.revision, settings, secrets)
+        let document = snapshot.value
+        let definitions = document.value(at: settings.path)
+        let shared = document.member("$evaluators")
+        set = FlagSet(settings.member.isEmpty ? document : Self.document(definitions, shared))
+        bytesOfAll = set.flags.reduce(0) { $0 + Self.bytes(of: $1) }
+        let isSharedSecret = shared.map { secrets.masked($0, at: JSONPath(["$evaluators"])).1 } ?? false
+        let isMetadataSecret = secrets.masked(set.metadata, at: JSONPath(["metadata"])).1
+        let (sharedBytes, hasSharedLoop) = (shared?.textSize ?? 0, shared.map(Self.hasLoop) ?? false)
+        var (secretNames, slowNames) = (Set<ExactText>(), Set<ExactText>())
+        for (name, definition) in definitions?.members ?? JSONValue.emptyObject.members {
+            let hasTargeting = set[name]?.hasTargeting ?? false
+            let path = JSONPath(settings.path.segments + [name])
+            if isMetadataSecret || isSharedSecret && hasTargeting || secrets.masked(definition, at: path).1 {
+                secretNames.insert(ExactText(name))
+            }
+            let isLong = definition.textSize + sharedBytes > Self.quickBytes
+            if hasTargeting, isLong || hasSharedLoop || Self.hasLoop(definition) { slowNames.insert(ExactText(name)) }
+        }
+        (self.secretNames, self.slowNames) = (secretNames, slowNames)
+    }
+
+    /// A document in flagd's format.
+    private static func document(_ flags: JSONValue?, _ evaluators: JSONValue?) -> JSONValue {
+        .building { writer in
+            writer.beginObject()
+            writer.member("flags", flags)
+            writer.member("$evaluators", evaluators)
+            writer.endObject()
+        }
+    }
+
+    private static func hasLoop(_ rule: JSONValue) -> Bool {
+        switch rule.kind {
+        case .object: rule.members.contains { loops.contains(ExactText($0.0)) || hasLoop($0.1) }
+        case .array: rule.elements.contains(where: hasLoop)
+        default: false
+        }
+    }
+
+    /// An upper bound of the length of a flag's outcome as JSON, in bytes.
+    private static func bytes(of flag: Flag) -> Int {
+        let longest = flag.variants.reduce(0) { max($0, $1.value.textSize + 6 * $1.name.utf8.count) }
+        return longest + flag.metadata.textSize + 6 * flag.name.utf8.count + 1024
+    }
+
+    /// An upper bound of the length of the outcomes of some flags as JSON, in bytes.
+    func bytes(of names: [String]) -> Int {
+        names.reduce(0) { $0 + (set[$1].map(Self.bytes) ?? 12 * $1.utf8.count + set.metadata.textSize + 1024) }
+    }
+
+    /// Whether these are the flags of a snapshot under certain settings.
+    func isOf(_ revision: Int, _ settings: FlagSettings, _ secrets: SecretPatterns) -> Bool {
+        self.revision >= revision && self.settings == settings && self.secrets == secrets
+    }
+
+    func isSecret(_ name: String) -> Bool { !secretNames.isEmpty && secretNames.contains(ExactText(name)) }
+
+    /// Whether evaluating a flag takes only microseconds. The evaluation of other flags must not run on an event loop.
+    func isQuick(_ name: String, _ context: JSONValue?) -> Bool {
+        (context?.textSize ?? 0) <= Self.quickBytes && (slowNames.isEmpty || !slowNames.contains(ExactText(name)))
+    }
+}
+
+/// The compiled flags of the current snapshots. They are compiled for the first request after a publication, off the event
+/// loops, and released when a newer snapshot is published. A namespace without such requests has none.
+final class FlagCache: Sendable {
+    private enum Entry {
+        case compiled(CompiledFlags)
+        /// The flags are being compiled. This happens once at a time for each namespace.
+        case compiling(Task<CompiledFlags, Never>)
+    }
+
+    /// Keyed by the identity of the publication. The task that releases an entry retains the publication, so the identity
+    /// is not reused before. The event loops, and the tasks that compile or release flags, share it.
+    private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    /// The number of namespaces whose flags are compiled.
+    var count: Int {
+        entries.withLock { $0.values.count { if case .compiled = $0 { true } else { false } } }
+    }
+
+    /// Returns the flags of a snapshot if they are compiled, otherwise nil; use ``flags(of:)`` then.
+    func compiledFlags(of namespace: ConfigNamespace, at revision: Int) -> CompiledFlags? {
+        guard let (settings, secrets) = namespace.flagSettings else { return nil }
+        let key = ObjectIdentifier(namespace.publication)
+        return entries.withLock { entries in
+            guard case .compiled(let flags) = entries[key], flags.isOf(revision, settings, secrets) else { return nil }
+            return flags
+        }
+    }
+
+    /// Returns the flags of the current snapshot or of a newer one, once they are compiled; nil if the settings of the
+    /// namespace name no flags.
+    func flags(of namespace: ConfigNamespace) async -> CompiledFlags? {
+        let publication = namespace.publication
+        let wanted = publication.current.snapshot.revision
+        while let (settings, secrets) = namespace.flagSettings {
+            let (existing, compiling) = entries.withLock { entries -> (CompiledFlags?, Task<CompiledFlags, Never>?) in
+                switch entries[ObjectIdentifier(publication)] {
+                case .compiled(let flags) where flags.isOf(wanted, settings, secrets): return (flags, nil)
+                case .compiling(let compiling): return (nil, compiling)
+                default:
+                    let compiling = Task { await self.compile(publication, settings, secrets) }
+                    entries[ObjectIdentifier(publication)] = .compiling(compiling)
+                    return (nil, compiling)
+                }
+            }
+            if let existing { return existing }
+            // The flags may be those of an earlier snapshot or of earlier settings, because their compilation may have
+            // begun before this call.
+            if let flags = await compiling?.value, flags.isOf(wanted, settings, secrets) { return flags }
+        }
+        return nil
+    }
+
+    @concurrent
+    private func compile(
+        _ publication: ConfigPublication, _ settings: FlagSettings, _ secrets: SecretPatterns
+    ) async -> CompiledFlags {
+        let flags = CompiledFlags(publication.current.snapshot, settings, secrets)
+        entries.withLock { $0[ObjectIdentifier(publication)] = .compiled(flags) }
+        release(revision: flags.revision, after: publication)
+        return flags
+    }
+
+    /// Releases flags when a newer snapshot is published or the namespace ends.
+    private func release(revision: Int, after publication: ConfigPublication) {
+        Task { [weak self] in
+            for await snapshot in publication.snapshots() where snapshot.revision > revision { break }
+            self?.entries.withLock { entries in
+                guard case .compiled(let flags) = entries[ObjectIdentifier(publication)], flags.revision == revision
+                else { return }
+                entries[ObjectIdentifier(publication)] = nil
+            }
+        }
+    }
+}
