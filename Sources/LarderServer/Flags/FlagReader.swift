@@ -2,6 +2,7 @@ import LarderConfig
 import LarderConfigModel
 import LarderFlagRules
 import LarderJSON
+import LarderPlatform
 import LarderProtocol
 
 /// Evaluates the feature flags of a namespace for one peer.
@@ -52,7 +53,7 @@ struct FlagReader: Sendable {
     func hides(_ name: String, in flags: CompiledFlags) -> Bool { !maySeeSecrets && flags.isSecret(name) }
 
     func outcome(
-        of name: String, _ type: FlagValueType? = nil, _ context: FlagContext, in flags: CompiledFlags
+        of name: String, type: FlagValueType? = nil, context: FlagContext, in flags: CompiledFlags
     ) -> FlagOutcome {
         if hides(name, in: flags) {
             return .failure(
@@ -78,8 +79,8 @@ struct FlagReader: Sendable {
             var answer = FlagAnswer(revision: revision)
             for (index, name) in query.names.enumerated() {
                 let outcome =
-                    flags.map { reader.outcome(of: name, query.context, in: $0) }
-                    ?? .failure(.flagNotFound, reader.hasNoFlags.detail ?? "", metadata: .emptyObject)
+                    flags.map { reader.outcome(of: name, context: query.context, in: $0) }
+                    ?? .failure(.flagNotFound, reader.hasNoFlags.detail, metadata: .emptyObject)
                 if query.known.isEmpty || !query.known[index].isEquivalent(to: outcome) { answer.changed |= 1 << index }
                 answer.usesTime = answer.usesTime || flags?.set[name]?.usesTime ?? false
                 answer.outcomes.append(outcome)

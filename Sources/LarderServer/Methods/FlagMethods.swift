@@ -33,7 +33,7 @@ extension FlagEvaluate.Result {
     fileprivate init(_ parameters: FlagEvaluate.Parameters, _ reader: FlagReader, _ flags: CompiledFlags) {
         let type = parameters.type.flatMap { FlagValueType(rawValue: $0.rawValue) }
         let context = FlagContext(parameters.context ?? .emptyObject)
-        let outcome = reader.outcome(of: parameters.flag, type, context, in: flags)
+        let outcome = reader.outcome(of: parameters.flag, type: type, context: context, in: flags)
         self.init(
             value: outcome.value ?? parameters.defaultValue, variant: outcome.variant, reason: outcome.reason.rawValue,
             errorCode: outcome.errorCode?.rawValue, errorMessage: outcome.errorMessage,
@@ -63,7 +63,7 @@ extension FlagEvaluateAll: Method {
                     for (index, name) in (names ?? flags.set.names).enumerated() {
                         if index % flagsPerSlice == flagsPerSlice - 1 { await Task.yield() }
                         if Task.isCancelled { break }
-                        outcomes.append(WireFlagOutcome(name, reader.outcome(of: name, context, in: flags)))
+                        outcomes.append(WireFlagOutcome(name, reader.outcome(of: name, context: context, in: flags)))
                     }
                     return Result(flags: outcomes, revision: flags.revision, epoch: reader.publication.epoch)
                 }

@@ -48,7 +48,8 @@ final class RunningAgent: Sendable {
                     stateDirectory: directory.state),
                 settings: ServerContext.SettingsSource(
                     path: nil, readAt: Timestamp(milliseconds: clock.millisecondsSince1970)),
-                limits: ConnectionLimits(), access: accessRules(denying: []), images: images, logger: logger)
+                limits: ConnectionLimits(), access: accessRules(denying: []), images: images,
+                wallClock: clock.wallClock, logger: logger)
             let epollLoop = try SharedThreads.server.get()
             let loop = TestEventLoop(epollLoop, clock)
             let server = try await EmbeddedServer(context: context, loop: loop, epollLoop: epollLoop)

@@ -2,6 +2,8 @@ import LarderEventLoop
 import Foundation
 import LarderJSON
 import LarderConfig
+import LarderConfigModel
+import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 import Logging
@@ -78,9 +80,15 @@ enum ConnectionFixture {
     static func with<Result: Sendable>(
         _ methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits(), peer: PeerCredentials = .own,
         access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
+        flags: FlagSettings? = nil, secrets: SecretPatterns = .none, wallClock: WallClock = .system,
         _ body: (ConnectionClient, ServerContext) async throws -> Result
     ) async throws -> Result {
-        let context = try await serverContext(namespaces.map { NamespaceConfiguration(name: $0) }, access: access)
+        let configurations = namespaces.map { name in
+            var configuration = NamespaceConfiguration(name: name)
+            (configuration.flags, configuration.secrets) = (flags, secrets)
+            return configuration
+        }
+        let context = try await serverContext(configurations, access: access, wallClock: wallClock)
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let methods = UncheckedMethods(table: methods)
         let client = try await ConnectionClient { eventLoop, socket in
@@ -113,7 +121,7 @@ enum ConnectionFixture {
 
     static func serverContext(
         _ namespaces: [NamespaceConfiguration] = [NamespaceConfiguration(name: "default")],
-        access: AccessRules = AccessRules()
+        access: AccessRules = AccessRules(), wallClock: WallClock = .system
     ) async throws -> ServerContext {
         let directory = NSTemporaryDirectory() + "/larder-connection-" + UUID().uuidString
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -125,6 +133,6 @@ enum ConnectionFixture {
             identity: ServerContext.Identity(
                 version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory),
             settings: ServerContext.SettingsSource(path: nil, readAt: Timestamp(milliseconds: 0)),
-            limits: ConnectionLimits(), access: access, logger: logger)
+            limits: ConnectionLimits(), access: access, wallClock: wallClock, logger: logger)
     }
 }
