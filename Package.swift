@@ -143,7 +143,8 @@ let package = Package(
             [
                 "LarderEventLoop", "LarderJSON", "LarderEncoding", "LarderProtocol", "LarderConfig",
                 "LarderConfigModel", "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "LarderSnapshotFile", "LarderFlagRules", "CLinuxShims", "CProtocolDescription", logging,
+                "LarderUpstream", "LarderSnapshotFile", "LarderFlagRules", "CLinuxShims", "CProtocolDescription",
+                logging,
                 nioCore, deque, system,
             ]),
         larder(
@@ -185,8 +186,9 @@ let package = Package(
         larder(
             "LarderCommand",
             [
-                "LarderDigest", "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol",
-                "LarderClientCore", "LarderSchema", "LarderTemplate", "CLinuxShims", arguments, system,
+                "LarderDigest", "LarderEncoding", "LarderFlagRules", "LarderJSON", "LarderJSON5", "LarderPlatform",
+                "LarderProtocol", "LarderClientCore", "LarderSchema", "LarderTemplate", "CLinuxShims", arguments,
+                system,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // Not part of any product: the load generator and code shared by tests.
@@ -252,7 +254,8 @@ let package = Package(
             "LarderServerTests",
             [
                 "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderFlagRules",
-                "LarderHTTPSemantics", "LarderSnapshotFile", "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
+                "LarderHTTPSemantics", "LarderSnapshotFile", "LarderImages", "LarderPlatform", "LarderUpstream",
+                "CLinuxShims", "LarderJSON",
                 "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(

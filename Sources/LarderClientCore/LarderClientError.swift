@@ -231,12 +231,12 @@ enum MethodEffects {
     static let repeatable: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
         ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
-        ImageList.name, ImageDownloads.name,
+        ImageList.name, ImageDownloads.name, FlagEvaluate.name, FlagEvaluateAll.name, FlagList.name,
     ]
     /// Methods that change nothing at the agent.
     static let reading = repeatable.union([
         AgentPing.name, AgentMetrics.name, ConfigWait.name, ConfigSubscribe.name, ConfigOpen.name, ImageGet.name,
-        ImagePrefetch.name,
+        ImagePrefetch.name, FlagSubscribe.name,
     ])
 }
 

@@ -104,6 +104,7 @@ struct Larder: AsyncParsableCommand {
             CommandGroup(
                 name: "Sources", subcommands: [RefreshCommand.self, PushCommand.self, ValidateCommand.self]),
             CommandGroup(name: "Files and programs", subcommands: [RenderCommand.self, ExecCommand.self]),
+            CommandGroup(name: "Feature flags", subcommands: [FlagCommand.self]),
             CommandGroup(name: "Images", subcommands: [ImageCommand.self]),
             CommandGroup(
                 name: "Agent",

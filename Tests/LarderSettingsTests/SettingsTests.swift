@@ -257,6 +257,19 @@ struct SettingsTests {
         }
     }
 
+    @Test("flags names the member with feature flags; an empty name means the whole document")
+    func flags() throws {
+        func member(_ text: String) throws -> String? {
+            try settings("{namespaces: {default: {\(text)}}}").namespaces["default"]?.flags?.member
+        }
+        #expect(try member("") == nil)
+        #expect(try member("flags: {member: 'features'}") == "features")
+        #expect(try member("flags: {member: ''}") == "")
+        for bad in ["flags: {}", "flags: {member: 1}", "flags: {path: 'a'}", "flags: 'flags'"] {
+            #expect(throws: SettingsError.self) { try member(bad) }
+        }
+    }
+
     @Test("a file is read, and its errors begin with path, line and column")
     func file() throws {
         try withTemporaryDirectory { directory in

@@ -312,8 +312,8 @@ package enum FlagList: WireMethod, AuthorizedMethod {
 
     /// The result of `flag.list`.
     package struct Result: WireResult, Equatable {
-        /// The member of the document that contains the flags by name: `flags.member` in the settings, `flags` if that
-        /// is empty.
+        /// `flags.member` in the settings: the member of the document that contains the flags by name. Empty if the
+        /// whole document is in flagd's format, so that its member `flags` contains them.
         package var member: String
         package var flags: [Flag]
         /// Why the flags as a whole cannot be used; nil if they can.

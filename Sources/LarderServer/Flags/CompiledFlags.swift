@@ -15,14 +15,8 @@ final class CompiledFlags: Sendable {
     let settings: FlagSettings
     let secrets: SecretPatterns
     let set: FlagSet
-    /// An upper bound of the length of the outcomes of all flags as JSON, in bytes.
+    /// An upper bound of the length of the list, or of the outcomes, of all flags as JSON, in bytes.
     let bytesOfAll: Int
-    /// An upper bound of the length of the list of all flags as JSON, in bytes.
-    var bytesOfList: Int {
-        self.set.flags.reduce(1024) {
-            $1.variants.reduce($0 + 6 * $1.name.utf8.count + 1024) { $0 + 6 * $1.name.utf8.count + 3 }
-        }
-    }
     /// The flags that contain a secret.
     private let secretNames: Set<ExactText>
     /// The flags whose evaluation may take longer than a time slice of an event loop.
@@ -33,7 +27,7 @@ final class CompiledFlags: Sendable {
         let document = snapshot.value
         let definitions = document.value(at: settings.path)
         let shared = document.member("$evaluators")
-        set = FlagSet(settings.member.isEmpty ? document : Self.document(definitions, shared))
+        set = FlagSet(in: document, member: settings.member)
         bytesOfAll = set.flags.reduce(0) { $0 + Self.bytes(of: $1) }
         let isSharedSecret = shared.map { secrets.masked($0, at: JSONPath(["$evaluators"])).1 } ?? false
         let isMetadataSecret = secrets.masked(set.metadata, at: JSONPath(["metadata"])).1
@@ -51,16 +45,6 @@ final class CompiledFlags: Sendable {
         (self.secretNames, self.slowNames) = (secretNames, slowNames)
     }
 
-    /// A document in flagd's format.
-    private static func document(_ flags: JSONValue?, _ evaluators: JSONValue?) -> JSONValue {
-        .building { writer in
-            writer.beginObject()
-            writer.member("flags", flags)
-            writer.member("$evaluators", evaluators)
-            writer.endObject()
-        }
-    }
-
     private static func hasLoop(_ rule: JSONValue) -> Bool {
         switch rule.kind {
         case .object: rule.members.contains { loops.contains(ExactText($0.0)) || hasLoop($0.1) }
@@ -69,10 +53,11 @@ final class CompiledFlags: Sendable {
         }
     }
 
-    /// An upper bound of the length of a flag's outcome as JSON, in bytes.
+    /// An upper bound of the length of a flag's outcome, or of its entry in the list, as JSON, in bytes.
     private static func bytes(of flag: Flag) -> Int {
-        let longest = flag.variants.reduce(0) { max($0, $1.value.textSize + 6 * $1.name.utf8.count) }
-        return longest + flag.metadata.textSize + 6 * flag.name.utf8.count + 1024
+        flag.variants.reduce(flag.metadata.textSize + 6 * flag.name.utf8.count + 1024) {
+            $0 + $1.value.textSize + 6 * $1.name.utf8.count + 3
+        }
     }
 
     /// An upper bound of the length of the outcomes of some flags as JSON, in bytes.

@@ -75,14 +75,16 @@ extension FlagList: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let reader = try FlagReader(call, call.parameters.namespace)
         try reader.checkPublished(reader.publication.current)
-        let size = ReplySize.measured { (try? await reader.flags()).map { 2 * $0.bytesOfList } ?? 0 }
+        let size = ReplySize.measured { (try? await reader.flags()).map { 2 * $0.bytesOfAll } ?? 0 }
         return .task(
             TaskReply(encoding: size) { () async throws(WireError) in
                 let flags = try await reader.flags()
                 return await concurrently {
                     Result(
-                        member: flags.settings.path.segments[0],
-                        flags: flags.set.flags.map { FlagList.Flag($0, isHidden: reader.hides($0.name, in: flags)) },
+                        member: flags.settings.member,
+                        flags: flags.set.flags.map {
+                            FlagList.Flag($0, in: flags.settings.member, isHidden: reader.hides($0.name, in: flags))
+                        },
                         problem: flags.set.problem?.message, revision: flags.revision, epoch: reader.publication.epoch)
                 }
             })
@@ -90,14 +92,14 @@ extension FlagList: Method {
 }
 
 extension FlagList.Flag {
-    fileprivate init(_ flag: LarderFlagRules.Flag, isHidden: Bool) {
+    fileprivate init(_ flag: LarderFlagRules.Flag, in member: String, isHidden: Bool) {
         if isHidden {
             self.init(flag: flag.name, variants: [], isMasked: true)
         } else {
             self.init(
                 flag: flag.name, isEnabled: flag.isEnabled, variants: flag.variants.map(\.name),
                 defaultVariant: flag.defaultVariant, hasTargeting: flag.hasTargeting, usesTime: flag.usesTime,
-                problem: flag.problem.map { "\($0.path): \($0.message)" })
+                problem: flag.problem.map { "\(FlagSet.path($0.path, member: member)): \($0.message)" })
         }
     }
 }

@@ -135,7 +135,7 @@ struct CommandParsingTests {
     func help() throws {
         let help = Larder.helpMessage()
         #expect(help.contains("  8  not available yet"))
-        let groups = ["VALUES", "HISTORY", "SOURCES", "FILES AND PROGRAMS", "IMAGES", "AGENT"]
+        let groups = ["VALUES", "HISTORY", "SOURCES", "FILES AND PROGRAMS", "FEATURE FLAGS", "IMAGES", "AGENT"]
         let places = groups.map { help.firstRange(of: "\n\($0) SUBCOMMANDS:\n")?.lowerBound }
         #expect(!places.contains(nil))
         #expect(places.compactMap(\.self) == places.compactMap(\.self).sorted())
@@ -146,6 +146,10 @@ struct CommandParsingTests {
         for verb in ImageCommand.configuration.subcommands {
             let name = verb.configuration.commandName ?? "?"
             #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder image \(name)"))
+        }
+        for verb in FlagCommand.configuration.subcommands {
+            let name = verb.configuration.commandName ?? "?"
+            #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder flag \(name)"))
         }
         #expect(Arguments.helpCommand(["get", "--nope"]) == "larder get --help")
         #expect(Arguments.helpCommand(["image", "get", "--nope"]) == "larder image get --help")

@@ -48,6 +48,21 @@ struct ConfigPublicationTests {
         while publication.streamCount > 0 { await Task.yield() }
     }
 
+    @Test("after a change of settings, a stream yields the current snapshot again, but never an older one than before")
+    func readAgain() async {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(1), status: Self.status)
+        let version = publication.version
+        var snapshots = publication.snapshots().makeAsyncIterator()
+        #expect(await snapshots.next()?.revision == 1)
+        publication.readAgain()
+        #expect(await snapshots.next()?.revision == 1)
+        #expect(publication.version > version)
+        let slot = SnapshotSlot(Self.snapshot(3), isFinished: false)
+        slot.put(Self.snapshot(2))
+        #expect(await slot.next()?.revision == 3)
+    }
+
     @Test("an observer gets the current status and then only changes of freshness, refused content and writability")
     func observer() {
         let publication = ConfigPublication(

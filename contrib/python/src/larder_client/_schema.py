@@ -1759,8 +1759,8 @@ class FlagSummary(TypedDict):
 class FlagListResult(TypedDict):
     """The result of flag.list.
 
-    member: The member of the document that contains the flags by name: `flags.member` in the settings, `flags` if that
-        is empty.
+    member: `flags.member` in the settings: the member of the document that contains the flags by name. Empty if the
+        whole document is in flagd's format, so that its member `flags` contains them.
     problem: Why the flags as a whole cannot be used; absent if they can.
     revision: Revision of the snapshot that contains the flags.
     epoch: Random ID of the state directory's lifetime. Revisions of different epochs cannot be compared.
