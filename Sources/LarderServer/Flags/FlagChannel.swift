@@ -100,7 +100,8 @@ final class FlagChannel {
 
     /// Evaluates subscriptions soon, unless they already wait for that.
     func evaluate(_ isWanted: (FlagSubscription) -> Bool) {
-        for subscription in subscriptions.values where !subscription.isDue && isWanted(subscription) {
+        for subscription in subscriptions.values
+        where subscription.isActive && !subscription.isDue && isWanted(subscription) {
             subscription.isDue = true
             due.append(subscription)
         }
@@ -138,14 +139,6 @@ final class FlagChannel {
 
 /// A client's subscription to the outcomes of feature flags for one context.
 final class FlagSubscription: ConnectionSubscription {
-    private enum Phase {
-        /// The reply has not been written; it may wait for the rest of a batch. `end` is the reason to end the
-        /// subscription after the reply; nil to start sending events then.
-        case opening(end: ConfigEvent.Reason?)
-        case active
-        case ended
-    }
-
     let id: Int
     private let channel: FlagChannel
     /// A strong reference. The reference cycle ends when the connection closes, because it then removes its
@@ -155,7 +148,11 @@ final class FlagSubscription: ConnectionSubscription {
     private let context: FlagContext
     /// The number of bytes of the flags and of the context that are charged to the user.
     private let chargedBytes: Int
-    private var phase = Phase.opening(end: nil)
+    /// Whether events may be sent: the reply has been written, for which a batch may have to wait, and the subscription has
+    /// not ended.
+    private(set) var isActive = false
+    /// The reason to end the subscription after the reply; nil to start sending events then.
+    private var earlyEnd: ConfigEvent.Reason?
     /// The number of events sent.
     private var sequence = 0
     /// The result of the last evaluation; nil before the first. ``FlagAnswer/changed`` has the flags whose outcome was not
@@ -183,15 +180,15 @@ final class FlagSubscription: ConnectionSubscription {
 
     /// Starts to send events. Called when the reply to the subscription request has been written.
     func replyWritten() {
-        guard case .opening(let reason) = phase else { return }
-        phase = .active
-        if let reason { return end(reason) }
+        guard connection.subscriptions[id] === self else { return }
+        isActive = true
+        if let earlyEnd { return end(earlyEnd) }
         channel.evaluate { $0 === self }
     }
 
     /// Sends the outcomes that have changed, now or when pending output has drained.
     func receive(_ new: FlagAnswer) {
-        guard case .active = phase else { return }
+        guard isActive else { return }
         var new = new
         new.changed |= answer?.changed ?? 0
         answer = new
@@ -200,7 +197,7 @@ final class FlagSubscription: ConnectionSubscription {
 
     func catchUp() {
         isLagging = false
-        if case .active = phase { sendChanges() }
+        if isActive { sendChanges() }
     }
 
     private func sendChanges() {
@@ -227,20 +224,19 @@ final class FlagSubscription: ConnectionSubscription {
     }
 
     func end(_ reason: ConfigEvent.Reason) {
-        switch phase {
-        case .opening: phase = .opening(end: reason)
-        case .active:
-            phase = .ended
-            send(.end(reason), revision: answer?.revision ?? channel.publication.current.snapshot.revision)
-            remove()
-            connection.closeIfDone()
-        case .ended: break
+        guard isActive else {
+            earlyEnd = reason
+            return
         }
+        isActive = false
+        send(.end(reason), revision: answer?.revision ?? channel.publication.current.snapshot.revision)
+        remove()
+        connection.closeIfDone()
     }
 
     func remove() {
         guard connection.subscriptions.remove(self) else { return }
-        phase = .ended
+        isActive = false
         connection.loop.traffic.subscriptionsOpen -= 1
         connection.usage.removeSubscription(chargedBytes: chargedBytes)
         channel.remove(self)

@@ -10,18 +10,24 @@ struct FlagReader: Sendable {
     let namespace: ConfigNamespace
     private let server: ServerContext
     private let maySeeSecrets: Bool
+    /// The state of the namespace when the request began.
+    let current: ConfigPublication.Current
 
     var publication: ConfigPublication { namespace.publication }
 
     init(_ namespace: ConfigNamespace, _ server: ServerContext, _ rights: PeerRights) {
         (self.namespace, self.server) = (namespace, server)
         maySeeSecrets = rights.rights(in: namespace.name).contains(.secrets)
+        current = namespace.publication.current
     }
 
-    /// - Throws: `notFound` if the settings name no flags
-    init<M: Method>(_ call: MethodCall<M>, _ name: String) throws(WireError) {
+    /// - Parameter needsSnapshot: whether a snapshot must have been published
+    /// - Throws: `notFound` if the settings name no flags; `unavailable` or `notFound` without the snapshot
+    init<M: Method>(_ call: MethodCall<M>, _ name: String, needsSnapshot: Bool = true) throws(WireError) {
         self.init(try call.namespace(name), call.server, call.connection.rights)
         if namespace.flagSettings == nil { throw hasNoFlags }
+        if current.snapshot.revision > 0 || !needsSnapshot { return }
+        throw ConfigGet.missing(ConfigGet.Parameters(namespace: name), current, of: publication)
     }
 
     private var hasNoFlags: WireError {
@@ -31,17 +37,8 @@ struct FlagReader: Sendable {
                 + "namespaces.\(namespace.name).flags: {member: \"flags\"}")
     }
 
-    /// Checks that a snapshot has been published.
-    /// - Throws: `unavailable` or `notFound`
-    func checkPublished(_ current: ConfigPublication.Current) throws(WireError) {
-        if current.snapshot.revision > 0 { return }
-        throw ConfigGet.missing(ConfigGet.Parameters(namespace: namespace.name), current, of: publication)
-    }
-
-    /// The flags of a snapshot if they are compiled; otherwise nil.
-    func compiledFlags(at revision: Int) -> CompiledFlags? {
-        server.flags.compiledFlags(of: namespace, at: revision)
-    }
+    /// The flags of the current snapshot if they are compiled; otherwise nil.
+    var compiledFlags: CompiledFlags? { server.flags.compiledFlags(of: namespace, at: current.snapshot.revision) }
 
     /// The flags of the current snapshot or of a newer one, once they are compiled.
     func flags() async throws(WireError) -> CompiledFlags {

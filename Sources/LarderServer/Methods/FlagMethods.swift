@@ -8,16 +8,12 @@ import LarderProtocol
 extension FlagEvaluate: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (reader, parameters) = (try FlagReader(call, call.parameters.namespace), call.parameters)
-        let current = reader.publication.current
-        try reader.checkPublished(current)
-        if let flags = reader.compiledFlags(at: current.snapshot.revision),
-            flags.isQuick(parameters.flag, parameters.context)
-        {
+        if let flags = reader.compiledFlags, flags.isQuick(parameters.flag, parameters.context) {
             // Whether the reply to another peer is the same depends on its right `secrets` if the flag contains a secret.
             let isCacheable = !flags.isSecret(parameters.flag) && !(flags.set[parameters.flag]?.usesTime ?? false)
             return .now(
                 Result(parameters, reader, flags),
-                source: isCacheable ? SnapshotSource(reader.publication, current) : nil)
+                source: isCacheable ? SnapshotSource(reader.publication, reader.current) : nil)
         }
         var detached = parameters
         detached.context = parameters.context?.detached()
@@ -48,7 +44,6 @@ extension FlagEvaluateAll: Method {
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (reader, names) = (try FlagReader(call, call.parameters.namespace), call.parameters.flags)
-        try reader.checkPublished(reader.publication.current)
         let context = FlagContext(call.parameters.context?.detached() ?? .emptyObject)
         let size = ReplySize.measured {
             guard let flags = try? await reader.flags() else { return 0 }
@@ -58,11 +53,11 @@ extension FlagEvaluateAll: Method {
         return .task(
             TaskReply(encoding: size) { () async throws(WireError) in
                 let flags = try await reader.flags()
-                return await concurrently {
+                return try await concurrently { () async throws(WireError) in
                     var outcomes: [WireFlagOutcome] = []
                     for (index, name) in (names ?? flags.set.names).enumerated() {
                         if index % flagsPerSlice == flagsPerSlice - 1 { await Task.yield() }
-                        if Task.isCancelled { break }
+                        if Task.isCancelled { throw WireError(.cancelled, "the request was cancelled") }
                         outcomes.append(WireFlagOutcome(name, reader.outcome(of: name, context: context, in: flags)))
                     }
                     return Result(flags: outcomes, revision: flags.revision, epoch: reader.publication.epoch)
@@ -74,7 +69,6 @@ extension FlagEvaluateAll: Method {
 extension FlagList: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let reader = try FlagReader(call, call.parameters.namespace)
-        try reader.checkPublished(reader.publication.current)
         let size = ReplySize.measured { (try? await reader.flags()).map { 2 * $0.bytesOfAll } ?? 0 }
         return .task(
             TaskReply(encoding: size) { () async throws(WireError) in
@@ -116,7 +110,7 @@ extension FlagSubscribe: Method {
         if connection.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
-        let reader = try FlagReader(call, parameters.namespace)
+        let reader = try FlagReader(call, parameters.namespace, needsSnapshot: false)
         let bytes = parameters.flags.reduce(parameters.context?.detachedMemory ?? 0) {
             $0 + $1.utf8.count + bytesOfOutcome
         }
@@ -131,10 +125,9 @@ extension FlagSubscribe: Method {
         connection.subscriptions.add(subscription)
         channel.add(subscription)
         call.loop.traffic.subscriptionsOpen += 1
-        let (publication, current) = (reader.publication, reader.publication.current)
         let result = Result(
-            subscription: subscription.id, revision: current.snapshot.revision, epoch: publication.epoch,
-            state: ConfigState(current.freshness))
+            subscription: subscription.id, revision: reader.current.snapshot.revision,
+            epoch: reader.publication.epoch, state: ConfigState(reader.current.freshness))
         return .now(result, afterReply: subscription.replyWritten)
     }
 }
