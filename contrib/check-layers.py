@@ -42,10 +42,12 @@ def code(text):
 
 
 class File:
-    def __init__(self, path):
+    """A source file, or one declaration of a generated file. Those are in one file only to be fewer files."""
+
+    def __init__(self, path, lines):
         self.path = path
         self.tokens = []
-        for number, line in enumerate(code(path.read_text()).split("\n"), 1):
+        for number, line in lines:
             self.tokens += [(token, number) for token in TOKEN.findall(line)]
         self.types = set()  # top-level types
         self.nested = set()  # the last names of nested types
@@ -56,6 +58,15 @@ class File:
         self.values = set()  # members that are not functions
         self.extended = collections.defaultdict(set)  # type -> members that its extensions in this file add
         self.read_declarations()
+
+    @staticmethod
+    def all(path):
+        parts = [[]]
+        for number, line in enumerate(code(path.read_text()).split("\n"), 1):
+            parts[-1].append((number, line))
+            if line == "}" and path.parent.name == "Generated":
+                parts.append([])
+        return [File(path, lines) for lines in parts]
 
     def read_declarations(self):
         scopes = []  # (kind, name) of each open brace; kind is "type", "extension" or "other"
@@ -202,14 +213,15 @@ def miscompiled(path):
 
 def check(module):
     """Returns the number of files of a module, its largest cycle and the problems; prints the wanted references."""
-    files = [File(path) for path in sorted(module.rglob("*.swift"))]
+    paths = sorted(module.rglob("*.swift"))
+    files = [file for path in paths for file in File.all(path)]
     found = references(files)
     for wanted in sys.argv[1:]:
         for (file, home), names in sorted(found.items(), key=str):
             if wanted in (file.path.stem, home.path.stem):
                 print(f"{file} → {home}: {', '.join(sorted({name for name, _ in names}))}")
     components = cycles(files, found)
-    problems = [problem for file in files for problem in miscompiled(file.path)]
+    problems = [problem for path in paths for problem in miscompiled(path)]
     for component in components:
         if len(component) <= MAX_CYCLE:
             continue
@@ -220,7 +232,7 @@ def check(module):
                     name, line = found[file, home][0]
                     lines.append(f"  {file}:{line} refers to {name} of {home}")
         problems.append("\n".join(lines))
-    return len(files), max((len(component) for component in components), default=0), problems
+    return len(paths), max((len(component) for component in components), default=0), problems
 
 
 def main():

@@ -7,6 +7,10 @@ import NIOCore
 ///
 /// The connections of a loop share the output buffer. Code must flush before it writes for another connection.
 struct ReplyWriter {
+    /// Bodies of events up to this size are copied into the output buffer. Larger ones are passed to the system call as a
+    /// second buffer.
+    private static let smallEventBytes = 4096
+
     /// Output of at least this size is sent before the next request is served.
     private static let largeOutputBytes = 64 * 1024
 
@@ -129,6 +133,22 @@ struct ReplyWriter {
     }
 
     // MARK: Output
+
+    /// Writes an event of a subscription.
+    func event(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
+        let isSmall = body.readableBytes <= Self.smallEventBytes
+        body.withUnsafeReadableBytes { bytes in
+            ConfigEvent.append(
+                subscription: subscription, sequence: sequence, skipped: skipped,
+                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0),
+                to: &connection.loop.output.writer)
+        }
+        if isSmall {
+            flush()
+        } else {
+            flush(then: body)
+        }
+    }
 
     /// Sends the output with one system call.
     func flush() {

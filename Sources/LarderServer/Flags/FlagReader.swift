@@ -21,16 +21,8 @@ struct FlagReader: Sendable {
         current = namespace.publication.current
     }
 
-    /// - Parameter needsSnapshot: whether a snapshot must have been published
-    /// - Throws: `notFound` if the settings name no flags; `unavailable` or `notFound` without the snapshot
-    init<M: Method>(_ call: MethodCall<M>, _ name: String, needsSnapshot: Bool = true) throws(WireError) {
-        self.init(try call.namespace(name), call.server, call.connection.rights)
-        if namespace.flagSettings == nil { throw hasNoFlags }
-        if current.snapshot.revision > 0 || !needsSnapshot { return }
-        throw ConfigGet.missing(ConfigGet.Parameters(namespace: name), current, of: publication)
-    }
-
-    private var hasNoFlags: WireError {
+    /// The error if the settings name no flags.
+    var hasNoFlags: WireError {
         WireError(
             .notFound,
             "namespace \"\(namespace.name)\" has no feature flags; the setting is \"flags\", such as "

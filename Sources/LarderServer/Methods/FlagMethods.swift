@@ -5,9 +5,21 @@ import LarderFlagRules
 import LarderJSON
 import LarderProtocol
 
+extension MethodCall {
+    /// Returns a reader of the flags of a namespace.
+    /// - Parameter needsSnapshot: whether a snapshot must have been published
+    /// - Throws: `notFound` if the settings name no flags; `unavailable` or `notFound` without the snapshot
+    fileprivate func flagReader(_ name: String, needsSnapshot: Bool = true) throws(WireError) -> FlagReader {
+        let reader = FlagReader(try namespace(name), server, connection.rights)
+        if reader.namespace.flagSettings == nil { throw reader.hasNoFlags }
+        if reader.current.snapshot.revision > 0 || !needsSnapshot { return reader }
+        throw ConfigGet.missing(ConfigGet.Parameters(namespace: name), reader.current, of: reader.publication)
+    }
+}
+
 extension FlagEvaluate: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (reader, parameters) = (try FlagReader(call, call.parameters.namespace), call.parameters)
+        let (reader, parameters) = (try call.flagReader(call.parameters.namespace), call.parameters)
         if let flags = reader.compiledFlags, flags.isQuick(parameters.flag, parameters.context) {
             // Whether the reply to another peer is the same depends on its right `secrets` if the flag contains a secret.
             let isCacheable = !flags.isSecret(parameters.flag) && !(flags.set[parameters.flag]?.usesTime ?? false)
@@ -43,7 +55,7 @@ extension FlagEvaluateAll: Method {
     private static let flagsPerSlice = 16
 
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let (reader, names) = (try FlagReader(call, call.parameters.namespace), call.parameters.flags)
+        let (reader, names) = (try call.flagReader(call.parameters.namespace), call.parameters.flags)
         let context = FlagContext(call.parameters.context?.detached() ?? .emptyObject)
         let size = ReplySize.measured {
             guard let flags = try? await reader.flags() else { return 0 }
@@ -68,7 +80,7 @@ extension FlagEvaluateAll: Method {
 
 extension FlagList: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
-        let reader = try FlagReader(call, call.parameters.namespace)
+        let reader = try call.flagReader(call.parameters.namespace)
         let size = ReplySize.measured { (try? await reader.flags()).map { 2 * $0.bytesOfAll } ?? 0 }
         return .task(
             TaskReply(encoding: size) { () async throws(WireError) in
@@ -110,7 +122,7 @@ extension FlagSubscribe: Method {
         if connection.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again after it has restarted")
         }
-        let reader = try FlagReader(call, parameters.namespace, needsSnapshot: false)
+        let reader = try call.flagReader(parameters.namespace, needsSnapshot: false)
         let bytes = parameters.flags.reduce(parameters.context?.detachedMemory ?? 0) {
             $0 + $1.utf8.count + bytesOfOutcome
         }

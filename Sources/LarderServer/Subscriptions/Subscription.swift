@@ -78,7 +78,7 @@ final class Subscription: ConnectionSubscription {
         case .send(let event): send(event)
         case .postpone: connection.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
-            connection.writeEvent(topic.encode(.end(reason)), of: id, sequence: sequence)
+            connection.output.event(topic.encode(.end(reason)), of: id, sequence: sequence)
             remove()
             connection.closeIfDone()
         }
@@ -88,7 +88,7 @@ final class Subscription: ConnectionSubscription {
         let body = topic.body(of: event, mode)
         connection.loop.traffic.eventsSent += 1
         connection.loop.traffic.eventsSkipped += event.skipped
-        connection.writeEvent(body, of: id, sequence: event.sequence, skipped: event.skipped)
+        connection.output.event(body, of: id, sequence: event.sequence, skipped: event.skipped)
     }
 
     // MARK: End
@@ -104,26 +104,5 @@ final class Subscription: ConnectionSubscription {
         connection.usage.removeSubscription(chargedBytes: chargedBytes)
         topic.remove(self)
         topic.channel.removeIfUnused(topic)
-    }
-}
-
-extension Connection {
-    /// Bodies up to this size are copied into the output buffer. Larger ones are passed to the system call as a second
-    /// buffer.
-    private static let smallBodyBytes = 4096
-
-    /// Writes an event of a subscription.
-    func writeEvent(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
-        let isSmall = body.readableBytes <= Self.smallBodyBytes
-        body.withUnsafeReadableBytes { bytes in
-            ConfigEvent.append(
-                subscription: subscription, sequence: sequence, skipped: skipped,
-                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &loop.output.writer)
-        }
-        if isSmall {
-            output.flush()
-        } else {
-            output.flush(then: body)
-        }
     }
 }
