@@ -28,7 +28,7 @@ final class CompiledFlags: Sendable {
         let definitions = document.value(at: settings.path)
         let shared = document.member("$evaluators")
         set = FlagSet(in: document, member: settings.member)
-        bytesOfAll = set.flags.reduce(0) { $0 + Self.bytes(of: $1) }
+        bytesOfAll = set.flags.reduce(0) { $0 + Self.replyBytes(of: $1) }
         let isSharedSecret = shared.map { secrets.masked($0, at: JSONPath(["$evaluators"])).1 } ?? false
         let isMetadataSecret = secrets.masked(set.metadata, at: JSONPath(["metadata"])).1
         let (sharedBytes, hasSharedLoop) = (shared?.textSize ?? 0, shared.map(Self.hasLoop) ?? false)
@@ -54,7 +54,7 @@ final class CompiledFlags: Sendable {
     }
 
     /// An upper bound of the length of a flag's outcome, or of its entry in the list, as JSON, in bytes.
-    private static func bytes(of flag: Flag) -> Int {
+    private static func replyBytes(of flag: Flag) -> Int {
         flag.variants.reduce(flag.metadata.textSize + 6 * flag.name.utf8.count + 1024) {
             $0 + $1.value.textSize + 6 * $1.name.utf8.count + 3
         }
@@ -62,7 +62,7 @@ final class CompiledFlags: Sendable {
 
     /// An upper bound of the length of the outcomes of some flags as JSON, in bytes.
     func bytes(of names: [String]) -> Int {
-        names.reduce(0) { $0 + (set[$1].map(Self.bytes) ?? 12 * $1.utf8.count + set.metadata.textSize + 1024) }
+        names.reduce(0) { $0 + (set[$1].map(Self.replyBytes) ?? 12 * $1.utf8.count + set.metadata.textSize + 1024) }
     }
 
     /// Whether these are the flags of a snapshot under certain settings.

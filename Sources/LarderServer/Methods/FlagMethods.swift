@@ -65,7 +65,7 @@ extension FlagEvaluateAll: Method {
         return .task(
             TaskReply(encoding: size) { () async throws(WireError) in
                 let flags = try await reader.flags()
-                return try await concurrently { () async throws(WireError) in
+                return try await concurrently { () async throws(WireError) -> Result in
                     var outcomes: [WireFlagOutcome] = []
                     for (index, name) in (names ?? flags.set.names).enumerated() {
                         if index % flagsPerSlice == flagsPerSlice - 1 { await Task.yield() }

@@ -10,26 +10,30 @@ import Testing
 
 /// A connection to an agent whose namespace `default` has feature flags in the member `flags`.
 struct FlagFixture: Sendable {
-    static let flags: JSONValue = [
-        "color": [
-            "state": "ENABLED", "variants": ["red": "#f00", "blue": "#00f"], "defaultVariant": "red",
-            "metadata": ["team": "web"],
-        ],
-        "beta": [
-            "state": "ENABLED", "variants": ["on": true, "off": false], "defaultVariant": "off",
-            "targeting": ["if": [["ends_with": [["var": "email"], "@example.org"]], "on", "off"]],
-        ],
-        "late": [
-            "state": "ENABLED", "variants": ["on": true, "off": false], "defaultVariant": "off",
-            "targeting": ["if": [[">=": [["var": "$flagd.timestamp"], 2000]], "on", "off"]],
-        ],
-        "old": ["state": "DISABLED", "variants": ["on": true], "defaultVariant": "on"],
-        "secret": ["state": "ENABLED", "variants": ["key": ["token": "abc"]], "defaultVariant": "key"],
-        "long": [
-            "state": "ENABLED", "variants": ["on": true], "defaultVariant": "on",
-            "targeting": ["all": [["var": "list"], ["some": [["var": "list"], true]]]],
-        ],
-    ]
+    static let flags =
+        (try? JSONValue(
+            parsing: """
+                {
+                  "color": {
+                    "state": "ENABLED", "variants": {"red": "#f00", "blue": "#00f"}, "defaultVariant": "red",
+                    "metadata": {"team": "web"}
+                  },
+                  "beta": {
+                    "state": "ENABLED", "variants": {"on": true, "off": false}, "defaultVariant": "off",
+                    "targeting": {"if": [{"ends_with": [{"var": "email"}, "@example.org"]}, "on", "off"]}
+                  },
+                  "late": {
+                    "state": "ENABLED", "variants": {"on": true, "off": false}, "defaultVariant": "off",
+                    "targeting": {"if": [{">=": [{"var": "$flagd.timestamp"}, 2000]}, "on", "off"]}
+                  },
+                  "old": {"state": "DISABLED", "variants": {"on": true}, "defaultVariant": "on"},
+                  "secret": {"state": "ENABLED", "variants": {"key": {"token": "abc"}}, "defaultVariant": "key"},
+                  "long": {
+                    "state": "ENABLED", "variants": {"on": true}, "defaultVariant": "on",
+                    "targeting": {"map": [{"var": "lists"}, {"map": [{"var": ""}, {"+": [{"var": ""}, 1]}]}]}
+                  }
+                }
+                """)) ?? .null
 
     let client: ConnectionClient
     let context: ServerContext

@@ -130,13 +130,10 @@ struct FlagMethodTests {
     @Test("a document in flagd's format is read as a whole if the setting names no member")
     func wholeDocument() async throws {
         try await FlagFixture.with(settings: FlagSettings(member: "")) { fixture in
+            let shared = #"{"state":"ENABLED","variants":{"on":true},"targeting":{"if":[{"$ref":"staff"},"on",null]}}"#
+            try await fixture.set("flags.shared", try JSONValue(parsing: shared))
             try await fixture.set(
-                "flags.shared",
-                [
-                    "state": "ENABLED", "variants": ["on": true, "off": false], "defaultVariant": "off",
-                    "targeting": ["if": [["$ref": "staff"], "on", nil]],
-                ])
-            try await fixture.set("$evaluators", ["staff": ["==": [["var": "role"], "staff"]]])
+                "$evaluators", try JSONValue(parsing: #"{"staff":{"==":[{"var":"role"},"staff"]}}"#))
             #expect(
                 try await fixture.evaluate(#"{"flag":"shared","context":{"role":"staff"}}"#)
                     == [true, "TARGETING_MATCH"])
@@ -148,9 +145,10 @@ struct FlagMethodTests {
     func longEvaluation() async throws {
         try await FlagFixture.with { fixture in
             _ = try await fixture.evaluate(#"{"flag":"color"}"#)
-            let list = "[" + [String](repeating: "1", count: 200).joined(separator: ",") + "]"
+            let list = "[" + [String](repeating: "1", count: 60).joined(separator: ",") + "]"
+            let lists = "[" + [String](repeating: list, count: 60).joined(separator: ",") + "]"
             try await fixture.client.send(
-                #"{"id":1,"method":"flag.evaluate","params":{"flag":"long","context":{"list":\#(list)}}}"# + "\n"
+                #"{"id":1,"method":"flag.evaluate","params":{"flag":"long","context":{"lists":\#(lists)}}}"# + "\n"
                     + #"{"id":2,"method":"agent.ping"}"# + "\n")
             let lines = try await fixture.lines(2)
             #expect(lines.map { $0["id"]?.int } == [2, 1])
