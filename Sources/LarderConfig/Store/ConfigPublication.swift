@@ -85,6 +85,7 @@ package final class ConfigPublication: Sendable {
     /// Event loops and tasks read what the store publishes, and cannot wait for its actor.
     private let state: Mutex<State>
     private let latestVersion = Atomic<Int>(0)
+    private let readings = Atomic<Int>(0)
 
     init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: PublishedStatus) {
         self.namespace = namespace
@@ -102,6 +103,9 @@ package final class ConfigPublication: Sendable {
 
     /// The version of ``current``. Reading it takes no lock.
     package var version: Int { latestVersion.load(ordering: .acquiring) }
+
+    /// The number of calls of ``readAgain()``. Reading it takes no lock.
+    package var settingsVersion: Int { readings.load(ordering: .acquiring) }
 
     /// The current status. Reading it takes a lock.
     package var status: PublishedStatus { state.withLock { $0.status } }
@@ -204,6 +208,7 @@ package final class ConfigPublication: Sendable {
     /// Yields the current snapshot again, because readers interpret it differently under new settings. Cached replies
     /// become invalid.
     func readAgain() {
+        readings.add(1, ordering: .releasing)
         let (slots, snapshot) = state.withLock { state in
             changed(&state)
             return (state.slots, state.current.snapshot)

@@ -11,19 +11,28 @@ final class CompiledFlags: Sendable {
     /// The operators that evaluate their operand for each element of an array.
     private static let loops = ["map", "filter", "reduce", "all", "none", "some"].map(ExactText.init)
 
+    struct Traits: OptionSet {
+        let rawValue: UInt8
+        /// The flag contains a secret, or may refer to one.
+        static let secret = Traits(rawValue: 1)
+        /// The evaluation may take longer than a time slice of an event loop.
+        static let slow = Traits(rawValue: 2)
+        /// The outcome may change with time.
+        static let timed = Traits(rawValue: 4)
+    }
+
     let revision: Int
+    let settingsVersion: Int
     let settings: FlagSettings
-    let secrets: SecretPatterns
     let set: FlagSet
     /// An upper bound of the length of the list, or of the outcomes, of all flags as JSON, in bytes.
     let bytesOfAll: Int
-    /// The flags that contain a secret.
-    private let secretNames: Set<ExactText>
-    /// The flags whose evaluation may take longer than a time slice of an event loop.
-    private let slowNames: Set<ExactText>
+    /// The flags that have a trait. Most flags have none.
+    private let traits: [ExactText: Traits]
 
-    init(_ snapshot: ConfigSnapshot, _ settings: FlagSettings, _ secrets: SecretPatterns) {
-        (revision, self.settings, self.secrets) = (snapshot.revision, settings, secrets)
+    /// - Parameter settingsVersion: the version of the settings, read before the settings
+    init(_ snapshot: ConfigSnapshot, settingsVersion: Int, _ settings: FlagSettings, _ secrets: SecretPatterns) {
+        (revision, self.settingsVersion, self.settings) = (snapshot.revision, settingsVersion, settings)
         let document = snapshot.value
         let definitions = document.value(at: settings.path)
         let shared = document.member("$evaluators")
@@ -32,17 +41,19 @@ final class CompiledFlags: Sendable {
         let isSharedSecret = shared.map { secrets.masked($0, at: JSONPath(["$evaluators"])).1 } ?? false
         let isMetadataSecret = secrets.masked(set.metadata, at: JSONPath(["metadata"])).1
         let (sharedBytes, hasSharedLoop) = (shared?.textSize ?? 0, shared.map(Self.hasLoop) ?? false)
-        var (secretNames, slowNames) = (Set<ExactText>(), Set<ExactText>())
+        var traits: [ExactText: Traits] = [:]
         for (name, definition) in definitions?.members ?? JSONValue.emptyObject.members {
-            let hasTargeting = set[name]?.hasTargeting ?? false
+            guard let flag = set[name] else { continue }
+            var found: Traits = flag.usesTime ? .timed : []
             let path = JSONPath(settings.path.segments + [name])
-            if isMetadataSecret || isSharedSecret && hasTargeting || secrets.masked(definition, at: path).1 {
-                secretNames.insert(ExactText(name))
+            if isMetadataSecret || isSharedSecret && flag.hasTargeting || secrets.masked(definition, at: path).1 {
+                found.insert(.secret)
             }
             let isLong = definition.textSize + sharedBytes > Self.quickBytes
-            if hasTargeting, isLong || hasSharedLoop || Self.hasLoop(definition) { slowNames.insert(ExactText(name)) }
+            if flag.hasTargeting, isLong || hasSharedLoop || Self.hasLoop(definition) { found.insert(.slow) }
+            if !found.isEmpty { traits[ExactText(name)] = found }
         }
-        (self.secretNames, self.slowNames) = (secretNames, slowNames)
+        self.traits = traits
     }
 
     private static func hasLoop(_ rule: JSONValue) -> Bool {
@@ -65,17 +76,15 @@ final class CompiledFlags: Sendable {
         names.reduce(0) { $0 + (set[$1].map(Self.replyBytes) ?? 12 * $1.utf8.count + set.metadata.textSize + 1024) }
     }
 
-    /// Whether these are the flags of a snapshot under certain settings.
-    func isOf(_ revision: Int, _ settings: FlagSettings, _ secrets: SecretPatterns) -> Bool {
-        self.revision >= revision && self.settings == settings && self.secrets == secrets
+    /// Whether these are the flags of a snapshot, or of a newer one, under the current settings.
+    func isOf(_ revision: Int, _ publication: ConfigPublication) -> Bool {
+        self.revision >= revision && settingsVersion == publication.settingsVersion
     }
 
-    func isSecret(_ name: String) -> Bool { !secretNames.isEmpty && secretNames.contains(ExactText(name)) }
+    func traits(of name: String) -> Traits { traits.isEmpty ? [] : traits[ExactText(name)] ?? [] }
 
-    /// Whether evaluating a flag takes only microseconds. The evaluation of other flags must not run on an event loop.
-    func isQuick(_ name: String, _ context: JSONValue?) -> Bool {
-        (context?.textSize ?? 0) <= Self.quickBytes && (slowNames.isEmpty || !slowNames.contains(ExactText(name)))
-    }
+    /// Whether a context is so short that evaluating a flag that is not slow takes only microseconds.
+    static func isQuick(_ context: JSONValue?) -> Bool { (context?.textSize ?? 0) <= quickBytes }
 }
 
 /// The compiled flags of the current snapshots. They are compiled for the first request after a publication, off the event
@@ -84,7 +93,7 @@ final class FlagCache: Sendable {
     private enum Entry {
         case compiled(CompiledFlags)
         /// The flags are being compiled. This happens once at a time for each namespace.
-        case compiling(Task<CompiledFlags, Never>)
+        case compiling(Task<CompiledFlags?, Never>)
     }
 
     /// Keyed by the identity of the publication. The task that releases an entry retains the publication, so the identity
@@ -97,11 +106,10 @@ final class FlagCache: Sendable {
     }
 
     /// Returns the flags of a snapshot if they are compiled, otherwise nil; use ``flags(of:)`` then.
-    func compiledFlags(of namespace: ConfigNamespace, at revision: Int) -> CompiledFlags? {
-        guard let (settings, secrets) = namespace.flagSettings else { return nil }
-        let key = ObjectIdentifier(namespace.publication)
-        return entries.withLock { entries in
-            guard case .compiled(let flags) = entries[key], flags.isOf(revision, settings, secrets) else { return nil }
+    func compiledFlags(of publication: ConfigPublication, at revision: Int) -> CompiledFlags? {
+        entries.withLock { entries -> CompiledFlags? in
+            guard case .compiled(let flags) = entries[ObjectIdentifier(publication)], flags.isOf(revision, publication)
+            else { return nil }
             return flags
         }
     }
@@ -111,32 +119,31 @@ final class FlagCache: Sendable {
     func flags(of namespace: ConfigNamespace) async -> CompiledFlags? {
         let publication = namespace.publication
         let wanted = publication.current.snapshot.revision
-        while let (settings, secrets) = namespace.flagSettings {
-            let (existing, compiling) = entries.withLock { entries -> (CompiledFlags?, Task<CompiledFlags, Never>?) in
-                switch entries[ObjectIdentifier(publication)] {
-                case .compiled(let flags) where flags.isOf(wanted, settings, secrets): return (flags, nil)
-                case .compiling(let compiling): return (nil, compiling)
-                default:
-                    let compiling = Task { await self.compile(publication, settings, secrets) }
-                    entries[ObjectIdentifier(publication)] = .compiling(compiling)
-                    return (nil, compiling)
-                }
+        while namespace.flagSettings != nil {
+            if let existing = compiledFlags(of: publication, at: wanted) { return existing }
+            let compiling = entries.withLock { entries -> Task<CompiledFlags?, Never> in
+                if case .compiling(let compiling) = entries[ObjectIdentifier(publication)] { return compiling }
+                let compiling = Task { await self.compile(namespace) }
+                entries[ObjectIdentifier(publication)] = .compiling(compiling)
+                return compiling
             }
-            if let existing { return existing }
             // The flags may be those of an earlier snapshot or of earlier settings, because their compilation may have
             // begun before this call.
-            if let flags = await compiling?.value, flags.isOf(wanted, settings, secrets) { return flags }
+            if let flags = await compiling.value, flags.isOf(wanted, publication) { return flags }
         }
         return nil
     }
 
     @concurrent
-    private func compile(
-        _ publication: ConfigPublication, _ settings: FlagSettings, _ secrets: SecretPatterns
-    ) async -> CompiledFlags {
-        let flags = CompiledFlags(publication.current.snapshot, settings, secrets)
-        entries.withLock { $0[ObjectIdentifier(publication)] = .compiled(flags) }
-        release(revision: flags.revision, after: publication)
+    private func compile(_ namespace: ConfigNamespace) async -> CompiledFlags? {
+        let publication = namespace.publication
+        let version = publication.settingsVersion
+        let flags = namespace.flagSettings.map { settings in
+            CompiledFlags(
+                publication.current.snapshot, settingsVersion: version, settings.flags, settings.secrets)
+        }
+        entries.withLock { $0[ObjectIdentifier(publication)] = flags.map(Entry.compiled) }
+        if let flags { release(revision: flags.revision, after: publication) }
         return flags
     }
 

@@ -9,16 +9,18 @@ import LarderProtocol
 struct FlagReader: Sendable {
     let namespace: ConfigNamespace
     private let server: ServerContext
-    private let maySeeSecrets: Bool
+    private let rights: PeerRights
     /// The state of the namespace when the request began.
     let current: ConfigPublication.Current
+    /// The flags of that snapshot if they were compiled then; otherwise nil.
+    let compiledFlags: CompiledFlags?
 
     var publication: ConfigPublication { namespace.publication }
 
     init(_ namespace: ConfigNamespace, _ server: ServerContext, _ rights: PeerRights) {
-        (self.namespace, self.server) = (namespace, server)
-        maySeeSecrets = rights.rights(in: namespace.name).contains(.secrets)
+        (self.namespace, self.server, self.rights) = (namespace, server, rights)
         current = namespace.publication.current
+        compiledFlags = server.flags.compiledFlags(of: namespace.publication, at: current.snapshot.revision)
     }
 
     /// The error if the settings name no flags.
@@ -29,9 +31,6 @@ struct FlagReader: Sendable {
                 + "namespaces.\(namespace.name).flags: {member: \"flags\"}")
     }
 
-    /// The flags of the current snapshot if they are compiled; otherwise nil.
-    var compiledFlags: CompiledFlags? { server.flags.compiledFlags(of: namespace, at: current.snapshot.revision) }
-
     /// The flags of the current snapshot or of a newer one, once they are compiled.
     func flags() async throws(WireError) -> CompiledFlags {
         guard let flags = await server.flags.flags(of: namespace) else { throw hasNoFlags }
@@ -39,7 +38,9 @@ struct FlagReader: Sendable {
     }
 
     /// Whether the peer must not learn anything about a flag except its name.
-    func hides(_ name: String, in flags: CompiledFlags) -> Bool { !maySeeSecrets && flags.isSecret(name) }
+    func hides(_ name: String, in flags: CompiledFlags) -> Bool {
+        flags.traits(of: name).contains(.secret) && !rights.rights(in: namespace.name).contains(.secrets)
+    }
 
     func outcome(
         of name: String, type: FlagValueType? = nil, context: FlagContext, in flags: CompiledFlags

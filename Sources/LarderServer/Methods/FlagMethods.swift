@@ -11,7 +11,8 @@ extension MethodCall {
     /// - Throws: `notFound` if the settings name no flags; `unavailable` or `notFound` without the snapshot
     fileprivate func flagReader(_ name: String, needsSnapshot: Bool = true) throws(WireError) -> FlagReader {
         let reader = FlagReader(try namespace(name), server, connection.rights)
-        if reader.namespace.flagSettings == nil { throw reader.hasNoFlags }
+        // The settings are not read if the flags are compiled, because reading them takes a lock.
+        if reader.compiledFlags == nil, reader.namespace.flagSettings == nil { throw reader.hasNoFlags }
         if reader.current.snapshot.revision > 0 || !needsSnapshot { return reader }
         throw ConfigGet.missing(ConfigGet.Parameters(namespace: name), reader.current, of: reader.publication)
     }
@@ -20,12 +21,11 @@ extension MethodCall {
 extension FlagEvaluate: Method {
     static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
         let (reader, parameters) = (try call.flagReader(call.parameters.namespace), call.parameters)
-        if let flags = reader.compiledFlags, flags.isQuick(parameters.flag, parameters.context) {
-            // Whether the reply to another peer is the same depends on its right `secrets` if the flag contains a secret.
-            let isCacheable = !flags.isSecret(parameters.flag) && !(flags.set[parameters.flag]?.usesTime ?? false)
-            return .now(
-                Result(parameters, reader, flags),
-                source: isCacheable ? SnapshotSource(reader.publication, reader.current) : nil)
+        let traits = reader.compiledFlags?.traits(of: parameters.flag) ?? .slow
+        if let flags = reader.compiledFlags, !traits.contains(.slow), CompiledFlags.isQuick(parameters.context) {
+            // Without traits, the reply is the same at other times, and for peers with other rights.
+            let source = traits.isEmpty ? SnapshotSource(reader.publication, reader.current) : nil
+            return .now(Result(parameters, reader, flags), source: source)
         }
         var detached = parameters
         detached.context = parameters.context?.detached()
