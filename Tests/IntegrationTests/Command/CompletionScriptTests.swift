@@ -11,7 +11,7 @@ struct ArgumentCompletionTests {
     /// Placeholders of values that only the user knows.
     private static let free = [
         "time", "number", "text", "reason", "epoch", "url", "key", "value", "prefix", "id", "mode", "digest", "command",
-        "subcommands", "params", "sha256",
+        "subcommands", "params", "sha256", "object",
     ]
 
     /// The positional arguments and options of all commands.
