@@ -3,6 +3,7 @@ import LarderConfigModel
 import LarderJSON
 import LarderPlatform
 import LarderProtocol
+import NIOEmbedded
 import Synchronization
 import Testing
 

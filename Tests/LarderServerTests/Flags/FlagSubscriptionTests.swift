@@ -3,6 +3,7 @@ import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 import NIOCore
+import NIOEmbedded
 import Synchronization
 import Testing
 
