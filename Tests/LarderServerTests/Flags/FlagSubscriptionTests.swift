@@ -36,7 +36,8 @@ struct FlagSubscriptionTests {
             let end = try await fixture.call("config.unsubscribe", #"{"subscription":1}"#)
             #expect(end["result"]?["subscription"] == 1)
             try await fixture.set("flags.color.defaultVariant", "red")
-            #expect(try await fixture.call("agent.ping", "{}")["result"] != nil)
+            let ping = try await fixture.call("agent.ping", "{}")
+            #expect(ping["result"] != nil)
         }
     }
 
@@ -47,11 +48,13 @@ struct FlagSubscriptionTests {
             #expect(first.outcomes == ["late": false, "color": "#f00"])
             fixture.now.value.store(2_000_000, ordering: .relaxed)
             await fixture.client.eventLoop.advanceTime(by: FlagHub.interval)
-            #expect(try await fixture.lines(1)[0].outcomes == ["late": true])
+            let late = try await fixture.lines(1)
+            #expect(late[0].outcomes == ["late": true])
             // The timer is started again after each evaluation, which is complete before the event.
             fixture.now.value.store(1_000_000, ordering: .relaxed)
             await fixture.client.eventLoop.advanceTime(by: FlagHub.interval)
-            #expect(try await fixture.lines(1)[0].outcomes == ["late": false])
+            let early = try await fixture.lines(1)
+            #expect(early[0].outcomes == ["late": false])
         }
     }
 
@@ -74,7 +77,8 @@ struct FlagSubscriptionTests {
             var configuration = try #require(fixture.context.namespaces["default"]).configuration
             configuration.secrets = .none
             async let change: Void = fixture.context.namespaces.apply([configuration])
-            #expect(try await fixture.lines(1)[0].outcomes == ["secret": ["token": "abc"]])
+            let shown = try await fixture.lines(1)
+            #expect(shown[0].outcomes == ["secret": ["token": "abc"]])
             await change
         }
     }
@@ -118,7 +122,8 @@ struct FlagSubscriptionTests {
             let names = [String](repeating: #""color""#, count: 65).joined(separator: ",")
             let error = try await fixture.call("flag.subscribe", #"{"flags":[\#(names)]}"#)["error"]
             #expect(error?["data"]?["name"] == "invalidParams")
-            #expect(try await fixture.call("flag.subscribe", #"{"flags":[]}"#)["error"] != nil)
+            let empty = try await fixture.call("flag.subscribe", #"{"flags":[]}"#)
+            #expect(empty["error"] != nil)
             var less = ConnectionLimits()
             less.queuedBytesPerUser = 10_000
             let context = String(repeating: "x", count: 10_000)
