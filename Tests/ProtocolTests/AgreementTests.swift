@@ -126,7 +126,7 @@ enum Specification {
         for row in text[start.upperBound...].components(separatedBy: "\n").prefix(while: { $0.hasPrefix("|") }) {
             let cells = row.split(separator: "|")
             let right = cells[0].filter(\.isLetter)
-            for match in cells[1].matches(of: /`((?:agent|config|image|request|rpc)\.[a-zA-Z]+)`/) {
+            for match in cells[1].matches(of: /`((?:agent|config|flag|image|request|rpc)\.[a-zA-Z]+)`/) {
                 rights[String(match.1), default: []].insert(String(right))
             }
         }

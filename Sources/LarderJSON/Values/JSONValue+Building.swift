@@ -65,8 +65,10 @@ extension JSONValue {
         }
         if members.contains(where: \.1.isNotFinite) {
             let last = Dictionary(members.map { (Array($0.0.utf8), $0.1) }, uniquingKeysWith: { $1 })
-            object.copyMarks(
-                from: object.members.compactMap { name, copy in last[Array(name.utf8)].map { (copy, $0) } })
+            if last.values.contains(where: \.isNotFinite) {
+                object.copyMarks(
+                    from: object.members.compactMap { name, copy in last[Array(name.utf8)].map { (copy, $0) } })
+            }
         }
         return object
     }

@@ -201,7 +201,7 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.last { $0.check == "settings" }?.level == .skipped)
     }
 
-    @Test("problems of the settings, the disk and the service precede the problems that they explain")
+    @Test("problems of the disk, the settings and the service precede the problems that they explain")
     func rootCausesFirst() {
         var examination = Examination.healthy
         examination.socket.file = .missing
@@ -212,7 +212,7 @@ struct DoctorServiceChecksTests {
         full.freeBytes = 0
         examination.volumes = [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .capacity(full))]
         #expect(
-            examination.complaints.map(\.check) == ["settings", "disk", "service", "service", "socket", "connection"])
+            examination.complaints.map(\.check) == ["disk", "settings", "service", "service", "socket", "connection"])
     }
 
     @Test("the socket of a service that is running is started by a restart, because systemd refuses a start")
