@@ -58,6 +58,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "LarderClient", targets: ["LarderClient"]),
+        .library(name: "LarderFlags", targets: ["LarderFlags"]),
         .library(name: "LarderServiceLifecycle", targets: ["LarderServiceLifecycle"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .library(name: "ConfigurationLarder", targets: ["ConfigurationLarder"]),
@@ -162,6 +163,8 @@ let package = Package(
                 nioPosix, clientSystem,
             ]),
         larder("LarderClient", ["LarderClientCore", "LarderEncoding", "LarderJSON", "LarderProtocol"]),
+        // Without Foundation.
+        larder("LarderFlags", ["LarderClientCore", "LarderFlagRules", "LarderJSON"]),
         larder("LarderServiceLifecycle", ["LarderClient", lifecycle]),
         larder(
             "ConfigurationLarder",
@@ -271,6 +274,7 @@ let package = Package(
                 "LarderEncoding", "LarderClient", "LarderClientCore", "LarderTesting", "LarderJSON", "LarderProtocol",
                 nioCore, system,
             ]),
+        tests("LarderFlagsTests", ["LarderFlags", "LarderClientCore", "LarderTesting", "LarderJSON"]),
         tests(
             "LarderTestingTests",
             [

@@ -43,15 +43,19 @@ MODULES = {
     "LarderJSON": ["LarderClient"],
     "LarderClientCore": ["LarderClient"],
     "LarderClient": ["LarderClient"],
+    "LarderFlags": ["LarderFlags"],
     "LarderTesting": ["LarderClient", "LarderTesting", "Testing"],
     "LarderServiceLifecycle": ["LarderClient", "LarderServiceLifecycle", "ServiceLifecycle", "Logging"],
     "ConfigurationLarder": ["LarderClient", "ConfigurationLarder", "Configuration"],
 }
 # The modules whose public symbols must be documented and have examples.
-DOCUMENTED = ["LarderClientCore", "LarderClient", "LarderTesting", "LarderServiceLifecycle", "ConfigurationLarder"]
+DOCUMENTED = [
+    "LarderClientCore", "LarderClient", "LarderFlags", "LarderTesting", "LarderServiceLifecycle", "ConfigurationLarder",
+]
 CATALOG = "Sources/LarderClient/LarderClient.docc"
 DOCUMENTS = [
     "README.md", "contrib/guides/clients.md", "contrib/guides/swift.md", "contrib/guides/swift-configuration.md",
+    "contrib/guides/flags.md",
 ]
 
 # The file with the examples that tests run.

@@ -24,7 +24,9 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "contrib" / "public-api.txt"
 # The modules of the library products, and LarderJSON, which LarderClientCore re-exports.
-MODULES = ["LarderJSON", "LarderClientCore", "LarderClient", "LarderServiceLifecycle", "LarderTesting", "ConfigurationLarder"]
+MODULES = [
+    "LarderJSON", "LarderClientCore", "LarderClient", "LarderFlags", "LarderServiceLifecycle", "LarderTesting", "ConfigurationLarder",
+]
 # Protocols to which every type conforms, or which follow from others.
 IMPLIED = {"Copyable", "Escapable", "SendableMetatype", "BitwiseCopyable"}
 TYPES = {"swift.struct", "swift.class", "swift.enum", "swift.protocol", "swift.actor"}

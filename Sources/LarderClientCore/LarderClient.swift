@@ -85,6 +85,7 @@ public final class LarderClient: Sendable {
     private let furtherSlots: [ConnectionSlot]
     let subscriptions = SubscriptionTable()
     let mappedSnapshots = MappedSnapshotStore()
+    private let companions = Mutex<[JSONPath: any AnyObject & Sendable]>([:])
     private let hasRun = Atomic(false)
 
     /// Creates a client. It connects on the first call.
@@ -118,6 +119,16 @@ public final class LarderClient: Sendable {
     private func close() {
         slot.close()
         for slot in furtherSlots { slot.close() }
+    }
+
+    /// Returns the object that another module of this package keeps for this client. Makes it the first time.
+    package func companion<Companion: AnyObject & Sendable>(_ key: JSONPath, _ make: () -> Companion) -> Companion {
+        companions.withLock { companions in
+            if let companion = companions[key] as? Companion { return companion }
+            let companion = make()
+            companions[key] = companion
+            return companion
+        }
     }
 
     /// The number of events that this client has ignored, because a newer agent sent them with a kind that this version

@@ -33,6 +33,9 @@ package final class SnapshotFileReader: @unchecked Sendable {
     /// this property takes one atomic load.
     package var isCurrent: Bool { token.isValid }
 
+    /// Calls a closure when ``isCurrent`` becomes false; at once if it is already. The closure must not block.
+    package func whenOutdated(_ handler: @escaping @Sendable () -> Void) { token.whenInvalid(handler) }
+
     /// The paths of secrets, as patterns: `*` matches any one segment, and `**` any number of segments, including none.
     /// Everything inside a secret is secret, too. Nil if the patterns are unknown, because the file did not come from
     /// the agent.
@@ -252,6 +255,7 @@ package enum ScalarText {
 /// Records whether a snapshot is the newest one that was announced to this process.
 package final class InvalidationToken: Sendable {
     private let isCurrent = Atomic(true)
+    private let handlers = Mutex<[@Sendable () -> Void]>([])
 
     /// Creates the token of a snapshot that is the newest one.
     package init() {}
@@ -260,7 +264,25 @@ package final class InvalidationToken: Sendable {
     package var isValid: Bool { isCurrent.load(ordering: .acquiring) }
 
     /// Records that the snapshot may no longer be the newest. This cannot be undone.
-    package func invalidate() { isCurrent.store(false, ordering: .releasing) }
+    package func invalidate() {
+        isCurrent.store(false, ordering: .releasing)
+        let handlers = handlers.withLock { handlers in
+            defer { handlers = [] }
+            return handlers
+        }
+        for handler in handlers { handler() }
+    }
+
+    /// Calls a closure when the token becomes invalid; at once if it is already. The closure must not block.
+    package func whenInvalid(_ handler: @escaping @Sendable () -> Void) {
+        // ``invalidate()`` changes the flag before it takes the handlers, so it finds a handler that is added here.
+        let isAdded = handlers.withLock { handlers in
+            let isValid = isValid
+            if isValid { handlers.append(handler) }
+            return isValid
+        }
+        if !isAdded { handler() }
+    }
 }
 
 /// A file in memory that cannot be changed (memfd_create(2), fcntl(2) "File Sealing").

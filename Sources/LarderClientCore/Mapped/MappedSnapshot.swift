@@ -39,6 +39,9 @@ public struct MappedSnapshot: Sendable, Equatable {
     /// this property takes one atomic load.
     public var isCurrent: Bool { file.isCurrent }
 
+    /// Calls a closure when ``isCurrent`` becomes false; at once if it is already. The closure must not block.
+    package func whenOutdated(_ handler: @escaping @Sendable () -> Void) { file.whenOutdated(handler) }
+
     /// The paths of secrets, as patterns: `*` matches any one segment, and `**` any number of segments, including none.
     /// Everything inside a secret is secret, too. Nil if the patterns are unknown, because the file did not come from
     /// the agent.

@@ -48,7 +48,7 @@ def transcripts(request, larderd, tmp_path_factory):
 def shared_agent(larderd):
     """An agent for all tests that do not stop it. The clients of a test use a namespace of its own, or paths of its own."""
     settings = {
-        "namespaces": {"shop": {}, "relaxed": {"durability": "relaxed"}},
+        "namespaces": {"default": {"flags": {"member": "flags"}}, "shop": {}, "relaxed": {"durability": "relaxed"}},
         "images": {"allowNetworks": ["127.0.0.0/8"]},
     }
     with AgentProcess(larderd, settings=settings) as agent:
@@ -70,6 +70,8 @@ class Blocking:
 
     def __getattr__(self, name):
         found = getattr(self._inner, name)
+        if isinstance(found, larder_client.aio.Flags):
+            return Blocking(found, self._loop)
         return self._wrapped(found) if callable(found) else found
 
     def _wrapped(self, function):

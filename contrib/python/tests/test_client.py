@@ -70,6 +70,34 @@ def test_conditions_dry_runs_reasons_and_lifetimes(client):
     assert any(cause.get("reason") == "first" for cause in causes)
 
 
+def test_flags_are_evaluated_for_a_context(client):
+    rule = {"if": [{"ends_with": [{"var": "email"}, "@example.org"]}, "on"]}
+    checkout = {"state": "ENABLED", "variants": {"on": True, "off": False}, "defaultVariant": "off", "targeting": rule}
+    limit = {"state": "ENABLED", "variants": {"low": 10, "high": 20}, "defaultVariant": "low", "metadata": {"team": "search"}}
+    client.set("flags", {"checkout": checkout, "limit": limit, "away": {**limit, "state": "DISABLED"}, "broken": {}})
+    evaluated = client.flags.evaluate("checkout", False, context={"email": "a@example.org"})
+    assert (evaluated["value"], evaluated["variant"], evaluated["reason"]) == (True, "on", "TARGETING_MATCH")
+    assert client.flags.evaluate("checkout", True)["value"] is False
+    evaluated = client.flags.evaluate("limit")
+    assert (evaluated["value"], evaluated["reason"], evaluated["metadata"]) == (10, "STATIC", {"team": "search"})
+    for default in (5, 1.5):
+        assert client.flags.evaluate("limit", default)["value"] == 10
+    for default in (True, "five", {"five": 5}, [5]):
+        evaluated = client.flags.evaluate("limit", default)
+        assert (evaluated["value"], evaluated["errorCode"]) == (default, "TYPE_MISMATCH")
+    assert client.flags.evaluate("limit", "five", type="integer")["value"] == 10
+    assert client.flags.evaluate("away", 5)["reason"] == "DISABLED"
+    assert client.flags.evaluate("nothing").get("value") is None
+    outcomes = client.flags.evaluate_all(context={"email": "a@example.org"})
+    assert list(outcomes) == ["away", "broken", "checkout", "limit"]
+    assert outcomes["checkout"]["value"] is True and outcomes["broken"]["errorCode"] == "PARSE_ERROR"
+    assert list(client.flags.evaluate_all(["limit"])) == ["limit"]
+    listed = {flag["flag"]: flag for flag in client.flags.list()["flags"]}
+    assert listed["limit"]["variants"] == ["low", "high"] and "problem" in listed["broken"]
+    with pytest.raises(NotFound):
+        client.flags.evaluate("limit", namespace="shop")
+
+
 def test_changes_are_made_together_or_not_at_all(client):
     client.set("a", 1)
     with client.apply(reason="both") as changes:

@@ -27,7 +27,8 @@ def names(larderd, monkeypatch):
     """What the examples use: a client of a new agent, whose socket is the default one, and an image."""
     dot = png(8, 8)
     origin = Origin(lambda path, fields: (200, {"Content-Type": "image/png"}, dot))
-    with AgentProcess(larderd, settings={"images": {"allowNetworks": ["127.0.0.0/8"]}}) as agent:
+    settings = {"images": {"allowNetworks": ["127.0.0.0/8"]}, "namespaces": {"default": {"flags": {"member": "flags"}}}}
+    with AgentProcess(larderd, settings=settings) as agent:
         monkeypatch.setenv("LARDER_SOCKET", str(agent.socket))
         with larder_client.Client() as client, larder_client.Config(client) as config:
             yield {

@@ -23,6 +23,9 @@ def blocking(client: larder_client.Client) -> None:
     assert_type(client.increment("a"), int)
     assert_type(client.snapshot("a").skipped, int)
     assert_type(client.history()[0]["causes"][0].get("reason"), str | None)
+    assert_type(client.flags.evaluate("a", True, context={"targetingKey": "u"}).get("variant"), str | None)
+    assert_type(client.flags.evaluate_all()["a"]["flag"], str)
+    assert_type(client.flags.list()["flags"][0]["variants"], list[str])
     with client.apply() as changes:
         changes.set("a", 1)
     assert changes.result is not None
@@ -39,6 +42,7 @@ def blocking(client: larder_client.Client) -> None:
 
 async def asynchronous(client: larder_client.aio.Client) -> None:
     assert_type(await client.increment("a"), int)
+    assert_type((await client.flags.evaluate("a"))["revision"], int)
     assert_type((await client.info())["limits"]["lineBytes"], int)
     async for snapshot in client.watch("a"):
         assert_type(snapshot, larder_client.Snapshot)

@@ -33,7 +33,7 @@ from ._agent_errors import (
     UnknownNamespace,
     UpstreamFailed,
 )
-from ._client import Apply, Client, Image, Watch
+from ._client import Apply, Client, Flags, Image, Watch
 from ._core import Backoff, Snapshot, default_socket
 from .config import Config, Loaded
 from .errors import (
@@ -56,7 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AgentError", "Apply", "Backoff", "CacheFull", "Cancelled", "Client", "Closed", "Config", "Conflict", "Denied",
-    "Disconnected", "Error", "ForbiddenAddress", "Image", "ImageRejected", "InternalError", "InvalidArgument",
+    "Disconnected", "Error", "Flags", "ForbiddenAddress", "Image", "ImageRejected", "InternalError", "InvalidArgument",
     "InvalidParams", "InvalidRequest", "InvalidValue", "LimitExceeded", "LineTooLong", "Loaded", "MappedSnapshot",
     "MethodNotFound", "NotFound", "Offline", "ParseError", "ProtocolError", "Rejected", "SchemaViolation",
     "ShuttingDown", "Snapshot", "StorageFailed", "Timeout", "Unavailable", "UnknownNamespace", "UnknownOutcome",

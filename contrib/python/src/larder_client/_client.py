@@ -645,6 +645,13 @@ class Client:
         parameters = params(revision=revision, accepted=accepted, reason=reason, namespace=namespace or self.namespace, epoch=epoch)
         self._call("config.acknowledge", parameters, self.timeout if timeout is None else seconds_of(timeout))
 
+    # --- Feature flags ---
+
+    @property
+    def flags(self) -> Flags:
+        """The feature flags of a namespace; ``larder_client.Flags`` has the methods."""
+        return Flags(self)
+
     # --- Images ---
 
     def image(
@@ -742,6 +749,74 @@ class Client:
         with memory_file(content) as file:
             result, _ = self._exchange(request("image.put", parameters), self.timeout, file.fileno())
         return cast("_schema.ImagePutResult", result)
+
+
+class Flags:
+    """The feature flags of a namespace; see :meth:`Client.flags`. The agent evaluates them.
+
+    context: an object with the facts that rules refer to. Its member ``targetingKey``, a string, identifies the user, device or
+        session.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def evaluate(
+        self,
+        name: str,
+        default: Any = None,
+        *,
+        context: Mapping[str, object] | None = None,
+        type: Literal["boolean", "string", "integer", "double", "object"] | None = None,
+        namespace: str | None = None,
+    ) -> _schema.FlagEvaluateResult:
+        """Evaluates a flag. Returns its value, the name of the variant, and the reason.
+
+        default: the value if the flag has none: if it is missing, malformed, disabled or of another type, or if no variant is
+            selected. Without it, the result then has no ``value``.
+        type: the type of the value; None for the type of the default, or for any type if there is no default.
+
+        >>> client.flags.evaluate("new-checkout", False, context={"targetingKey": "user-1"})["reason"]
+        'ERROR'
+        """
+        parameters = params(
+            flag=name,
+            default=default,
+            context=context,
+            type=type or _flag_type(default),
+            namespace=namespace or self._client.namespace,
+        )
+        return cast("_schema.FlagEvaluateResult", self._client.call("flag.evaluate", parameters))
+
+    def evaluate_all(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        context: Mapping[str, object] | None = None,
+        namespace: str | None = None,
+    ) -> dict[str, _schema.FlagOutcome]:
+        """Evaluates several flags of one snapshot. names: None for all. Returns the outcomes by the names of the flags.
+
+        >>> client.flags.evaluate_all(context={"targetingKey": "user-1"})
+        {}
+        """
+        flags = None if names is None else [*names]
+        parameters = params(flags=flags, context=context, namespace=namespace or self._client.namespace)
+        result = cast("_schema.FlagEvaluateAllResult", self._client.call("flag.evaluateAll", parameters))
+        return {outcome["flag"]: outcome for outcome in result["flags"]}
+
+    def list(self, namespace: str | None = None) -> _schema.FlagListResult:
+        """Returns the flags with the names of their variants, and what is wrong with those that are malformed."""
+        parameters = {"namespace": namespace or self._client.namespace}
+        return cast("_schema.FlagListResult", self._client.call("flag.list", parameters))
+
+
+def _flag_type(default: object) -> str | None:
+    """The type of a flag with a default."""
+    if isinstance(default, bool):
+        return "boolean"
+    kinds: list[tuple[Any, str]] = [(str, "string"), (int, "integer"), (float, "double"), ((Mapping, list, tuple), "object")]
+    return next((name for kind, name in kinds if isinstance(default, kind)), None)
 
 
 class Apply(ChangeList):

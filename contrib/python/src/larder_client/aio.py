@@ -9,6 +9,6 @@
 Its classes have the methods of the blocking ones, as coroutines.
 """
 
-from ._aio_client import Apply, Client, Image, Watch
+from ._aio_client import Apply, Client, Flags, Image, Watch
 
-__all__ = ["Apply", "Client", "Image", "Watch"]
+__all__ = ["Apply", "Client", "Flags", "Image", "Watch"]
