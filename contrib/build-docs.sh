@@ -38,6 +38,7 @@ document() {
 mkdir -p "$build/docs"
 document LarderClient --catalog Sources/LarderClient/LarderClient.docc \
   -experimental-allowed-reexported-modules=LarderClientCore,LarderJSON
+document LarderFlags
 document LarderTesting
 document LarderServiceLifecycle
 document ConfigurationLarder

@@ -2,6 +2,7 @@
 # Builds Larder, starts an agent in a temporary directory and shows what it does:
 #
 # - sets, reads, explains and watches a value, and waits for one
+# - evaluates a feature flag that is on for a share of the users
 # - renders a file from the configuration, and runs a program with it
 # - follows a value in a Python program
 # - refreshes a namespace from nginx, and rejects a document that violates its schema
@@ -113,7 +114,7 @@ cat >"$dir/larder.json" <<JSON
 {
   images: { allowNetworks: ["127.0.0.0/8"] }, // origins on this machine are refused by default
   namespaces: {
-    default: {},
+    default: { flags: { member: "flags" } },
     shop: {
       remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } },
       schema: { path: "$dir/shop.schema.json" },
@@ -162,6 +163,25 @@ expect "watch" "$(paste -sd' ' "$dir/watch.out")" "20 30 40"
 say "Show which layer the value comes from, and who set it"
 show "larder explain search.limit"
 expect "the winning layer" "$(larder explain search.limit --json | grep -o '"winner":"[a-z]*"')" '"winner":"override"'
+
+say "Switch a feature on for a tenth of the users, and for everyone at example.org"
+cat >"$dir/new-search.json" <<'JSON'
+{
+  "state": "ENABLED",
+  "variants": {"on": true, "off": false},
+  "defaultVariant": "off",
+  "targeting": {
+    "if": [{"ends_with": [{"var": "email"}, "@example.org"]}, "on", {"fractional": [["on", 10], ["off", 90]]}]
+  }
+}
+JSON
+show "cat $dir/new-search.json"
+show "larder set flags.new-search --value-from $dir/new-search.json"
+show "larder flag simulate new-search"
+users=$(larder flag simulate new-search --json | grep -o '"on":[0-9]*' | cut -d: -f2)
+[ "$users" -gt 9500 ] && [ "$users" -lt 10500 ] || expect "users with the feature, of 100,000" "$users" "about 10000"
+show "larder flag evaluate new-search --context '{\"email\": \"ann@example.org\"}'"
+expect "the flag" "$(larder flag evaluate new-search --context '{"email": "ann@example.org"}')" true
 
 say "Wait for a value"
 printf '%s$ larder wait search.enabled=true --timeout 30s &%s\n' "$bold" "$plain"

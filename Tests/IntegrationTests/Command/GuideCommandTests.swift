@@ -55,5 +55,23 @@ extension Integration {
                 }
             }
         }
+
+        @Test("the commands of the guide for feature flags work")
+        func flags() throws {
+            try AgentHome.with { home in
+                let settings = try require(
+                    guide("flags.md").components(separatedBy: "```json5\n").dropFirst().first?
+                        .components(separatedBy: "```").first, "settings of the guide")
+                try home.write(settings: settings)
+                _ = try home.start()
+                let programs = try URL(filePath: Products.commandLine).deletingLastPathComponent().path
+                let blocks = try blocks("flags.md")
+                #expect(blocks.count == 3)
+                for block in blocks {
+                    let end = try shell(block, in: home, path: programs)
+                    #expect(end.status == 0, "\(block): \(end)")
+                }
+            }
+        }
     }
 }
