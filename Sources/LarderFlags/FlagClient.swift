@@ -70,7 +70,8 @@ public struct FlagClient: Sendable {
     /// ```
     /// - Parameter limit: the maximum time.
     /// - Throws: the last error of the agent or of the connection if there are no flags within the time, otherwise
-    ///   `timeout`; `cancelled` if the task is cancelled. The client keeps trying, except after `closed`.
+    ///   `timeout`; `cancelled` if the task is cancelled. The client keeps trying, except after
+    ///   `closed` and `invalidArgument`.
     public func ready(within limit: Duration = .seconds(5)) async throws(LarderClientError) {
         let (changes, poke) = store.changes()
         let timer = Task { [clock = client.configuration.clock] in

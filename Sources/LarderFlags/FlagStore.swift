@@ -109,9 +109,10 @@ final class FlagStore: Sendable {
             }
             return true
         } catch {
-            let canRetry = error.isRetryable || error.isRefusal || error.isMissing || error.code == .protocolViolation
-            publish { state in (state.problem, state.hasEnded) = (error, !canRetry) }
-            return !canRetry
+            // Everything else may be different later: the agent, its settings and its limits.
+            let isFinal = error.code == .closed || error.code == .invalidArgument
+            publish { state in (state.problem, state.hasEnded) = (error, isFinal) }
+            return isFinal
         }
     }
 
@@ -136,9 +137,4 @@ final class FlagStore: Sendable {
             if hasEnded { listener.finish() } else { listener.yield() }
         }
     }
-}
-
-extension LarderClientError {
-    /// Whether nothing has been published yet.
-    fileprivate var isMissing: Bool { remoteError?.code == .notFound }
 }

@@ -1,7 +1,10 @@
-@testable import LarderFlags
+import Foundation
 import LarderJSON
 import LarderTesting
+import TestSupport
 import Testing
+
+@testable import LarderFlags
 
 @Suite("Feature flags in the process", .timeLimit(.minutes(15)))
 struct FlagClientTests {
@@ -179,6 +182,32 @@ struct FlagClientTests {
         while client.flags.store.listenerCount == 0 { await Task.yield() }
         task.cancel()
         #expect(await task.value.allSatisfy { $0 == 3 })
+    }
+
+    @Test("a stream of outcomes ends when the client is closed")
+    func closedClient() async throws {
+        let client = try await TestAgent(Self.document).client()
+        let run = Task { try await client.run() }
+        try await client.flags.ready()
+        let stream = Task { for await _ in client.flags.outcomes("limit", default: 3) {} }
+        while client.flags.store.listenerCount == 0 { await Task.yield() }
+        run.cancel()
+        await stream.value
+        #expect(client.flags.int("limit", default: 3) == 20)
+        for await _ in client.flags.outcomes("limit", default: 3) { break }
+    }
+
+    @Test("a client of a file evaluates the flags in the file")
+    func file() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/config.json"
+            try Data(Self.document.description.utf8).write(to: URL(filePath: path), options: .atomic)
+            let client = try LarderClient(contentsOf: path)
+            try await client.flags.ready(within: .seconds(60))
+            #expect(client.flags.int("limit", default: 1) == 20)
+            try Data("{}".utf8).write(to: URL(filePath: path), options: .atomic)
+            while client.flags.details("limit", default: 1).errorCode != .flagNotFound { await Task.yield() }
+        }
     }
 
     @Test("the flags do not keep their client alive")
