@@ -229,7 +229,7 @@ let package = Package(
         tests(
             "LarderHTTPGatewayTests",
             [
-                "LarderHTTPGateway", "LarderClientCore", "LarderJSON", "LarderSnapshotFile", "LarderSystemd",
+                "LarderHTTPGateway", "LarderClientCore", "LarderFlagRules", "LarderJSON", "LarderSnapshotFile",
                 "LarderTesting", logging, nioCore,
             ]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),

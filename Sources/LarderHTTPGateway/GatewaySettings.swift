@@ -41,7 +41,12 @@ package struct GatewaySettings: Sendable {
 
     /// Reads a settings file.
     package static func load(from path: String) throws(GatewaySettingsError) -> GatewaySettings {
-        let text = try contents(of: path, upTo: 1 << 20)
+        try parse(contents(of: path, upTo: 1 << 20), path)
+    }
+
+    /// Parses settings.
+    /// - Parameter path: the file, for errors
+    package static func parse(_ text: [UInt8], _ path: String) throws(GatewaySettingsError) -> GatewaySettings {
         let (scalars, parsed): ([Unicode.Scalar], JSON5Value)
         do throws(JSON5Error) {
             scalars = try JSON5Parser.scalars(of: text)
