@@ -17,7 +17,7 @@ package final class Gateway: Sendable {
 
     /// Starts to serve.
     /// - Parameters:
-    ///   - sockets: the sockets from systemd; if there are none, the gateway listens as the settings say
+    ///   - sockets: the sockets from systemd; if empty, the gateway listens on the address of the settings
     /// - Throws: ``GatewaySettingsError`` if the settings do not permit a socket, or an error of NIO
     package init(
         _ settings: GatewaySettings, sockets: [ActivatedSocket], client: LarderClient, logger: Logger

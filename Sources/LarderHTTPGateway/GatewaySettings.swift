@@ -6,7 +6,7 @@ import LarderPlatform
 
 /// The settings of the gateway, which are in `/etc/larder/http.json`.
 package struct GatewaySettings: Sendable {
-    /// What the gateway serves of a namespace.
+    /// A namespace, and the parts of it that the gateway serves.
     package struct Namespace: Sendable {
         package let name: String
         /// The path of the member with the flags; nil if the gateway does not serve flags of the namespace.
@@ -15,7 +15,7 @@ package struct GatewaySettings: Sendable {
         package let servesConfig: Bool
     }
 
-    /// Who may send requests.
+    /// The clients that may send requests.
     package enum Access: Sendable, Equatable {
         /// Every process that the permissions of a Unix socket admit. A TCP port is not served.
         case socketPermissions

@@ -1,7 +1,7 @@
 import LarderJSON
 import NIOHTTP1
 
-/// What a request asks for.
+/// The resource of a request.
 enum Route: Equatable {
     case health, readiness
     /// The evaluation of one flag.
