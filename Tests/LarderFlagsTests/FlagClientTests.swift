@@ -115,16 +115,15 @@ struct FlagClientTests {
         #expect(whole.details("a", default: 0).metadata == ["team": "x"])
     }
 
-    @Test("a newer snapshot is used soon, and the last one while the agent is away")
+    @Test("a newer snapshot is used soon, and the last one until the agent is back after a restart")
     func updates() async throws {
         let agent = try await TestAgent(Self.document)
         let flags = agent.client().flags
         try await flags.ready()
         try await agent.publish(["flags": ["limit": Self.flag(["low": 10], "low")]])
         try await agent.waitUntil { flags.int("limit", default: 1) == 10 }
-        await agent.shutDown()
-        #expect(flags.int("limit", default: 1) == 10)
         try await agent.restart()
+        #expect(flags.int("limit", default: 1) == 10)
         try await agent.publish(["flags": ["limit": Self.flag(["low": 11], "low")]])
         try await agent.waitUntil {
             agent.clock.advance(by: .seconds(10))

@@ -198,7 +198,7 @@ package struct StreamHandlers: Sendable {
     package func resumed() { onResumption?() }
 
     /// Reports a refusal on standard error, unless a handler receives it.
-    func note(_ interruption: ConfigInterruption) {
+    package func note(_ interruption: ConfigInterruption) {
         guard notesRefusals, onInterruption == nil, interruption.error.isRefusal else { return }
         let line = Array("LarderClient: \(interruption.error); the stream keeps trying\n".utf8)
         _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
