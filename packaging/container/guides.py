@@ -126,6 +126,7 @@ def after_a_restore_the_socket_and_the_service_run_again():
         expect(larder("get", "restored") == "1", "the state is not that of the backup")
     finally:
         larder("unset", "restored")
+        Path("/var/backups/larder.backup").unlink(missing_ok=True)
 
 
 @check
