@@ -380,7 +380,7 @@ class Connection:
                 self.report(line, f"{pending.method} must not fail with {name}")
 
     def _result(self, pending, result):
-        if pending.method == "config.subscribe" and isinstance(result, dict):
+        if pending.method in ("config.subscribe", "flag.subscribe") and isinstance(result, dict):
             given = pending.params or {}
             if isinstance(given, list):
                 given = dict(zip(["path", "namespace", "mode", "since"], given))
