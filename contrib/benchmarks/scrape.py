@@ -20,9 +20,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python" / "src"))
 
-from larder_client import AgentProcess  # noqa: E402
+from larder_client.testing import AgentProcess  # noqa: E402
 
 LIMITS = {"scrape, median": 20, "scrape, longest": 20, "text": 1.2}
 
