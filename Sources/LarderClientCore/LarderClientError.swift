@@ -230,8 +230,9 @@ enum MethodEffects {
     /// Methods that are retried once after a disconnect: they have no side effects and do not depend on the connection.
     static let repeatable: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
-        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name, ConfigBackup.name, ImagePeek.name,
-        ImageList.name, ImageDownloads.name, FlagEvaluate.name, FlagEvaluateAll.name, FlagList.name,
+        ConfigExplain.name, ConfigOverrides.name, ConfigHistory.name, ConfigDiff.name, ConfigSchema.name,
+        ConfigBackup.name, ImagePeek.name, ImageList.name, ImageDownloads.name, FlagEvaluate.name,
+        FlagEvaluateAll.name, FlagList.name,
     ]
     /// Methods that change nothing at the agent.
     static let reading = repeatable.union([

@@ -17,8 +17,9 @@ struct Larderd: AsyncParsableCommand {
             Examples:
               larderd                                             serve the current user
               sudo larderd                                        serve the host
-              larderd --socket /tmp/l.sock --state-directory /tmp/l --cache-directory /tmp/l   try it out
               larderd --check-settings --settings ./larder.json   check a settings file
+              d=$(mktemp -d)                                      try it out, in a directory of its own
+              larderd --socket $d/larder.sock --state-directory $d/state --cache-directory $d/cache
 
             Exit status: 0 after a clean shutdown, 1 if the agent cannot serve, 64 if the command line is invalid, \
             78 if the settings are invalid, no earlier ones are saved, and systemd did not pass a socket.

@@ -90,144 +90,8 @@ extension ConfigCalls {
         return try await set(json, at: path, ttl: ttl)
     }
 
-    /// Reads the value at a path, changes it, and writes the differences as overrides, unless another client has
-    /// changed the value in the meantime. In that case the update starts again with the new value, each time after a
-    /// random delay of at most one second.
-    ///
-    /// ```swift
-    /// struct Search: Codable { var limit: Int; var hosts: [String] }
-    /// try await client.config.update(at: "search", as: Search.self) { search in
-    ///     search.hosts.append("c")
-    /// }
-    /// ```
-    ///
-    /// The value before and after `change` is encoded as JSON, and the members of objects are compared one by one, at
-    /// every depth. Only members with another JSON value are written. A member that the changed value no longer has is
-    /// hidden with a null. Any other value, such as an array, is written as a whole. Members that the type does not have
-    /// stay as they are. If `change` leaves the value as it was, nothing is written.
-    ///
-    /// The update gives up after a number of attempts, ten by default, so that it cannot run forever beside a client that
-    /// writes all the time. ``ConfigClient/increment(at:by:minimum:maximum:reason:)`` adds to a number without attempts.
-    /// - Parameters:
-    ///   - path: the path of an object member; empty for the whole document.
-    ///   - type: the type of the value.
-    ///   - initial: the value to change if there is none at the path, and the source of the members that the value
-    ///     lacks, as for ``value(at:as:default:decoder:)``. Nil makes a missing value an error, unless the type is an
-    ///     `Optional`: `change` then gets nil.
-    ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
-    ///   - attempts: the maximum number of attempts, at least 1.
-    ///   - change: changes the value. It may be called several times.
-    /// - Returns: the changed value.
-    /// - Throws: `remote` with `notFound` if there is no value, `initial` is nil, and the type is not an `Optional`, or
-    ///   with `conflict` if another client changed the value before each of the attempts was complete. This conflict is
-    ///   retryable. Throws
-    ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
-    ///   as JSON or `attempts` is less than 1; also the errors of ``set(_:at:ttl:)``.
-    @discardableResult
-    public func update<Value: Codable & Sendable>(
-        at path: String, as type: Value.Type = Value.self, default initial: Value? = nil, reason: String? = nil,
-        attempts: Int = 10,
-        _ change: (inout Value) -> Void
-    ) async throws(LarderClientError) -> Value {
-        try await update(
-            at: path, default: initial, reason: reason, attempts: attempts, coding: ConfigClient.Coding(),
-            change)
-    }
-
-    /// Performs ``update(at:as:default:reason:attempts:_:)`` with a decoder and an encoder.
-    func update<Value: Codable & Sendable>(
-        at path: String, default initial: Value?, reason: String?, attempts: Int = 10,
-        coding: ConfigClient.Coding, _ change: (inout Value) -> Void
-    ) async throws(LarderClientError) -> Value {
-        let target = try ValuePath(path)
-        try CallArguments.check(attempts, "attempts", in: 1...Int.max)
-        let missing = missingValue(default: initial)
-        return try await retryingConflicts(attempts: attempts) { () async throws(LarderClientError) in
-            guard let old = try await value(at: target, isOptional: missing != nil) else {
-                guard var value = missing else { preconditionFailure("a missing value without a default is an error") }
-                change(&value)
-                let created = try await JSONValue.encoded(value, encoder: coding.encoder)
-                // Null is what nil is encoded as. The value stays missing.
-                if created.isNull { return value }
-                try await apply(
-                    [ConfigApply.Change(.set(created), at: target.path, ifValue: .absent)], at: target, reason)
-                return value
-            }
-            var (value, before) = try await decode(old, at: target, over: initial, coding)
-            change(&value)
-            let changes = try await Self.differences(from: before, to: value, coding, at: target.path, ifValue: old)
-            try await apply(changes, at: target, reason)
-            return value
-        }
-    }
-
-    /// Makes the value at a path equal to `value`. Writes only the differences, as
-    /// ``update(at:as:default:reason:attempts:_:)`` does. Replaces a value that cannot be decoded, and keeps the
-    /// members of that value which `value` does not have.
-    /// - Parameter ttl: the time after which the overrides that this method writes expire; nil for no expiry.
-    func setDifferences<Value: Codable & Sendable>(
-        to value: Value, at path: String, default initial: Value?, ttl: Duration?, coding: ConfigClient.Coding
-    ) async throws(LarderClientError) {
-        let target = try ValuePath(path)
-        let lifetime = try CallArguments.milliseconds(ttl: ttl)
-        try await retryingConflicts { () async throws(LarderClientError) in
-            guard let old = try await self.value(at: target, isOptional: true) else {
-                let after = try await JSONValue.encoded(value, encoder: coding.encoder)
-                if after.isNull { return }
-                let operation = ConfigApply.Change.Operation.set(after, ttlMilliseconds: lifetime)
-                return try await apply(
-                    [ConfigApply.Change(operation, at: target.path, ifValue: .absent)], at: target, nil)
-            }
-            let before = (try? await decode(old, at: target, over: initial, coding))?.encoded
-            let changes = try await Self.differences(
-                from: before, to: value, coding, at: target.path, ifValue: old, ttl: lifetime)
-            try await apply(changes, at: target, nil)
-        }
-    }
-
-    /// Decodes a value, and encodes it again: decoding loses the members that the type does not have, which then do not
-    /// count as differences.
-    private func decode<Value: Codable & Sendable>(
-        _ old: JSONValue, at target: ValuePath, over initial: Value?, _ coding: ConfigClient.Coding
-    ) async throws(LarderClientError) -> (value: Value, encoded: JSONValue) {
-        let place = ValuePlace(path: target.text, namespace: namespace)
-        return try await concurrently { () async throws(LarderClientError) in
-            let value = try old.decode(Value.self, decoder: coding.decoder, over: initial, at: place)
-            return (value, try JSONValue(encoding: value, encoder: coding.encoder))
-        }
-    }
-
-    /// The changes from an encoded value to another, on condition that the value at the path still is `old`. If there
-    /// are more than a request can have, a single change sets the whole value.
-    /// - Parameters:
-    ///   - before: the encoding of the decoded `old`; nil if it could not be decoded. The members of `old` that the new
-    ///     value does not have then stay as they are.
-    ///   - lifetime: the time to live of the overrides in milliseconds; nil for no expiry.
-    private static func differences<Value: Encodable & Sendable>(
-        from before: JSONValue?, to value: Value, _ coding: ConfigClient.Coding, at path: JSONPath,
-        ifValue old: JSONValue,
-        ttl lifetime: Int? = nil
-    ) async throws(LarderClientError) -> [ConfigApply.Change] {
-        try await concurrently { () async throws(LarderClientError) in
-            let encoded = try JSONValue(encoding: value, encoder: coding.encoder)
-            let after = before == nil ? MergePatch.apply(encoded, to: old) : encoded
-            var changes = ConfigApply.Change.differences(from: before ?? old, to: after, at: path)
-            if changes.isEmpty { return [] }
-            if changes.count >= ConfigApply.Parameters.maxChanges, !path.isRoot {
-                changes = [ConfigApply.Change(.set(after), at: path)]
-            }
-            if let lifetime {
-                for index in changes.indices {
-                    guard case .set(let value, _) = changes[index].operation else { continue }
-                    changes[index].operation = .set(value, ttlMilliseconds: lifetime)
-                }
-            }
-            return changes + [ConfigApply.Change(.test, at: path, ifValue: .equals(old))]
-        }
-    }
-
     /// Reads the value at a path. If it is optional, returns nil for no value.
-    private func value(
+    func value(
         at target: ValuePath, isOptional: @autoclosure () -> Bool
     ) async throws(LarderClientError) -> JSONValue? {
         do throws(LarderClientError) {
@@ -236,48 +100,18 @@ extension ConfigCalls {
             }
             throw LarderClientError(remote: RemoteError(.notFound, "there is no value at \"\(target.text)\""))
         } catch {
-            guard error.remoteError?.code == .notFound, isOptional() else { throw error }
-            return nil
-        }
-    }
-
-    private func apply(
-        _ changes: [ConfigApply.Change], at target: ValuePath, _ reason: String?
-    ) async throws(LarderClientError) {
-        var list = ConfigChangeList()
-        for change in changes { list.append(change, spelled: change.path == target.path ? target.text : nil) }
-        try await apply(list, ifRevision: .any, reason: reason, dryRun: false)
-    }
-
-    /// Calls `attempt` up to `attempts` times while it fails with a conflict, each time after a random delay of at most
-    /// one second. The delays are real also if the client has a clock of a test. Otherwise, updates that compete in a
-    /// test would wait for a test that waits for the updates.
-    private func retryingConflicts<Success>(
-        attempts: Int = 10, _ attempt: () async throws(LarderClientError) -> Success
-    ) async throws(LarderClientError) -> Success {
-        let backoff = LarderBackoff(base: .milliseconds(10), cap: .seconds(1))
-        var failures = 0
-        while true {
-            do throws(LarderClientError) {
-                return try await attempt()
-            } catch {
-                guard error.remoteError?.code == .conflict else { throw error }
-                let delay = backoff.delay(beforeAttempt: failures)
-                failures += 1
-                if failures >= attempts { throw error.asRetryable() }
-                do {
-                    try await ContinuousClock().sleep(for: delay)
-                } catch {
-                    throw LarderClientError(.cancelled, "the update was cancelled; nothing was changed")
-                }
-            }
+            guard error.remoteError?.code == .notFound else { throw error }
+            if isOptional() { return nil }
+            throw LarderClientError(
+                error.code, error.reason, advice: error.advice ?? "correct the path, set a value, or pass default:",
+                remoteError: error.remoteError)
         }
     }
 }
 
 /// A valid path, and its text as the caller wrote it. Types of tests that conform to ``ConfigCalls`` get this text, so
 /// that they can compare it with the text in the code.
-private struct ValuePath: Sendable {
+struct ValuePath: Sendable {
     let text: String
     let path: JSONPath
 
@@ -295,7 +129,7 @@ extension Optional: OptionalValue {
 
 /// The result of reading a missing value: the default or, if the type is an `Optional`, nil. Nil if a missing value is an
 /// error.
-private func missingValue<T>(default defaultValue: T?) -> T? {
+func missingValue<T>(default defaultValue: T?) -> T? {
     defaultValue ?? (T.self as? any OptionalValue.Type)?.missing as? T
 }
 

@@ -15,7 +15,9 @@ public enum RepositoryReadPolicy: Sendable, Hashable {
     /// The last copy that the repository has read or, without one, the file that the agent exports. No request is sent.
     case cacheOnly
     /// The last copy, if the repository has found it to be current within this time, on the clock of the client.
-    /// Otherwise, as ``networkFirst``.
+    /// Otherwise, as ``networkFirst``: while the agent is unreachable, the result is the last copy or the exported file,
+    /// also if that is older. The time is from zero to ten years. A file that the agent exports has no age, so that it is
+    /// read only when no request succeeds.
     case maximumAge(Duration)
 }
 
@@ -223,19 +225,23 @@ struct RepositoryCalls: Sendable {
     func localCopy(
         since known: SnapshotReceiver.Position? = nil
     ) async throws(LarderClientError) -> MappedSnapshot {
-        guard let client else {
-            // No event says when the copy is outdated.
-            let token = InvalidationToken()
-            token.invalidate()
-            return try await config.copiedSnapshot(token)
-        }
+        guard let client else { return try await outdatedCopy() }
         do throws(LarderClientError) {
             return try await client.mappedSnapshot(sharesMemory: true, since: known)
         } catch {
+            // A client of a file has no mapped snapshots.
+            if error.code == .unsupported { return try await outdatedCopy() }
             // A relayed connection cannot pass files. The document is then requested as JSON.
             guard error.code == .protocolViolation else { throw error }
             return try await client.mappedSnapshot(sharesMemory: false, since: known)
         }
+    }
+
+    /// Returns a copy of the document that counts as outdated at once, because no event says when it is.
+    private func outdatedCopy() async throws(LarderClientError) -> MappedSnapshot {
+        let token = InvalidationToken()
+        token.invalidate()
+        return try await config.copiedSnapshot(token)
     }
 
     /// Makes changes as one. There must be at least one.

@@ -131,11 +131,11 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// ```
     ///
     /// The stream has the guarantees of ``LarderSnapshots``: a slow consumer gets the newest models, and the stream
-    /// survives restarts of the agent. It delivers only collections that differ from the previous one. If a model cannot
+    /// survives restarts of the agent. If the agent cannot be reached at the start, the first element is the local copy. It delivers only collections that differ from the previous one. If a model cannot
     /// be decoded, `next()` throws `decodingFailed`, which ends a `for` loop. The call after it waits for other models.
     /// Most programs use ``contentChanges``, which skips such a model.
     public var changes: RepositoryStream<[Model]> {
-        RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
+        stream(at: path) { value, position async throws(LarderClientError) in
             try await self.received(value, in: position).decoded
         }
     }
@@ -148,7 +148,7 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// }
     /// ```
     public var contentChanges: RepositoryStream<RepositoryContents<Model>> {
-        RepositoryStream(snapshots(at: path)) { value, position async throws(LarderClientError) in
+        stream(at: path) { value, position async throws(LarderClientError) in
             try await self.received(value, in: position)
         }
     }
@@ -165,9 +165,9 @@ where Model.ID: CustomStringConvertible & Sendable {
     public func changes(of id: Model.ID) -> RepositoryStream<Model?> {
         // A stream of the malformed path of the collection throws the error.
         guard let path = try? coding.path(of: id) else {
-            return RepositoryStream(snapshots(at: self.path)) { _, _ in nil }
+            return stream(at: self.path) { _, _ in nil }
         }
-        return RepositoryStream(snapshots(at: path.description)) { value, position async throws(LarderClientError) in
+        return stream(at: path.description) { value, position async throws(LarderClientError) in
             self.known.withLock { _ = $0.read(value, at: path, in: position) }
             guard let value else { return nil }
             return try await self.coding.decoded(value, at: path)
@@ -180,7 +180,8 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///
     /// Only the differences are written, as overrides. An unchanged model needs no request. Members that are nil in
     /// the model but not in the configuration are removed, also if a lower layer provides them. Members that the type
-    /// does not have stay as they are. A new model replaces whatever lower layers have at its path.
+    /// does not have stay as they are. A new model replaces whatever lower layers have at its path. A record that cannot be
+    /// decoded is replaced as a whole once this repository has read it; before that, the save is a `conflict`.
     /// - Parameters:
     ///   - model: the model.
     ///   - ifUnchanged: false to save the model also if another client has changed it. The model is then compared with
@@ -275,6 +276,10 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// ```swift
     /// try await tickets.replaceAll(with: [Ticket(id: "1", title: "Light")])
     /// ```
+    ///
+    /// The replacement is not atomic: readers can see the collection with models of both, or with only a part of the new
+    /// ones. To replace a collection in one revision, pass the whole document to ``ConfigClient/push(_:version:force:)``, or
+    /// all overrides of the namespace to ``ConfigClient/replaceAll(with:ttl:)``.
     ///
     /// Parameters and errors are those of an import. A model that another client changes while it is deleted stays, and
     /// the error is `remote` with `conflict`.
@@ -426,8 +431,21 @@ where Model.ID: CustomStringConvertible & Sendable {
         return known.withLock { $0.read(members, in: position($0)) }
     }
 
-    /// A stream of the snapshots at a path.
-    private func snapshots(at path: String) -> LarderSnapshots {
-        calls.config.snapshots(at: path, mode: .patch)
+    /// A stream of the values at a path.
+    private func stream<Element: Sendable>(
+        at path: String, _ decode: @escaping RepositoryStream<Element>.Decode
+    ) -> RepositoryStream<Element> {
+        let snapshots = calls.config.snapshots(at: path, mode: .patch)
+        return RepositoryStream(
+            snapshots,
+            local: {
+                do throws(LarderClientError) {
+                    let path = try JSONPath(argument: path)
+                    let copy = try await self.copies.copy(.cacheOnly)
+                    return (try await copy.parsedMember(at: path), self.known.withLock { $0.position(of: copy) })
+                } catch {
+                    return nil
+                }
+            }, decode)
     }
 }

@@ -105,6 +105,11 @@ public struct ConfigClient: Sendable {
     /// ```
     ///
     /// ``replaceAll(with:ttl:)`` sets the whole document.
+    ///
+    /// The new override replaces those at its path and below: after `set(["limit": 25], at: "search")`, an earlier
+    /// override at `search.hosts` no longer exists. Overrides above the path stay, and the new one refines them. If a value
+    /// above the path is not an object, an object replaces it: `set(1, at: "search.limit.x")` replaces the number at
+    /// `search.limit` by `{"x": 1}`.
     /// - Parameters:
     ///   - value: the value. An object is merged with the values of the lower layers (RFC 7396); null hides these
     ///     values.
@@ -172,7 +177,13 @@ public struct ConfigClient: Sendable {
     /// try await client.config.unset(at: "search.limit")
     /// ```
     ///
-    /// Succeeds if there is no override at the path. ``unsetAll()`` removes all overrides.
+    /// Succeeds if there is no override at the path, and changes nothing: ``ConfigChange/hasEffect`` is then false.
+    /// ``unsetAll()`` removes all overrides.
+    ///
+    /// An override above the path stays, also if it sets a value at the path. After `set(["limit": 25], at: "search")`,
+    /// `unset(at: "search.limit")` changes nothing: unset `search`, or set `search.limit`. After
+    /// ``ConfigCalls/update(at:as:default:reason:attempts:_:)``, which writes each member as an override of its own,
+    /// `unset(at: "search.limit")` has an effect.
     /// - Parameters:
     ///   - path: the path of an object member. It must not be empty.
     /// - Throws: `invalidArgument` if the path is empty.

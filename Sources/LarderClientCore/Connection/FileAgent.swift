@@ -14,8 +14,8 @@ extension LarderClient {
     /// }
     /// ```
     ///
-    /// Values, snapshots, streams of snapshots, waits, and view models that only read follow the file within a tenth of
-    /// a second. Each change of the document is a new revision. While the file is missing or is not a JSON object, the
+    /// Values, snapshots, streams of snapshots, waits, and view models and repositories that only read follow the file
+    /// within a tenth of a second. Each change of the document is a new revision. While the file is missing or is not a JSON object, the
     /// last good document stays, and the state of snapshots is `stale`. All other calls throw `unsupported`. The file is
     /// read only while the client is used, on a thread that all such clients share.
     /// - Parameters:

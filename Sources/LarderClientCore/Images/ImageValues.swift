@@ -303,6 +303,15 @@ public struct PrefetchSummary: Sendable, Hashable {
     public var failures: [Failure] { wire.failures.map { Failure(url: $0.url, error: RemoteError($0.error)) } }
 }
 
+extension PrefetchSummary: CustomStringConvertible {
+    /// The numbers in one line, and the first failure.
+    public var description: String {
+        let counts =
+            "\(total) images: \(downloaded) downloaded (\(byteCount) bytes), \(cached) cached, \(failed) failed"
+        return failures.first.map { "\(counts); the first failure is \($0.url): \($0.error)" } ?? counts
+    }
+}
+
 /// A download of an image in progress.
 public struct ImageDownload: Sendable, Hashable {
     /// The ID of the download. It is not reused while the agent runs.

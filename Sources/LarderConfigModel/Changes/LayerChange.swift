@@ -329,11 +329,15 @@ package struct CounterStep: Sendable, Equatable {
         let sum = number + by
         if let minimum, sum < minimum {
             throw ConfigError(
-                conflictAt: path, "the sum would be less than the minimum, \(minimum); nothing was changed")
+                conflictAt: path,
+                "the sum, \(sum), would be less than the minimum, \(minimum); nothing was changed: add more, or lower the minimum"
+            )
         }
         if let maximum, sum > maximum {
             throw ConfigError(
-                conflictAt: path, "the sum would be greater than the maximum, \(maximum); nothing was changed")
+                conflictAt: path,
+                "the sum, \(sum), would be greater than the maximum, \(maximum); nothing was changed: add less, or raise the maximum"
+            )
         }
         guard Self.exactIntegers.contains(sum) else {
             throw ConfigError(

@@ -93,7 +93,7 @@ final class SnapshotWait {
         return WireError(
             .timeout,
             "\"\(path.description.excerpt)\" in namespace \"\(publication.namespace)\" did not meet the condition "
-                + "within \(milliseconds) ms")
+                + "within \(milliseconds) ms; check the path and its value, or allow a longer timeout")
     }
 }
 

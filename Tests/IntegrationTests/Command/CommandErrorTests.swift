@@ -57,7 +57,9 @@ extension Integration {
                 #expect(try JSONValue(parsing: json.log)["note"]?.string?.contains("search.limit") == true)
                 let inside = try home.larder("unset", "log.level")
                 #expect(
-                    inside.log.hasSuffix("the override at \"log\" may contain it: larder explain --overrides"),
+                    inside.log.hasSuffix(
+                        "the override at \"log\" may contain it: larder unset log removes that one as a whole, and larder "
+                            + "set log.level VALUE replaces the member"),
                     "\(inside.log)")
                 let other = try home.larder("unset", "zzz")
                 #expect(other.log.hasSuffix("in namespace \"default\""), "\(other.log)")

@@ -53,6 +53,36 @@ struct ConditionalUpdateTests {
             try await client.config.increment(at: "tickets.left", by: -1, minimum: 0)
         }
         #expect(error?.remoteError?.code == .conflict)
+        #expect(error?.reason.contains("-1, would be less than the minimum, 0") == true)
+    }
+
+    @Test("`unset` of a member below an override changes nothing, and says so; after `update`, it has an effect")
+    func unsetBelow() async throws {
+        let config = try await TestAgent().client().config
+        try await config.set(["limit": 25, "hosts": []], at: "search")
+        #expect(try await config.unset(at: "search.limit").hasEffect == false)
+        #expect(try await config.value(at: "search.limit", as: Int.self) == 25)
+        try await config.update(at: "search", as: Search.self) { $0.limit = 30 }
+        #expect(try await config.unset(at: "search.limit").hasEffect)
+        #expect(try await config.value(at: "search.limit", as: Int.self) == 25)
+    }
+
+    @Test("errors say what to do: a missing value, a wait that ends, a mistyped method, a path that is too long")
+    func advice() async throws {
+        let client = try await TestAgent().client()
+        func error(_ body: () async throws -> Void) async -> LarderClientError? {
+            await #expect(throws: LarderClientError.self) { try await body() }
+        }
+        let missing = await error { _ = try await client.config.value(at: "none", as: Int.self) }
+        #expect(missing?.remoteError?.code == .notFound && missing?.advice?.contains("default:") == true)
+        let waited = await error { try await client.config.wait(for: .exists(true), at: "none", timeout: .zero) }
+        #expect(waited?.description.contains("allow a longer timeout") == true)
+        let method = await error { _ = try await client.call("config.gett") }
+        #expect(method?.description.contains("did you mean \"config.get\"?") == true)
+        let path = String(repeating: "a", count: 2 << 20)
+        let long = await error { _ = try await client.config.value(at: path, as: Int.self) }
+        #expect(long?.code == .invalidArgument)
+        #expect(try await client.config.value(at: "none", default: 1) == 1, "the connection still works")
     }
 
     @Test("reads and updates take the members that a value lacks from the default, and write only what was changed")

@@ -141,6 +141,30 @@ struct FileClientTests {
         }
     }
 
+    private struct Note: Codable, Identifiable, Equatable {
+        var id: String
+        var text: String
+    }
+
+    @Test("a repository reads models, alone and together, and its streams follow them", arguments: Backend.allCases)
+    func repository(of backend: Backend) async throws {
+        func document(_ text: String) -> JSONValue { ["notes": ["1": ["id": "1", "text": .string(text)]]] }
+        try await backend.with(document("one")) { client, publish in
+            let notes = LarderRepository(client.config, at: "notes", of: Note.self)
+            var changes = notes.contentChanges.makeAsyncIterator()
+            for text in ["one", "two"] {
+                if text == "two" { try await publish(document(text)) }
+                let note = Note(id: "1", text: text)
+                let next = try await changes.next()
+                #expect(next?.models == [note])
+                let (all, contents, loaded) = (
+                    try await notes.all(), try await notes.contents(), try await notes.load("1")
+                )
+                #expect(all == [note] && contents.models == [note] && loaded == note)
+            }
+        }
+    }
+
     @Test("calls that need an agent throw `unsupported`, and name the method and the file")
     func unsupported() async throws {
         try await Backend.file.with(["limit": 10]) { client, _ in
@@ -152,6 +176,9 @@ struct FileClientTests {
                 await error { try await client.images.get("https://img.example.org/logo.png") },
                 await error { try await client.agent.ping() },
                 await error { try await client.call("agent.info") },
+                await error {
+                    try await LarderRepository(client.config, at: "notes", of: Note.self).save(Note(id: "1", text: ""))
+                },
             ]
             for error in errors {
                 #expect(error?.code == .unsupported && error?.isRetryable == false && error?.advice != nil)

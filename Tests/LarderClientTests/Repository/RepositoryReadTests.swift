@@ -64,6 +64,48 @@ struct RepositoryReadTests {
         }
     }
 
+    @Test("without an agent, a stream begins with the exported file; then it continues with other values of the agent")
+    func streamOfCopy() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = try #require(fopen(directory + "/default.json", "w"))
+            #expect(fputs(#"{"notes":{"1":{"id":"1","text":"one"}}}"#, file) >= 0)
+            fclose(file)
+            let agent = try await TestAgent()
+            try await agent.client().config.set(["id": "1", "text": "two"], at: "notes.1")
+            agent.faults.isUnreachable = true
+            let interruptions = Mutex(0)
+            let notes = notes(agent.client(), currentDirectory: directory)
+            let changes = notes.contentChanges.onInterruption { _ in interruptions.withLock { $0 += 1 } }
+            let (received, continuation) = AsyncStream.makeStream(of: [Note].self)
+            let following = Task { for try await contents in changes { continuation.yield(contents.models) } }
+            defer { following.cancel() }
+            var values = received.makeAsyncIterator()
+            #expect(await values.next() == [Note(id: "1", text: "one")])
+            #expect(interruptions.withLock { $0 } == 1)
+            var single = notes.changes(of: "2").makeAsyncIterator()
+            #expect(try await single.next() == .some(nil))
+
+            agent.faults.isUnreachable = false
+            try await agent.clock.waitForSleepers()
+            agent.clock.advance(by: .seconds(10))
+            #expect(await values.next() == [Note(id: "1", text: "two")])
+        }
+    }
+
+    @Test("a record that cannot be decoded is replaced as a whole by a save, once it was read")
+    func undecodableRecord() async throws {
+        let client = try await TestAgent().client()
+        try await client.config.set(["id": "1", "txt": "mistyped"], at: "notes.1")
+        let notes = notes(client)
+        let unread = await failure { () async throws(LarderClientError) in
+            try await self.notes(client).save(Note(id: "1", text: "new"))
+        }
+        #expect(unread?.remoteError?.code == .conflict)
+        #expect(try await notes.contents().failures.map(\.name) == ["1"])
+        try await notes.save(Note(id: "1", text: "new"))
+        #expect(try await client.config.snapshot(at: "notes.1").value == ["id": "1", "text": "new"])
+    }
+
     @Test("a policy that accepts an older copy sends no request after a change")
     func policies() async throws {
         let agent = try await TestAgent()

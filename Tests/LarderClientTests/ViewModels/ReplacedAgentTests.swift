@@ -4,15 +4,31 @@ import LarderTesting
 import Synchronization
 import Testing
 
-/// A namespace in memory: a document without layers, whose changes are made as the agent makes them.
+/// A namespace in memory: a document, and overrides above it, which have the same effects as those of the agent. Overrides
+/// do not expire.
 final class MemoryConfig: ConfigCalls {
-    let namespace = "default"
-    private let state: Mutex<(document: JSONValue, revision: Int)>
+    private struct State {
+        let document: JSONValue
+        /// The overrides, in the order in which they were set.
+        var overrides: [(path: [String], value: JSONValue)] = []
+        var revision = 1
 
-    init(_ document: JSONValue) { state = Mutex((document, 1)) }
+        /// The document with the overrides.
+        var value: JSONValue {
+            overrides.reduce(document) { MemoryConfig.merging($1.value, at: $1.path[...], into: $0) ?? [:] }
+        }
+
+        /// Removes the overrides at and below a path. Those above it stay.
+        mutating func unset(at path: [String]) { overrides.removeAll { $0.path.starts(with: path) } }
+    }
+
+    let namespace = "default"
+    private let state: Mutex<State>
+
+    init(_ document: JSONValue) { state = Mutex(State(document: document)) }
 
     private func read(_ path: String) -> LarderSnapshot {
-        let (document, revision) = state.withLock { $0 }
+        let (document, revision) = state.withLock { ($0.value, $0.revision) }
         let value = (try? JSONPath(parsing: path)).flatMap { document.value(at: $0) }
         return LarderSnapshot(value: value, revision: revision, epoch: "test", state: .fresh)
     }
@@ -52,36 +68,50 @@ final class MemoryConfig: ConfigCalls {
         build(&list)
         let changes = list.changes
         return try state.withLock { state throws(LarderClientError) in
-            var document = state.document
+            var (new, old) = (state, state.value)
             for change in changes {
                 let path = (try? JSONPath(parsing: change.path)) ?? JSONPath([])
                 // All conditions are about the document before the first change.
-                let old = state.document.value(at: path)
-                if change.condition != .any, change.condition != old.map({ .equals($0) }) ?? .absent {
+                let current = old.value(at: path)
+                if change.condition != .any, change.condition != current.map({ .equals($0) }) ?? .absent {
                     let conflict = RemoteError.Conflict(
-                        revision: state.revision, epoch: "test", path: path, value: old)
+                        revision: state.revision, epoch: "test", path: path, value: current)
                     throw LarderClientError(remote: RemoteError(.conflict, "another value", conflict: conflict))
                 }
                 switch change.operation {
-                case .set(let value, _): document = Self.replacing(document, path.segments[...], with: value)
-                case .unset: document = Self.replacing(document, path.segments[...], with: .null)
+                case .set(let value, _):
+                    new.unset(at: path.segments)
+                    new.overrides.append((path.segments, value))
+                case .unset: new.unset(at: path.segments)
                 case .require: break
                 }
             }
-            if !dryRun { state = (document, state.revision + 1) }
-            return ConfigChange(revision: state.revision, epoch: "test")
+            let hasEffect = !dryRun && new.value != old
+            if hasEffect { new.revision += 1 }
+            if !dryRun { state = new }
+            return ConfigChange(revision: state.revision, epoch: "test", hasEffect: hasEffect)
         }
     }
 
-    /// Returns the document with another value at a path. Null removes the value.
-    private static func replacing(
-        _ document: JSONValue?, _ path: ArraySlice<String>, with value: JSONValue
-    ) -> JSONValue {
-        guard let name = path.first else { return value.isNull ? [:] : value }
-        var members = document?.members.filter { $0.name != name }.map { ($0.name, $0.value) } ?? []
-        let member = replacing(document?[name], path.dropFirst(), with: value)
-        if !(path.count == 1 && value.isNull) { members.append((name, member)) }
-        return .object(members)
+    /// Returns a value with an override at a path; nil for no value. An object is merged, and null removes the value.
+    private static func merging(
+        _ value: JSONValue, at path: ArraySlice<String>, into target: JSONValue?
+    ) -> JSONValue? {
+        let old = target?.kind == .object ? target : nil
+        if let name = path.first {
+            if value.isNull, old == nil { return target }  // a null creates no object above its path
+            return replacing(name, of: old, with: merging(value, at: path.dropFirst(), into: old?[name]))
+        }
+        guard value.kind == .object else { return value.isNull ? nil : value }
+        return value.members.reduce(old ?? [:]) { merged, member in
+            replacing(member.name, of: merged, with: merging(member.value, at: [], into: merged[member.name]))
+        }
+    }
+
+    /// Returns an object with another member; nil removes it.
+    private static func replacing(_ name: String, of object: JSONValue?, with value: JSONValue?) -> JSONValue {
+        let others = object?.members.filter { $0.name != name }.map { ($0.name, $0.value) } ?? []
+        return .object(others + (value.map { [(name, $0)] } ?? []))
     }
 }
 
@@ -222,7 +252,58 @@ struct ReplacedAgentTests {
         #expect(model.value == 24)
         #expect(await model.refresh())
         #expect(await model.unset())
-        #expect(model.value == 1)
+        #expect(model.value == 10, "the value below the override takes effect again")
+    }
+
+    @Test("the configuration of the article and the agent have the same values and outcomes after the same changes")
+    func comparison() async throws {
+        let document: JSONValue = ["m": ["limit": 10, "hosts": ["a"]], "number": 1, "base": ["x": 1]]
+        let configs: [any ConfigCalls] = [MemoryConfig(document), try await TestAgent(document).client().config]
+        let changes: [@Sendable (inout ConfigChangeList) -> Void] = [
+            { $0.set(["limit": 25, "hosts": .null], at: "m") },
+            { $0.unset(at: "m.limit") },  // the override above stays
+            { $0.set(30, at: "m.limit") },
+            { $0.unset(at: "m.limit") },
+            { $0.set(["y": 2], at: "m.inner") },
+            { $0.set(["owner": "ada"], at: "m") },  // replaces the overrides below
+            { $0.unset(at: "m") },
+            { $0.unset(at: "m") },
+            { $0.set(.null, at: "m.limit") },
+            { $0.set(.null, at: "nowhere.x") },
+            { $0.set(["x": .null], at: "somewhere") },
+            { $0.set(2, at: "number.x") },
+            { $0.unset(at: "number") },
+            { $0.set(.null, at: "base") },
+            { $0.set(2, at: "base.y") },
+            { $0.unset(at: "base.y") },
+            { $0.set(5, at: "m.limit", ifValue: .equals(4)) },
+            { $0.set(5, at: "m.limit", ifValue: .absent) },
+            { list in
+                list.require(.equals(5), at: "m.limit")
+                list.unset(at: "m")
+                list.set(7, at: "m.deep.limit", ifValue: .absent)
+            },
+            { $0.require(.absent, at: "m") },
+            { $0.set(["deep": ["limit": 7]], at: "m") },  // changes the overrides, and not the value
+            { $0.unset(at: "m.deep.limit") },
+            { $0.unset(at: "base") },
+        ]
+        for (index, change) in changes.enumerated() {
+            var outcomes: [String] = []
+            for config in configs {
+                var list = ConfigChangeList()
+                change(&list)
+                do throws(LarderClientError) {
+                    let result = try await config.apply(list, ifRevision: .any, reason: nil, dryRun: false)
+                    outcomes.append("\(result?.hasEffect ?? false)")
+                } catch {
+                    outcomes.append("\(error.remoteError?.code.description ?? error.description)")
+                }
+            }
+            #expect(outcomes[0] == outcomes[1], "change \(index)")
+            let values = [try await configs[0].value(as: JSONValue.self), try await configs[1].value()]
+            #expect(values[0] == values[1], "change \(index)")
+        }
     }
 
     @Test("the example of the article is the one that these tests use")

@@ -157,8 +157,10 @@ struct UnsetCommand: AsyncParsableCommand {
         commandName: "unset",
         abstract: "Remove the overrides at and below a path.",
         discussion: """
-            The values of the other layers take effect again. The command succeeds if there is no override, and says so \
-            on standard error. larder explain --overrides lists the overrides.
+            The values of the other layers take effect again. An override above PATH stays, also if it sets a value at \
+            PATH: after larder set log '{"level": "debug"}', larder unset log.level removes nothing. Unset the path of \
+            that override, or set the member. The command succeeds if there is no override, and says so on standard \
+            error. larder explain --overrides lists the overrides.
 
             EXAMPLES:
               larder unset search.limit
@@ -228,7 +230,11 @@ enum OverrideAdvice {
         }
         if let above {
             let place = above.isEmpty ? "the whole document" : "\"\(above)\""
-            return "\(text); the override at \(place) may contain it: larder explain --overrides"
+            let removal = above.isEmpty ? "--all" : above.shellWord
+            let option = namespace == defaultNamespace ? "" : " -n \(namespace.shellWord)"
+            return
+                "\(text); the override at \(place) may contain it: larder unset \(removal)\(option) removes that one as "
+                + "a whole, and larder set \(path.description.shellWord) VALUE\(option) replaces the member"
         }
         let similar = NearestName.suggestion(for: path.description, among: paths)
         return "\(text) in namespace \"\(namespace)\"" + (similar.map { "; did you mean \($0.shellWord)?" } ?? "")
