@@ -45,7 +45,7 @@ struct CallTests {
         #expect(failure?.remoteError?.code == .notFound)
         let detail = try #require(failure?.remoteError?.detail)
         #expect(detail.contains("nope"))
-        #expect(failure?.description == "Not found: \(detail)")
+        #expect(failure?.description == "Not found: \(detail); correct the path, set a value, or pass default:")
     }
 
     @Test("a broken connection fails the calls in flight, and the next call connects again")

@@ -267,9 +267,10 @@ struct RepositoryCalls: Sendable {
         try await config.snapshot(at: path.description, maximumAge: nil, staleIfError: nil)
     }
 
-    /// Whether the value at a path is that of an override. True for a type of a test, which has no layers.
+    /// Whether the value at a path is that of an override. False for a type of a test, which cannot explain its values.
+    /// What exists there after the removal of the overrides is then taken for a value of a lower layer.
     func isOverridden(_ path: JSONPath) async throws(LarderClientError) -> Bool {
-        guard let client else { return true }
+        guard let client else { return false }
         return try await client.explain(at: path.pointer).winner == "override"
     }
 }

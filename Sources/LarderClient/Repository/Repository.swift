@@ -131,9 +131,10 @@ where Model.ID: CustomStringConvertible & Sendable {
     /// ```
     ///
     /// The stream has the guarantees of ``LarderSnapshots``: a slow consumer gets the newest models, and the stream
-    /// survives restarts of the agent. If the agent cannot be reached at the start, the first element is the local copy. It delivers only collections that differ from the previous one. If a model cannot
-    /// be decoded, `next()` throws `decodingFailed`, which ends a `for` loop. The call after it waits for other models.
-    /// Most programs use ``contentChanges``, which skips such a model.
+    /// survives restarts of the agent. If the agent cannot be reached at the start, the first element is the local copy.
+    /// It delivers only collections that differ from the previous one. If a model cannot be decoded, `next()` throws
+    /// `decodingFailed`, which ends a `for` loop. The call after it waits for other models. Most programs use
+    /// ``contentChanges``, which skips such a model.
     public var changes: RepositoryStream<[Model]> {
         stream(at: path) { value, position async throws(LarderClientError) in
             try await self.received(value, in: position).decoded

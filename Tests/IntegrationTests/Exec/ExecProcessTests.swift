@@ -107,18 +107,16 @@ extension Integration {
                     import os, signal, sys
                     def say(text): os.write(1, text.encode() + b"\\n")
                     if os.environ["V"] == "2": say("second"); signal.pause()
+                    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
                     if os.fork() == 0:
-                        def end(number, frame): say("worker ends"); os._exit(0)
-                        signal.signal(signal.SIGTERM, end)
                         say("worker")
-                        while True: signal.pause()
-                    def stop(number, frame):
-                        say("stopping")
-                        sys.stdin.readline()
-                        say("server ends")
+                        signal.sigwait([signal.SIGTERM])
+                        say("worker ends")
                         os._exit(0)
-                    signal.signal(signal.SIGTERM, stop)
-                    while True: signal.pause()
+                    signal.sigwait([signal.SIGTERM])
+                    say("stopping")
+                    sys.stdin.readline()
+                    say("server ends")
                     """
                 try home.larder("set", "v", "1")
                 let larder = try start(home, ["/usr/bin/python3", "-c", program], input: true)
@@ -168,14 +166,13 @@ extension Integration {
             try AgentHome.with(starting: true) { home in
                 let program = """
                     import os, signal, sys
-                    def note(number, frame): print("signal", number, flush=True)
-                    def end(number, frame): sys.exit(5)
-                    signal.signal(signal.SIGINT, note)
-                    signal.signal(signal.SIGTERM, end)
+                    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
                     leads = os.getpgrp() == os.getpid() == os.tcgetpgrp(0)
                     print("leads", leads, os.getppid(), flush=True)
                     print("read", sys.stdin.readline().strip(), flush=True)
-                    while True: signal.pause()
+                    while signal.sigwait([signal.SIGINT, signal.SIGTERM]) == signal.SIGINT:
+                        print("signal", int(signal.SIGINT), flush=True)
+                    sys.exit(5)
                     """
                 try home.write("program.py", program)
                 let larder = "exec '\(try Products.commandLine)' exec --socket sock --watch --"

@@ -139,14 +139,17 @@ def test_the_screen(names, capsys):
     client = names["client"]
     client.set("screen.images", [names["logo"], "http://127.0.0.1:1/none.png"])
     shown = []
+    output = ""
 
     async def main():
         async def show(path):
+            nonlocal output
             shown.append(os.path.getsize(path) > 0)
             await asyncio.sleep(0)
+            output += capsys.readouterr().out
             if len(shown) == 2:
                 client.set("screen.images", [names["logo"]])
-            if len(shown) >= 10:
+            if len(shown) >= 10 and "offline" in output and "1 of 1" in output:
                 task.cancel()
 
         task = asyncio.create_task(scope["screen"](show))
@@ -154,7 +157,6 @@ def test_the_screen(names, capsys):
 
     asyncio.run(main())
     assert len(shown) >= 10 and all(shown)
-    output = capsys.readouterr().out
     assert "offline" in output and "1 of 1" in output
 
 

@@ -87,11 +87,11 @@ extension Integration {
         func signals(number: CInt) throws {
             try withImage { home, url in
                 let script = """
-                    import os, signal, sys
-                    def end(number, frame): sys.exit(40 + number)
-                    signal.signal(signal.SIGTERM, end); signal.signal(signal.SIGHUP, end)
+                    import signal, sys
+                    numbers = [signal.SIGTERM, signal.SIGHUP]
+                    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
                     print("ready", flush=True)
-                    signal.pause()
+                    sys.exit(40 + signal.sigwait(numbers))
                     """
                 let running = try ChildProcess(
                     Products.commandLine, arguments(home, url, "python3", "-c", script, "{}"),
