@@ -135,6 +135,7 @@ struct ReplyWriter {
     // MARK: Output
 
     /// Writes an event of a subscription.
+    @inline(__always)  // 4 % of the instructions of an event
     func event(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
         let isSmall = body.readableBytes <= Self.smallEventBytes
         body.withUnsafeReadableBytes { bytes in

@@ -223,7 +223,9 @@ extension Integration {
                 let warning = try check()
                 #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING: warning: "), "\(warning)")
                 let first = warning.text.prefix { $0 != "\n" }
-                if isHealthy { #expect(first.contains("default has been stale"), "\(first)") }
+                if isHealthy {
+                    #expect(first.contains("default has been stale") && first.contains("10.json"), "\(first)")
+                }
             }
         }
 

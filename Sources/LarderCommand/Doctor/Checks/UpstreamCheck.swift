@@ -77,8 +77,10 @@ enum UpstreamCheck {
             // A certificate that has expired explains the state.
             findings.insert(finding, at: namespace.upstream.map { hasExpired($0, now) } == true ? 0 : findings.endIndex)
         }
-        for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
-            findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
+        let reported = findings.flatMap(\.detail)
+        for layer in namespace.layers where layer.problem != namespace.lastError?.message {
+            guard let problem = problem(of: layer), !reported.contains(problem) else { continue }
+            findings.append(Finding(.warning, Self.name, "\(name), \(problem)"))
         }
         if let problem = namespace.copy?.problem {
             findings.append(Finding(.warning, Self.name, "\(name), plain copy: \(problem)"))
@@ -219,9 +221,16 @@ enum UpstreamCheck {
 
     private static func version(_ version: String?) -> String { version.map { "version \($0)" } ?? "a document" }
 
+    private static func problem(of layer: ConfigStatus.Layer) -> String? {
+        layer.problem.map { "layer \(layer.name): \($0)" }
+    }
+
     private static func detail(_ namespace: ConfigStatus.Namespace, _ now: Timestamp) -> [String] {
         var lines: [String] = []
-        if let error = namespace.lastError { lines.append(error.message) }
+        // A local file that cannot be read makes a namespace stale without an error of a source.
+        if let cause = namespace.lastError?.message ?? namespace.layers.lazy.compactMap(problem).first {
+            lines.append(cause)
+        }
         if let upstream = namespace.upstream {
             let last = upstream.lastSuccessAt.map { now.milliseconds - $0.milliseconds }
             let answer =
