@@ -210,7 +210,7 @@ let package = Package(
         tests("LarderDigestTests", ["LarderDigest"]),
         tests("LarderSnapshotFileTests", ["LarderSnapshotFile", "LarderJSON"]),
         tests("LarderTemplateTests", ["LarderTemplate", "LarderJSON"]),
-        tests("LarderFlagRulesTests", ["LarderFlagRules", "LarderJSON"]),
+        tests("LarderFlagRulesTests", ["LarderFlagRules", "LarderSchema", "LarderJSON"]),
         tests("LarderSchemaTests", ["LarderSchema", "LarderJSON"]),
         tests("LarderSystemdTests", ["LarderSystemd", logging]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),

@@ -1,4 +1,7 @@
+import Foundation
 import LarderJSON
+import LarderSchema
+import TestSupport
 import Testing
 
 @testable import LarderFlagRules
@@ -10,6 +13,12 @@ struct FlagSetTests {
     /// A set with one flag, whose members are a JSON text without the braces.
     private static func flag(_ members: String) throws -> Flag {
         try #require(try set(#"{"flags": {"flag": {\#(members)}}}"#)["flag"])
+    }
+
+    /// The schema that the package installs. It does not describe rules.
+    private static func schema() throws -> JSONSchema {
+        let file = Checkout.root.appending(path: "Protocol/schemas/flags.json")
+        return try JSONSchema(JSONValue(parsing: String(contentsOf: file, encoding: .utf8)))
     }
 
     @Test("a flag without a rule has the value of its default variant")
@@ -51,11 +60,14 @@ struct FlagSetTests {
             (#"{"state": "ENABLED", "variants": {"on": 1}, "targeting": {"$ref": 1}}"#, "/flags/flag/targeting/$ref"),
         ])
     func malformed(flag: String, path: String) throws {
-        let flags = try Self.set(
-            #"""
-            {"flags": {"flag": \#(flag), "good": {"state": "ENABLED", "variants": {"on": true}, "defaultVariant": "on"}},
-            "$evaluators": {"b": {"$ref": "none"}}}
-            """#)
+        let document = try JSONValue(
+            parsing: #"""
+                {"flags": {"flag": \#(flag), "good": {"state": "ENABLED", "variants": {"on": true}, "defaultVariant": "on"}},
+                "$evaluators": {"b": {"$ref": "none"}}}
+                """#)
+        let flags = FlagSet(document)
+        let isRule = path.hasPrefix("/flags/flag/targeting/") || path.hasPrefix("/$evaluators/")
+        #expect(try Self.schema().isValid(document) == isRule)
         #expect(try flags.outcome().errorCode == .parseError)
         #expect(flags["flag"]?.problem?.path.pointer == path)
         #expect(flags.evaluate("good", context: FlagContext(), now: 0).reason == .isStatic)
