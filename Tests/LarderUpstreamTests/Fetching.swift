@@ -14,7 +14,7 @@ func withFetcher<T>(
     _ change: (inout HTTPFetcher.Configuration) -> Void = { _ in },
     _ body: (HTTPFetcher) async throws -> T
 ) async throws -> T {
-    var configuration = HTTPFetcher.Configuration(version: "1.2.3")
+    var configuration = HTTPFetcher.Configuration(version: "1.2.3", connectTimeout: .seconds(300))
     change(&configuration)
     let fetcher = HTTPFetcher(configuration: configuration)
     do {

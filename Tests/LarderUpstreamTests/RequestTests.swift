@@ -121,7 +121,8 @@ struct RequestTests {
     func invalidHeader() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: "http://127.0.0.1:9/", headers: [("X-A", "b\r\nc: d")]))
+                try await fetcher.fetch(
+                    FetchRequest(url: "http://127.0.0.1:9/", headers: [("X-A", "b\r\nc: d")], timeouts: .long))
             }
             #expect(error.code == .invalidRequest)
         }
@@ -202,7 +203,7 @@ struct RequestTests {
     @Test("the shutdown of a fetcher ends requests in progress and rejects new ones")
     func shutdown() async throws {
         let server = try RawOrigin.listening { _, _ in [] }
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
         let request = FetchRequest(url: server.url, timeouts: .long)
         let task = Task { try await fetcher.fetch(request) }
         var events = server.events.makeAsyncIterator()
@@ -220,7 +221,8 @@ struct RequestTests {
     func injectedLoops() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try RawOrigin.listening([.send(ok("{}"))])
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"), eventLoopGroup: group)
+        let fetcher = HTTPFetcher(
+            configuration: .init(version: "1", connectTimeout: .seconds(300)), eventLoopGroup: group)
         _ = try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .long)).requireDocument()
         await fetcher.shutdown()
         server.stop()

@@ -14,7 +14,7 @@ package final class HTTPFetcher: Sendable {
         /// Sent as `User-Agent`.
         package var userAgent: String
         /// The maximum time to open a connection, including TLS.
-        package var connectTimeout = Duration.seconds(5)
+        package var connectTimeout: Duration
         /// How long an idle connection is kept. This is shorter than any sensible poll interval: an origin need not
         /// hold an idle connection for each host, and each poll uses the current DNS entries.
         package var idleConnectionTimeout = Duration.seconds(15)
@@ -22,7 +22,10 @@ package final class HTTPFetcher: Sendable {
         package var maximumRedirects = 5
 
         /// - Parameter version: the version of Larder, for `User-Agent: larder/<version>`
-        package init(version: String) { userAgent = "larder/" + version }
+        package init(version: String, connectTimeout: Duration = .seconds(5)) {
+            userAgent = "larder/" + version
+            self.connectTimeout = connectTimeout
+        }
     }
 
     private enum State {

@@ -247,8 +247,7 @@ extension Integration {
                 // This program prints a line when it gets TERM from larder, and exits only after it has read a line
                 // from standard input.
                 let program = Self.program.replacing(
-                    "def end(number, frame):",
-                    with: "def end(number, frame):\n    say('asked')\n    sys.stdin.readline()")
+                    "say(\"term\")", with: "say(\"asked\")\nsys.stdin.readline()\nsay(\"term\")")
                 let larder = try ChildProcess(
                     Products.commandLine,
                     ["exec", "--socket", home.socket, "--watch", "--interval", "10ms", "--"]

@@ -42,7 +42,7 @@ struct EtcdSourceTests {
             text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", Self.page)
         }
         try await RawOrigin.serve(script) { origin in
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             let source = source(origin.url, fetcher)
             let current = Mutex<SourceDocument?>(nil)
             let documents = try #require(source.documents(after: .seconds(60)) { current.withLock { $0?.validator } })
@@ -73,7 +73,7 @@ struct EtcdSourceTests {
             text.hasPrefix("POST /v3/watch ") ? watch.withLock { $0 } : Self.response("200 OK", Self.page)
         }
         try await RawOrigin.serve(script) { origin in
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             let source = source(origin.url, fetcher)
             let documents = try #require(source.documents(after: .seconds(60)) { nil })
             #expect(source.following.isConnecting)
@@ -95,7 +95,7 @@ struct EtcdSourceTests {
 
     @Test("the wait before the first watch begins before a fetch can end it")
     func wait() async throws {
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
         let source = source("http://127.0.0.1:1", fetcher)
         let documents = source.documents(after: .seconds(60)) { nil }
         guard case .pause(let time) = source.state.withLock({ $0.follower.step.task }) else {

@@ -19,7 +19,7 @@ struct GraphQLSourceTests {
     ) async throws -> (result: Result<SourceResponse, ConfigError>, requests: [RawOrigin.Request]) {
         let origin = try RawOrigin.listening(script: script)
         defer { origin.stop() }
-        let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1.2.3", connectTimeout: .seconds(300)))
         var configuration = HTTPSourceSettings(url: origin.url + path, body: body.map { Array($0.utf8) })
         configuration.timeout = .seconds(300)
         change(&configuration)

@@ -18,7 +18,7 @@ struct HTTPLongPollTests {
         let first: RawOrigin.Answer = [.send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}")]
         let origin = try RawOrigin.listening { number, _ in number == 0 ? first : steps }
         defer { origin.stop() }
-        let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1.2.3", connectTimeout: .seconds(300)))
         var configuration = HTTPSourceSettings(url: origin.url, body: body.map { Array($0.utf8) })
         configuration.timeout = .seconds(300)
         configuration.longPoll = .init(waitSeconds: 60)

@@ -34,7 +34,7 @@ struct HTTPSourceRedirectTests {
             return Self.document(path == "/new.json" ? #"{"v":2}"# : #"{"v":1}"#, field, request)
         }
         defer { origin.stop() }
-        let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1.2.3", connectTimeout: .seconds(300)))
         var configuration = HTTPSourceSettings(url: origin.url + "latest.json")
         configuration.timeout = .seconds(300)
         let source = HTTPSource(

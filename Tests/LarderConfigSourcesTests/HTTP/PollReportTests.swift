@@ -78,7 +78,7 @@ struct PollReportTests {
                 : [.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: connected\n\n")]
         }
         try await RawOrigin.serve(script) { origin in
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             var configuration = SSESourceSettings(url: origin.url)
             configuration.pollURL = origin.url + "config.json"
             configuration.reportsToSource = true
@@ -101,7 +101,7 @@ struct PollReportTests {
     }
 
     private func poll(_ origin: RawOrigin, reportsToSource: Bool) async throws -> [RawOrigin.Request] {
-        let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1.2.3", connectTimeout: .seconds(300)))
         var configuration = HTTPSourceSettings(url: origin.url)
         configuration.timeout = .seconds(300)
         configuration.reportsToSource = reportsToSource

@@ -19,7 +19,7 @@ struct StreamReconnectTests {
     ) async throws -> Value {
         try await RawOrigin.serve({ number, _ in connections[min(number, connections.count - 1)] }) { origin in
             let clock = ManualClock()
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             let source = SSESource(
                 configuration: .init(url: origin.url, heartbeat: Self.hour * 2, timeout: Self.hour * 2),
                 plan: Self.plan, fetcher: fetcher, blocking: BlockingThreadPool(.singleton), clock: clock,

@@ -47,7 +47,7 @@ struct StreamStartTests {
         }
         try await RawOrigin.serve(script) { origin in
             let clock = ManualClock()
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             let source = SSESource(
                 configuration: .init(
                     url: origin.url, pollURL: isPolled ? origin.url + "config.json" : nil,

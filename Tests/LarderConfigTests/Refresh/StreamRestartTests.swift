@@ -50,7 +50,7 @@ struct StreamRestartTests {
         try await RawOrigin.serve({ _, _ in Self.answer }) { origin in
             let settings = settings(origin)
             let (identity, schedule) = try host(settings)
-            let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+            let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
             func open(_ clock: ManualClock) async throws -> ConfigNamespaces {
                 try await ConfigNamespaces(
                     [settings], stateDirectory: directory, threads: SharedThreads.pool, fetcher: fetcher,

@@ -12,7 +12,7 @@ struct NamespaceChangesTests {
     @Test("each consumer gets an element after each publication, also after another consumer has ended")
     func consumers() async throws {
         let scratch = try ScratchDirectory()
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
         let namespaces = try await ConfigNamespaces(
             [NamespaceConfiguration(name: "default")], stateDirectory: scratch.at("state"), threads: SharedThreads.pool,
             fetcher: fetcher, hostIdentity: "host", clock: ManualClock(), logger: .silent)

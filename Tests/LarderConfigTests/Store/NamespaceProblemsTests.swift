@@ -18,7 +18,7 @@ struct NamespaceProblemsTests {
         _ configurations: [NamespaceConfiguration], files: FaultyFileSystem? = nil,
         _ body: (ConfigNamespaces, ManualClock) async throws -> Void
     ) async throws {
-        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1", connectTimeout: .seconds(300)))
         let clock = ManualClock()
         let namespaces = try await ConfigNamespaces(
             configurations, stateDirectory: scratch.at("state"), threads: SharedThreads.pool, fetcher: fetcher,

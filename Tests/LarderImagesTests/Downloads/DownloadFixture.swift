@@ -41,8 +41,7 @@ final class DownloadFixture: Sendable {
     ) throws {
         self.path = path
         disk = ImageDiskCache(try BlobStore(counting: path, limits: limits), CacheFixture.blocking)
-        var configuration = HTTPFetcher.Configuration(version: "1.2.3")
-        configuration.connectTimeout = .seconds(300)
+        let configuration = HTTPFetcher.Configuration(version: "1.2.3", connectTimeout: .seconds(300))
         fetcher = ImageFetcher(configuration: configuration, resolver: resolver, timeouts: timeouts)
         fetcher.update(allowedNetworks: [AddressRange("127.0.0.1/32")].compactMap { $0 })
     }

@@ -127,7 +127,8 @@ enum ConnectionFixture {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let namespaces = try await ConfigNamespaces(
             namespaces, stateDirectory: directory, threads: threads,
-            fetcher: HTTPFetcher(configuration: .init(version: "test")), hostIdentity: "test", logger: logger)
+            fetcher: HTTPFetcher(configuration: .init(version: "test", connectTimeout: .seconds(300))),
+            hostIdentity: "test", logger: logger)
         return ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
