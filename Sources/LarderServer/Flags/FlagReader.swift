@@ -14,6 +14,8 @@ struct FlagReader: Sendable {
     let current: ConfigPublication.Current
     /// The flags of that snapshot if they were compiled then; otherwise nil.
     let compiledFlags: CompiledFlags?
+    /// The time when the request began, in seconds since 1970.
+    private let now: Int64
 
     var publication: ConfigPublication { namespace.publication }
 
@@ -21,6 +23,7 @@ struct FlagReader: Sendable {
         (self.namespace, self.server, self.rights) = (namespace, server, rights)
         current = namespace.publication.current
         compiledFlags = server.flags.compiledFlags(of: namespace.publication, at: current.snapshot.revision)
+        now = Int64(server.wallClock.now / 1000)
     }
 
     /// The error if the settings name no flags.
@@ -50,7 +53,7 @@ struct FlagReader: Sendable {
                 .general, "the flag contains a secret, and you do not have the right \"secrets\"",
                 metadata: .emptyObject)
         }
-        return flags.set.evaluate(name, type: type, context: context, now: Int64(server.wallClock.now / 1000))
+        return flags.set.evaluate(name, type: type, context: context, now: now)
     }
 
     /// Evaluates the flags of several subscriptions off the event loops.

@@ -68,8 +68,10 @@ extension FlagEvaluateAll: Method {
                 return try await concurrently { () async throws(WireError) -> Result in
                     var outcomes: [WireFlagOutcome] = []
                     for (index, name) in (names ?? flags.set.names).enumerated() {
-                        if index % flagsPerSlice == flagsPerSlice - 1 { await Task.yield() }
-                        if Task.isCancelled { throw WireError(.cancelled, "the request was cancelled") }
+                        if index % flagsPerSlice == flagsPerSlice - 1 {
+                            await Task.yield()
+                            if Task.isCancelled { throw WireError(.cancelled, "the request was cancelled") }
+                        }
                         outcomes.append(WireFlagOutcome(name, reader.outcome(of: name, context: context, in: flags)))
                     }
                     return Result(flags: outcomes, revision: flags.revision, epoch: reader.publication.epoch)
