@@ -1,0 +1,69 @@
+import LarderClientCore
+import LarderJSON
+import Logging
+
+/// A namespace that the gateway serves: its newest snapshot, and the streams of its values. Used on the event loop.
+final class ServedNamespace {
+    let settings: GatewaySettings.Namespace
+    /// Nil until the agent has sent a snapshot, and after it has refused to.
+    private(set) var snapshot: ServedSnapshot?
+    /// Whether the agent is unreachable, so that the snapshot may be out of date.
+    private(set) var isStale = true
+    /// The connections that stream values of this namespace.
+    var streams: [ObjectIdentifier: HTTPConnection] = [:]
+    /// Values of the snapshot that were requested, so that a value with many streams is encoded once.
+    private var lookups: [JSONPath: ServedSnapshot.Lookup] = [:]
+    private static let maxLookups = 16
+
+    init(_ settings: GatewaySettings.Namespace) { self.settings = settings }
+
+    /// Adopts a snapshot, or nil if the agent refuses to send one, and notifies the streams.
+    func update(_ snapshot: ServedSnapshot?) {
+        (self.snapshot, isStale, lookups) = (snapshot, snapshot == nil, [:])
+        for stream in Array(streams.values) { stream.refreshStream() }
+    }
+
+    func setStale(_ isStale: Bool) { self.isStale = isStale }
+
+    func value(at path: JSONPath) -> ServedSnapshot.Lookup {
+        if let lookup = lookups[path] { return lookup }
+        let lookup = snapshot?.value(at: path) ?? .missing
+        if lookups.count >= Self.maxLookups { lookups = [:] }
+        lookups[path] = lookup
+        return lookup
+    }
+
+    /// Follows the namespace until the task is cancelled.
+    static func follow(
+        _ settings: GatewaySettings.Namespace, of client: LarderClient, logger: Logger,
+        _ change: @escaping @Sendable (@escaping @Sendable (ServedNamespace) -> Void) -> Void
+    ) async {
+        let name = settings.name
+        while !Task.isCancelled {
+            let snapshots = client.config[name].mappedSnapshots()
+                .onInterruption { interruption in
+                    let error = interruption.error
+                    // A namespace that the agent refuses to send must not be served any more.
+                    if error.isRefusal, error.remoteError != nil { change { $0.update(nil) } }
+                    change { $0.setStale(true) }
+                    if interruption.isRepeated { return }
+                    logger.warning(
+                        "cannot follow the namespace", metadata: ["namespace": "\(name)", "error": "\(error)"])
+                }
+                .onResumption {
+                    change { $0.setStale($0.snapshot == nil) }
+                    logger.info("following the namespace again", metadata: ["namespace": "\(name)"])
+                }
+            do throws(LarderClientError) {
+                for try await snapshot in snapshots {
+                    let served = ServedSnapshot(snapshot, flagsAt: settings.flags)
+                    change { $0.update(served) }
+                }
+            } catch {
+                change { $0.setStale(true) }
+                logger.error("cannot follow the namespace", metadata: ["namespace": "\(name)", "error": "\(error)"])
+                try? await Task.sleep(for: .seconds(5))
+            }
+        }
+    }
+}
