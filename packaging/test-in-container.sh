@@ -129,6 +129,8 @@ else
 fi
 
 cp "$deb" "$work/results/first/"
+gateway=${deb/%larder_*/larder-http_${deb##*larder_}} # is beside the package
+[ ! -e "$gateway" ] || cp "$gateway" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
 cp contrib/guides/*.md "$work/results/"
 cp README.md "$work/results/" # instead of the one of the guides

@@ -51,15 +51,7 @@ package final class Gateway: Sendable {
         for follower in followers { follower.cancel() }
         for listener in listeners { try? await listener.close() }
         let core = core
-        let end = core.eventLoop.flatSubmit { core.value.shutDown() }
-        let timeout = core.eventLoop.scheduleTask(in: .seconds(5)) {}
-        await withTaskGroup { tasks in
-            tasks.addTask { try? await end.get() }
-            tasks.addTask { try? await timeout.futureResult.get() }
-            await tasks.next()
-            timeout.cancel()
-            tasks.cancelAll()
-        }
+        try? await core.eventLoop.flatSubmit { core.value.shutDown() }.get()
         try? await group.shutdownGracefully()
     }
 

@@ -59,12 +59,15 @@ final class GatewayCore {
         }
     }
 
-    /// Ends all connections after the responses in progress.
+    /// Ends all connections after the responses in progress, at the latest after five seconds.
     func shutDown() -> EventLoopFuture<Void> {
         let promise = loop.makePromise(of: Void.self)
         end = promise
         for connection in Array(connections.values) { connection.quiesce() }
         if connections.isEmpty { promise.succeed() }
+        loop.assumeIsolated().scheduleTask(in: .seconds(5)) {
+            for connection in Array(self.connections.values) { connection.close() }
+        }
         return promise.futureResult
     }
 
