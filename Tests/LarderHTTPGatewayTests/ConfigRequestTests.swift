@@ -50,8 +50,8 @@ struct ConfigRequestTests {
         _ = try await gateway.wait(for: "/v1/config/default/new") { $0.status == 200 }
         #expect(try await gateway.get("/v1/config/default/search.limit", condition).status == 304)
         try await agent.publish(["search": ["limit": 20]])
-        while try await gateway.get("/v1/config/default/search.limit", condition).status == 304 { await Task.yield() }
-        #expect(try await gateway.get("/v1/config/default/search.limit", condition).body == "20")
+        let next = try await gateway.wait(for: "/v1/config/default/search.limit", condition) { $0.status != 304 }
+        #expect(next.status == 200 && next.body == "20")
         await gateway.shutDown()
     }
 
@@ -88,6 +88,7 @@ struct ConfigRequestTests {
         nonisolated(unsafe) let reader = wire
         let head = try await onThread { try reader.response() }
         #expect(head.status == 200 && head["content-type"] == "text/event-stream")
+        #expect(head["transfer-encoding"] == "chunked")
         #expect(try await onThread { try reader.read(until: "data: 10\n\n") }.contains("event: value\nid: \""))
         // A change elsewhere causes no event.
         try await agent.publish(["search": ["limit": 10], "new": true])

@@ -28,19 +28,26 @@ final class GatewayUnderTest: Sendable {
     func shutDown() async { await gateway.shutDown() }
 
     /// Waits until all namespaces have a snapshot.
-    func waitUntilReady() async throws {
-        while try await get("/readyz").status != 200 { await Task.yield() }
+    func waitUntilReady() async throws { _ = try await wait(for: "/readyz") { $0.status == 200 } }
+
+    /// Sends GET requests until a response satisfies a condition.
+    func wait(
+        for target: String, _ fields: [String] = [], until condition: (Received) -> Bool
+    ) async throws -> Received {
+        try await repeated({ try await get(target, fields) }, until: condition)
     }
 
-    /// Waits until a response satisfies a condition.
-    func wait(for target: String, until condition: (Received) -> Bool) async throws -> Received {
+    /// Repeats a request until its response satisfies a condition.
+    func repeated(
+        _ request: () async throws -> Received, until condition: (Received) -> Bool
+    ) async throws -> Received {
         let deadline = Deadline.usual
         while !deadline.hasPassed {
-            let received = try await get(target)
+            let received = try await request()
             if condition(received) { return received }
             try await Task.sleep(for: .milliseconds(2))
         }
-        throw HarnessError.timeout(target)
+        throw HarnessError.timeout("a response")
     }
 
     func get(_ target: String, _ fields: [String] = []) async throws -> Received {
@@ -86,10 +93,14 @@ struct Received: Sendable {
     subscript(_ name: String) -> String? { fields[name] }
 }
 
-/// One connection to the gateway. It blocks.
+/// One connection to the gateway. It blocks, so call the methods that read only in ``onThread(_:)``. Each of them ends at its
+/// deadline, also if bytes such as the comments of a stream keep arriving.
 final class Wire {
     private let descriptor: Descriptor
+    /// The bytes that have arrived, without the framing of chunks.
     private var input: [UInt8] = []
+    /// The start of a chunk whose rest has not arrived; nil unless the body of the last response has chunks.
+    private var chunks: [UInt8]?
 
     init(_ port: Int) throws { descriptor = try .connected(toPort: port) }
 
@@ -109,7 +120,8 @@ final class Wire {
 
     /// Reads the next response.
     func response(hasBody: Bool = true) throws -> Received {
-        let head = try read(until: Array("\r\n\r\n".utf8))
+        let deadline = Deadline.usual
+        let head = try read(until: Array("\r\n\r\n".utf8), deadline)
         let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n").filter { !$0.isEmpty }
         var fields: [String: String] = [:]
         for line in lines.dropFirst() {
@@ -118,34 +130,61 @@ final class Wire {
         }
         let status = Int(lines.first?.split(separator: " ").dropFirst().first ?? "") ?? 0
         let length = hasBody && status != 304 && status != 204 ? Int(fields["content-length"] ?? "0") ?? 0 : 0
-        while input.count < length { guard try fill() else { break } }
+        if fields["transfer-encoding"] == "chunked" {
+            (chunks, input) = (input, [])
+            try decodeChunks()
+        }
+        while input.count < length { guard try fill(deadline) else { break } }
         defer { input.removeFirst(min(length, input.count)) }
         return Received(status: status, fields: fields, body: String(decoding: input.prefix(length), as: UTF8.self))
     }
 
     /// Reads up to and including a sequence of bytes.
-    func read(until end: [UInt8]) throws -> [UInt8] {
+    private func read(until end: [UInt8], _ deadline: Deadline) throws -> [UInt8] {
         while true {
             if let range = input.firstRange(of: end) {
                 defer { input.removeSubrange(..<range.upperBound) }
                 return Array(input[..<range.upperBound])
             }
-            guard try fill() else { throw HarnessError("the connection ended after \(input.count) bytes") }
+            guard try fill(deadline) else { throw HarnessError("the connection ended after \(input.count) bytes") }
         }
     }
 
     func read(until text: String) throws -> String {
-        String(decoding: try read(until: Array(text.utf8)), as: UTF8.self)
+        String(decoding: try read(until: Array(text.utf8), .usual), as: UTF8.self)
     }
 
     /// Waits until the gateway closes the connection.
-    func waitForEnd() throws { while try fill() {} }
+    func waitForEnd() throws {
+        let deadline = Deadline.usual
+        while try fill(deadline) {}
+    }
 
-    private func fill() throws -> Bool {
-        try wait(on: descriptor.number, until: .usual, "the gateway")
+    private func fill(_ deadline: Deadline) throws -> Bool {
+        if deadline.hasPassed { throw HarnessError.timeout("the gateway after \(input.count) bytes") }
+        try wait(on: descriptor.number, until: deadline, "the gateway after \(input.count) bytes")
         var piece = [UInt8](repeating: 0, count: 1 << 16)
         let count = recv(descriptor.number, &piece, piece.count, 0)
-        if count > 0 { input += piece[..<count] }
-        return count > 0
+        guard count > 0 else { return false }
+        if chunks == nil {
+            input += piece[..<count]
+        } else {
+            chunks? += piece[..<count]
+            try decodeChunks()
+        }
+        return true
+    }
+
+    /// Moves the content of the complete chunks to the input.
+    private func decodeChunks() throws {
+        while let bytes = chunks, let lineEnd = bytes.firstRange(of: Array("\r\n".utf8)) {
+            guard let size = Int(String(decoding: bytes[..<lineEnd.lowerBound], as: UTF8.self), radix: 16) else {
+                throw HarnessError("the size of a chunk is invalid")
+            }
+            let end = lineEnd.upperBound + size
+            guard bytes.count >= end + 2 else { return }
+            input += bytes[lineEnd.upperBound..<end]
+            chunks = Array(bytes[(end + 2)...])
+        }
     }
 }
