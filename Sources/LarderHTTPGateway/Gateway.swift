@@ -50,6 +50,8 @@ package final class Gateway: Sendable {
         _ = try? notifier.stopping()
         for follower in followers { follower.cancel() }
         for listener in listeners { try? await listener.close() }
+        // A follower uses the event loop.
+        for follower in followers { await follower.value }
         let core = core
         try? await core.eventLoop.flatSubmit { core.value.shutDown() }.get()
         try? await group.shutdownGracefully()

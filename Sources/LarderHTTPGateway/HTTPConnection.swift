@@ -23,6 +23,8 @@ final class HTTPConnection: ChannelInboundHandler {
         /// A response is prepared or written.
         case responding
         case streaming(ConfigStream)
+        /// The last response was written.
+        case closing
     }
 
     private struct Request {
@@ -58,7 +60,8 @@ final class HTTPConnection: ChannelInboundHandler {
         limits.maxHeaderFieldCount = 64
         let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
         try channel.pipeline.syncOperations.addHandlers([
-            ArrivalHandler(self), HTTPResponseEncoder(), ByteToMessageHandler(decoder), HTTPServerPipelineHandler(),
+            ArrivalHandler(self), HTTPResponseEncoder(),
+            ByteToMessageHandler(decoder, maximumBufferSize: 4 * Self.maxHeaderBytes), HTTPServerPipelineHandler(),
         ])
         try channel.pipeline.syncOperations.addHandler(self)
     }
@@ -85,7 +88,7 @@ final class HTTPConnection: ChannelInboundHandler {
         case .streaming(let stream):
             if now - stream.lastWrite >= Self.streamPause { write(ByteBuffer(string: ":\n\n"), stream) }
         case .idle: if now - phaseStart >= Self.maxIdle { close() }
-        case .receiving, .responding: if now - phaseStart >= Self.maxBusy { close() }
+        case .receiving, .responding, .closing: if now - phaseStart >= Self.maxBusy { close() }
         }
     }
 
@@ -133,7 +136,11 @@ final class HTTPConnection: ChannelInboundHandler {
 
     private func begin(_ head: HTTPRequestHead) {
         bytesArrived()
-        isLast = !head.isKeepAlive || head.version != .http1_1
+        guard case .receiving = phase else { return }
+        // The decoder stops at the end of a request to change the protocol, and would buffer all bytes after it.
+        isLast =
+            !head.isKeepAlive || head.version != .http1_1 || head.method == .CONNECT
+            || head.headers.contains(name: "upgrade")
         do throws(Response) {
             let origin = try core.access.origin(of: head)
             request = Request(head: head, route: Result { () throws(Response) in try core.route(head) }, origin: origin)
@@ -148,7 +155,8 @@ final class HTTPConnection: ChannelInboundHandler {
     }
 
     private func receive(_ bytes: ByteBuffer) {
-        guard let route = request?.route else { return }
+        // After an early response, the rest of the body is dropped.
+        guard case .receiving = phase, let route = request?.route else { return }
         request?.receivedBytes += bytes.readableBytes
         if request?.receivedBytes ?? 0 > core.settings.maxBodyBytes { return refuseBody() }
         guard case .success(let route) = route, route.hasBody else { return }
@@ -177,7 +185,9 @@ final class HTTPConnection: ChannelInboundHandler {
             case .flags(let name): advance(try core.evaluateAll(in: name, request.body), reserved: 0)
             case .config(let path, let name):
                 let accept = request.head.headers[canonicalForm: "accept"]
-                guard accept.contains(where: { $0.hasPrefix("text/event-stream") }), request.head.method == .GET else {
+                guard accept.contains(where: { $0.lowercased().hasPrefix("text/event-stream") }),
+                    request.head.method == .GET
+                else {
                     return send(try core.config(at: path, in: name, for: request.head))
                 }
                 stream(path, of: try core.namespaceToStream(name, head: request.head))
@@ -249,13 +259,13 @@ final class HTTPConnection: ChannelInboundHandler {
         }
     }
 
-    /// Ends the response. The next request can arrive.
+    /// Ends the response. The next request can arrive, unless the connection closes.
     private func finish() {
         core.release(reservedBytes)
         reservedBytes = 0
         guard let context else { return }
         request = nil
-        phase = .idle
+        phase = isLast ? .closing : .idle
         let isLast = isLast
         context.writeAndFlush(Self.wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { _ in
             if isLast { self.close() }
@@ -278,7 +288,7 @@ final class HTTPConnection: ChannelInboundHandler {
     /// Sends the value of the stream, unless the client has it. If an event is being written, or too many bytes are
     /// buffered, the value is sent later.
     func refreshStream() {
-        guard case .streaming(let stream) = phase else { return }
+        guard context != nil, case .streaming(let stream) = phase else { return }
         guard stream.namespace.snapshot != nil else { return endStream() }
         stream.isDirty = stream.isWriting
         guard !stream.isWriting, let event = stream.nextEvent() else { return }

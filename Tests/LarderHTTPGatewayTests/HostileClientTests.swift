@@ -6,7 +6,7 @@ import Testing
 @Suite("Hostile clients of the gateway", .timeLimit(.minutes(15)))
 struct HostileClientTests {
     private static func gateway(_ limits: String = "{}") async throws -> GatewayUnderTest {
-        let agent = try await TestAgent(["a": 1, "flags": ["flags": [:]]])
+        let agent = try await TestAgent(["a": 1, "flags": [:]])
         let settings = #""access": "anyone", "namespaces": { "default": { "flags": "flags", "config": true } }"#
         let gateway = try await GatewayUnderTest(agent, "\(settings), \"limits\": \(limits)")
         try await gateway.waitUntilReady()
@@ -69,8 +69,31 @@ struct HostileClientTests {
         let gateway = try await Self.gateway(#"{ "connections": 4 }"#)
         nonisolated(unsafe) let idle = try (0..<4).map { _ in try Wire(gateway.port) }
         try idle[1].send("POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: loc")
-        for _ in 0..<8 { #expect(try await gateway.get("/healthz").status == 200) }
+        nonisolated(unsafe) let newer = try (0..<4).map { _ in try Wire(gateway.port) }
+        for wire in 0..<4 {
+            try newer[wire].send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await onThread { try newer[wire].response() }.status == 200)
+        }
         for wire in 0..<4 { try await onThread { try idle[wire].waitForEnd() } }
+        await gateway.shutDown()
+    }
+
+    @Test(
+        "a request to change the protocol is answered, and nothing after it is read",
+        arguments: [
+            ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", 200),
+            (
+                "POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: x\r\n"
+                    + "Content-Length: 2\r\n\r\n{}", 200
+            ), ("CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        ])
+    func upgrades(request: String, status: Int) async throws {
+        let gateway = try await Self.gateway()
+        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        try wire.send(request)
+        let response = try await onThread { try wire.response() }
+        #expect(response.status == status && response["connection"] == "close")
+        try await onThread { try wire.waitForEnd() }
         await gateway.shutDown()
     }
 
