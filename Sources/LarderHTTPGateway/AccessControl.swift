@@ -15,19 +15,21 @@ struct AccessControl {
         origins = Set(settings.origins)
         switch settings.access {
         case .socketPermissions, .anyone: tokenDigest = nil
-        case .tokenFile(let path): tokenDigest = SHA256.hash(try Self.token(path))
+        case .tokenFile(let path): tokenDigest = SHA256.hash(try Self.token(path, mustBePrivate: true))
         case .tokenCredential(let name):
             guard let directory = getenv("CREDENTIALS_DIRECTORY") else {
                 throw GatewaySettingsError(
                     "\"tokenCredential\" needs LoadCredential=\(name):FILE in the unit; add it, or use \"tokenFile\"")
             }
-            tokenDigest = SHA256.hash(try Self.token("\(String(cString: directory))/\(name)"))
+            // systemd restricts access to the directory of the credentials.
+            let path = "\(String(cString: directory))/\(name)"
+            tokenDigest = SHA256.hash(try Self.token(path, mustBePrivate: false))
         }
     }
 
     /// The token in a file, without white space at its end.
-    private static func token(_ path: String) throws(GatewaySettingsError) -> [UInt8] {
-        var token = try GatewaySettings.contents(of: path, upTo: 4096)
+    private static func token(_ path: String, mustBePrivate: Bool) throws(GatewaySettingsError) -> [UInt8] {
+        var token = try GatewaySettings.contents(of: path, upTo: 4096, mustBePrivate: mustBePrivate)
         while let last = token.last, last <= 0x20 { token.removeLast() }
         guard (16...4096).contains(token.count), token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw GatewaySettingsError(

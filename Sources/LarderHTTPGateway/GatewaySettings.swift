@@ -63,14 +63,17 @@ package struct GatewaySettings: Sendable {
     }
 
     /// Reads a small file.
-    static func contents(of path: String, upTo maximum: Int) throws(GatewaySettingsError) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-        defer { if descriptor >= 0 { close(descriptor) } }
-        guard descriptor >= 0, let text = try? readAll(from: descriptor, upTo: maximum) else {
-            throw GatewaySettingsError("\(path): cannot read the file: \(String(cString: strerror(errno)))")
+    /// - Parameter mustBePrivate: whether the file must not be readable by other users
+    static func contents(of path: String, upTo maximum: Int, mustBePrivate: Bool = false) throws(GatewaySettingsError)
+        -> [UInt8]
+    {
+        do throws(FileReadError) {
+            return try StableFileReader(
+                name: path.cPath, path: path, maximumBytes: maximum, mustBePrivate: mustBePrivate
+            ).read().bytes
+        } catch {
+            throw GatewaySettingsError("\(error)")
         }
-        guard text.count <= maximum else { throw GatewaySettingsError("\(path): the file exceeds \(maximum) bytes") }
-        return text
     }
 
     private init(_ object: SettingsObject) throws(SettingsObject.Problem) {
@@ -91,8 +94,15 @@ package struct GatewaySettings: Sendable {
                 "access", "cannot be combined with \"tokenFile\" or \"tokenCredential\", nor can these; keep one")
         }
         access = chosen.first ?? .socketPermissions
-        hosts = try object.strings("hosts", "host names without a port") ?? ["localhost", "127.0.0.1"]
-        origins = try object.strings("origins", "origins, such as \"https://example.org\"") ?? []
+        hosts =
+            try object.strings("hosts", "host names without a port; an IPv6 address is in brackets") {
+                !$0.isEmpty && ($0.hasPrefix("[") ? $0.hasSuffix("]") : !$0.contains(":"))
+            } ?? ["localhost", "127.0.0.1"]
+        // A browser sends an origin without a path, and "null" for pages without one.
+        origins =
+            try object.strings("origins", "origins without a path, such as \"https://example.org\"") {
+                $0.contains("://") && $0.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 2
+            } ?? []
         let limits = try object.object("limits")
         try limits?.check(["connections", "bodyBytes"])
         maxConnections = try limits?.integer("connections", 1...100_000) ?? 1000
@@ -163,9 +173,9 @@ private struct SettingsObject {
         try read(name, expected) { $0.string.flatMap { !$0.isEmpty && isValid($0) ? $0 : nil } }
     }
 
-    func strings(_ name: String, _ expected: String) throws(Problem) -> [String]? {
+    func strings(_ name: String, _ expected: String, _ isValid: (String) -> Bool) throws(Problem) -> [String]? {
         try read(name, "an array of \(expected)") { value in
-            let texts = value.elements.compactMap(\.string)
+            let texts = value.elements.compactMap(\.string).filter(isValid)
             return value.kind == .array && texts.count == value.count ? texts : nil
         }
     }

@@ -17,6 +17,11 @@ struct AccessTests {
         return gateway
     }
 
+    private static func write(_ token: String, to path: String, mode: mode_t = 0o600) throws {
+        try token.write(toFile: path, atomically: false, encoding: .utf8)
+        chmod(path, mode)
+    }
+
     @Test("a TCP port needs a token or the access of anyone, and must be a loopback address")
     func listening() async throws {
         let agent = try await TestAgent()
@@ -36,7 +41,7 @@ struct AccessTests {
     func tokens() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/token"
-        try "\(Self.token)\n".write(toFile: path, atomically: true, encoding: .utf8)
+        try Self.write("\(Self.token)\n", to: path)
         let gateway = try await Self.gateway(#""tokenFile": "\#(path)""#)
         let target = "/v1/config/default/a"
         #expect(try await gateway.get(target, ["Authorization: Bearer \(Self.token)"]).status == 200)
@@ -55,15 +60,21 @@ struct AccessTests {
         await gateway.shutDown()
     }
 
-    @Test("a token that is short, missing or not text is an error")
+    @Test("a token that is short, missing, not text or readable by other users is an error")
     func badTokens() async throws {
         let directory = try TemporaryDirectory()
         for (number, content) in ["", "short", "0123456789abcde\u{1}f", "0123456789 abcdef"].enumerated() {
             let path = "\(directory.path)/\(number)"
-            try content.write(toFile: path, atomically: true, encoding: .utf8)
+            try Self.write(content, to: path)
             await #expect(throws: GatewaySettingsError.self) { try await Self.gateway(#""tokenFile": "\#(path)""#) }
         }
         await #expect(throws: GatewaySettingsError.self) { try await Self.gateway(#""tokenFile": "/nowhere""#) }
+        let path = directory.path + "/exposed"
+        try Self.write(Self.token, to: path, mode: 0o644)
+        let error = await #expect(throws: GatewaySettingsError.self) {
+            try await Self.gateway(#""tokenFile": "\#(path)""#)
+        }
+        #expect(error?.description.contains("other users") == true)
         await #expect(throws: GatewaySettingsError.self) { try await Self.gateway(#""tokenCredential": "none""#) }
     }
 
