@@ -38,15 +38,16 @@ enum Evaluation {
     }
 
     /// A response for a request that cannot be evaluated.
-    static func failure(_ code: StaticString, _ details: String, key: String?) -> Response {
+    static func failure(
+        _ code: String, _ details: String, key: String?, _ status: HTTPResponseStatus = .badRequest
+    ) -> Response {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("key", key)
-        writer.name("errorCode")
-        writer.string(code)
+        writer.member("errorCode", code)
         writer.member("errorDetails", details)
         writer.endObject()
-        return .json(.badRequest, writer.bytes)
+        return .json(status, writer.bytes)
     }
 
     static func write(_ outcome: FlagOutcome, key: String, to writer: inout JSONWriter) {

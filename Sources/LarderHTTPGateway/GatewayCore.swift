@@ -107,7 +107,11 @@ final class GatewayCore {
         if !route.isPublic { try access.checkToken(of: head) }
         switch route {
         case .health, .readiness: break
-        case .flag(_, let name), .flags(let name):
+        case .flag(let key, let name):
+            guard namespaces[name]?.settings.flags != nil else {
+                throw Evaluation.failure("FLAG_NOT_FOUND", Self.notServed, key: key, .notFound)
+            }
+        case .flags(let name):
             guard namespaces[name]?.settings.flags != nil else { throw Self.unknown }
         case .config(_, let name):
             guard namespaces[name]?.settings.servesConfig == true else { throw Self.unknown }
@@ -119,8 +123,8 @@ final class GatewayCore {
         return route
     }
 
-    private static let unknown = Response.error(
-        .notFound, "there is no such path, or the settings of the gateway do not serve this namespace")
+    private static let notServed = "there is no such path, or the settings of the gateway do not serve this namespace"
+    private static let unknown = Response.error(.notFound, notServed)
 
     var health: Response { .json(.ok, Array(#"{"status":"ok"}"#.utf8)) }
 
@@ -142,7 +146,8 @@ final class GatewayCore {
         let snapshot = try snapshot(of: name)
         let context = try Evaluation.context(body, key: nil)
         guard let flags = snapshot.flags else { throw Self.unknown }
-        if let problem = flags.problem { throw Evaluation.failure("PARSE_ERROR", problem.message, key: nil) }
+        if snapshot.areFlagsSecret { throw Evaluation.failure("GENERAL", ServedSnapshot.secretFlag, key: nil) }
+        if let problem = flags.problem { throw Evaluation.failure(problem.code.rawValue, problem.message, key: nil) }
         return BulkEvaluation(flags, of: snapshot, context, now: Self.now)
     }
 

@@ -1,6 +1,6 @@
 import Glibc
 import LarderEncoding
-package import LarderJSON
+import LarderJSON
 import LarderJSON5
 import LarderPlatform
 
@@ -9,8 +9,9 @@ package struct GatewaySettings: Sendable {
     /// A namespace, and the parts of it that the gateway serves.
     package struct Namespace: Sendable {
         package let name: String
-        /// The path of the member with the flags; nil if the gateway does not serve flags of the namespace.
-        package let flags: JSONPath?
+        /// The member of the document that contains the flags, as in the setting `flags.member` of the agent; empty if the
+        /// whole document is in flagd's format; nil if the gateway does not serve flags of the namespace.
+        package let flags: String?
         /// Whether the gateway serves the values of the namespace.
         package let servesConfig: Bool
     }
@@ -112,9 +113,7 @@ package struct GatewaySettings: Sendable {
         for (name, _) in all?.value.members ?? JSONValue.emptyObject.members {
             guard let namespace = try all?.object(name) else { continue }
             try namespace.check(["flags", "config"])
-            let flags = try namespace.read("flags", "a dotted path, or \"\"") { value in
-                value.string.flatMap { try? JSONPath(parsing: $0) }
-            }
+            let flags = try namespace.read("flags", "the name of a member, or \"\" for the whole document", \.string)
             let config = try namespace.read("config", "true or false", \.bool)
             namespaces.append(Namespace(name: name, flags: flags, servesConfig: config ?? false))
         }

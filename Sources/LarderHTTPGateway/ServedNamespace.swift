@@ -56,7 +56,7 @@ final class ServedNamespace {
                 }
             do throws(LarderClientError) {
                 for try await snapshot in snapshots {
-                    let served = ServedSnapshot(snapshot, flagsAt: settings.flags)
+                    let served = ServedSnapshot(snapshot, flagsIn: settings.flags)
                     change { $0.update(served) }
                 }
             } catch {

@@ -26,44 +26,56 @@ package struct ServedSnapshot: Sendable {
     private let secrets: SecretPatterns?
     /// The flags; nil if the gateway does not serve flags of the namespace.
     package let flags: FlagSet?
-    /// The flags that contain a secret.
+    /// The flags that contain a secret, or may refer to one.
     private let secretFlags: Set<ExactText>
-    /// Whether every flag may depend on a secret.
-    private let areAllSecret: Bool
+    /// Whether all flags, with their names and the metadata of the set, are secret.
+    package let areFlagsSecret: Bool
 
     /// Compiles the flags, which may take long for a large document.
-    package init(_ mapped: MappedSnapshot, flagsAt path: JSONPath?) {
+    /// - Parameter member: the member of the document that contains the flags; empty if the whole document is in flagd's
+    ///   format; nil if the gateway does not serve flags of the namespace
+    package init(_ mapped: MappedSnapshot, flagsIn member: String?) {
         self.mapped = mapped
         let secrets = mapped.secretPaths.flatMap { try? SecretPatterns($0) }
         self.secrets = secrets
-        guard let path else {
-            (flags, secretFlags, areAllSecret) = (nil, [], false)
+        guard let member else {
+            (flags, secretFlags, areFlagsSecret) = (nil, [], false)
             return
         }
-        let document = (try? mapped.value(at: path)) ?? .emptyObject
-        flags = FlagSet(document)
-        func isSecret(_ names: [String], _ value: JSONValue?) -> Bool {
-            guard let value else { return false }
-            return secrets?.masked(value, at: JSONPath(path.segments + names)).1 ?? true
+        func value(_ names: [String]) -> JSONValue { (try? mapped.value(at: JSONPath(names))) ?? .null }
+        // The other members may be large.
+        let document =
+            member.isEmpty
+            ? value([]) : .object([(member, value([member])), ("$evaluators", value(["$evaluators"]))])
+        let set = FlagSet(in: document, member: member)
+        flags = set
+        guard let secrets else {
+            (secretFlags, areFlagsSecret) = ([], true)
+            return
         }
-        areAllSecret =
-            secrets?.isSecret(path) ?? true || isSecret(["$evaluators"], document["$evaluators"])
-            || isSecret(["metadata"], document["metadata"])
-        secretFlags =
-            secrets?.isEmpty == true
-            ? []
-            : Set(
-                (document["flags"]?.members.filter { isSecret(["flags", $0.0], $0.1) } ?? []).map { ExactText($0.0) })
+        func isSecret(_ path: [String], _ value: JSONValue?) -> Bool {
+            value.map { secrets.masked($0, at: JSONPath(path)).1 } ?? false
+        }
+        let path = member.isEmpty ? ["flags"] : [member]
+        areFlagsSecret =
+            secrets.isSecret(JSONPath(path)) || member.isEmpty && isSecret(["metadata"], document.member("metadata"))
+        let areRulesSecret = isSecret(["$evaluators"], document.member("$evaluators"))
+        let definitions = document.value(at: JSONPath(path))
+        secretFlags = Set(
+            set.flags.lazy.filter { flag in
+                areRulesSecret && flag.hasTargeting || isSecret(path + [flag.name], definitions?[flag.name])
+            }.map { ExactText($0.name) })
     }
+
+    /// The message of the error for a flag that is not served.
+    static let secretFlag = "the settings of the agent declare a value secret that the flag may depend on"
 
     /// Evaluates a flag.
     /// - Parameter now: the time in seconds since 1970
     package func evaluate(_ name: String, _ context: FlagContext, now: Int64) -> FlagOutcome {
         guard let flags else { return .failure(.flagNotFound, "no flags are served", metadata: .emptyObject) }
-        if areAllSecret || secretFlags.contains(ExactText(name)) {
-            return .failure(
-                .general, "the flag may depend on a value that the settings of the agent declare secret",
-                metadata: .emptyObject)
+        if areFlagsSecret || secretFlags.contains(ExactText(name)) {
+            return .failure(.general, Self.secretFlag, metadata: .emptyObject)
         }
         return flags.evaluate(name, context: context, now: now)
     }

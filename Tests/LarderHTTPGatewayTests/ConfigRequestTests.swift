@@ -138,7 +138,7 @@ struct ConfigRequestTests {
     {
         let file = try SnapshotFileWriter.file(of: value, revision: 1, epoch: "0000000000000001", name: "test")
         let reader = try SnapshotFileReader(descriptor: file.descriptor, secretPaths: secrets)
-        return ServedSnapshot(MappedSnapshot(reader), flagsAt: try flags.map { try JSONPath(parsing: $0) })
+        return ServedSnapshot(MappedSnapshot(reader), flagsIn: flags)
     }
 
     @Test("a secret path is refused whether it exists or not, and secrets in a value are masked")
@@ -165,14 +165,33 @@ struct ConfigRequestTests {
     @Test("a flag that contains a secret, or may refer to one, is an error")
     func secretFlags() throws {
         let flag: JSONValue = ["state": "ENABLED", "variants": ["on": "x"], "defaultVariant": "on"]
-        let document: JSONValue = ["f": ["flags": ["a": flag, "b": flag], "$evaluators": ["e": true]]]
-        let one = try Self.snapshot(document, secrets: ["f.flags.a.variants.on"], flags: "f")
+        let rule: JSONValue = [
+            "state": "ENABLED", "variants": ["on": "x"], "targeting": ["if": [true, "on"]],
+        ]
+        let document: JSONValue = ["f": ["a": flag, "b": rule], "$evaluators": ["e": true]]
+        let one = try Self.snapshot(document, secrets: ["f.a.variants.on"], flags: "f")
         #expect(one.evaluate("a", .init(), now: 0).errorCode == .general)
-        #expect(one.evaluate("b", .init(), now: 0).value == "x")
-        for pattern in ["f.$evaluators", "f", "**"] {
-            let all = try Self.snapshot(document, secrets: [pattern], flags: "f")
-            #expect(all.evaluate("b", .init(), now: 0).errorCode == .general)
+        #expect(one.evaluate("b", .init(), now: 0).value == "x" && !one.areFlagsSecret)
+        let shared = try Self.snapshot(document, secrets: ["$evaluators.e"], flags: "f")
+        #expect(shared.evaluate("a", .init(), now: 0).value == "x")
+        #expect(shared.evaluate("b", .init(), now: 0).errorCode == .general)
+        for secrets in [["f"], ["**"], nil] {
+            let all = try Self.snapshot(document, secrets: secrets, flags: "f")
+            #expect(all.areFlagsSecret)
+            for name in ["a", "b", "none"] {
+                #expect(all.evaluate(name, .init(), now: 0).errorCode == .general)
+            }
         }
+    }
+
+    @Test("flags whose metadata is secret are not served, because every outcome has the metadata")
+    func secretMetadata() throws {
+        let flag: JSONValue = ["state": "ENABLED", "variants": ["on": "x"], "defaultVariant": "on"]
+        let document: JSONValue = ["flags": ["a": flag], "metadata": ["owner": "o"]]
+        let served = try Self.snapshot(document, secrets: ["metadata.other"], flags: "")
+        #expect(!served.areFlagsSecret && served.evaluate("a", .init(), now: 0).metadata == ["owner": "o"])
+        let secret = try Self.snapshot(document, secrets: ["metadata.owner"], flags: "")
+        #expect(secret.areFlagsSecret && secret.evaluate("a", .init(), now: 0).metadata == [:])
     }
 
     @Test("a value over the limit is refused, and the values in it are served")
