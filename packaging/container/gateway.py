@@ -36,7 +36,7 @@ def the_gateway_is_off_after_its_installation():
 
 @check
 def the_gateway_evaluates_a_flag_once_it_is_enabled():
-    larder("set", "flags.flags.banner", json.dumps(FLAG))
+    larder("set", "flags.banner", json.dumps(FLAG))
     write("/etc/larder/http.json", '{ access: "anyone", namespaces: { default: { flags: "flags", config: true } } }\n')
     run("systemctl", "enable", "--now", "larder-http.socket")
     with urllib.request.urlopen(f"{URL}/healthz", timeout=30) as response:
