@@ -129,7 +129,8 @@ else
 fi
 
 cp "$deb" "$work/results/first/"
-gateway=${deb/%larder_*/larder-http_${deb##*larder_}} # is beside the package
+name=$(basename "$deb")
+gateway=$(dirname "$deb")/larder-http_${name#larder_}
 [ ! -e "$gateway" ] || cp "$gateway" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
 cp contrib/guides/*.md "$work/results/"

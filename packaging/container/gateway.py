@@ -24,7 +24,8 @@ def evaluate(key="banner"):
 
 @check
 def the_gateway_is_off_after_its_installation():
-    package = next(Path(RESULTS, "first").glob("larder-http_*.deb"))
+    package = next(Path(RESULTS, "first").glob("larder-http_*.deb"), None)
+    expect(package, "there is no package larder-http beside that of the agent")
     run("apt-get", "install", "--yes", str(package), timeout=120)
     for unit in ("larder-http.socket", "larder-http.service"):
         expect(properties(unit, "ActiveState")["ActiveState"] == "inactive", f"{unit} is active")
