@@ -73,14 +73,11 @@ struct AccessControl {
         let bearers = head.headers["authorization"].filter { $0.lowercased().hasPrefix(scheme) }
         let given = bearers.map { String($0.dropFirst(scheme.count)) } + head.headers["x-api-key"]
         // Digests have the same length, and do not reveal where the tokens differ.
-        if given.count == 1, Self.areEqual(SHA256.hash(given[0].utf8), tokenDigest) { return }
+        // The time of the comparison does not depend on their content.
+        if given.count == 1, zip(SHA256.hash(given[0].utf8), tokenDigest).reduce(0, { $0 | ($1.0 ^ $1.1) }) == 0 {
+            return
+        }
         throw .error(.unauthorized, "send the token of the gateway as Authorization: Bearer TOKEN")
             .with("WWW-Authenticate", "Bearer")
-    }
-
-    /// Compares in a time that does not depend on the content.
-    private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        guard left.count == right.count else { return false }
-        return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
     }
 }

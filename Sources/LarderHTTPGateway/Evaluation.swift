@@ -28,13 +28,8 @@ enum Evaluation {
     static func response(_ outcome: FlagOutcome, key: String) -> Response {
         var writer = JSONWriter()
         write(outcome, key: key, to: &writer)
-        let status: HTTPResponseStatus =
-            switch outcome.errorCode {
-            case nil: .ok
-            case .flagNotFound: .notFound
-            case .parseError, .typeMismatch, .general: .badRequest
-            }
-        return .json(status, writer.bytes)
+        guard let code = outcome.errorCode else { return .json(.ok, writer.bytes) }
+        return .json(code == .flagNotFound ? .notFound : .badRequest, writer.bytes)
     }
 
     /// A response for a request that cannot be evaluated.

@@ -65,13 +65,12 @@ package struct GatewaySettings: Sendable {
 
     /// Reads a small file.
     /// - Parameter mustBePrivate: whether the file must not be readable by other users
-    static func contents(of path: String, upTo maximum: Int, mustBePrivate: Bool = false) throws(GatewaySettingsError)
-        -> [UInt8]
-    {
+    static func contents(
+        of path: String, upTo limit: Int, mustBePrivate: Bool = false
+    ) throws(GatewaySettingsError) -> [UInt8] {
+        let file = StableFileReader(name: path.cPath, path: path, maximumBytes: limit, mustBePrivate: mustBePrivate)
         do throws(FileReadError) {
-            return try StableFileReader(
-                name: path.cPath, path: path, maximumBytes: maximum, mustBePrivate: mustBePrivate
-            ).read().bytes
+            return try file.read().bytes
         } catch {
             throw GatewaySettingsError("\(error)")
         }

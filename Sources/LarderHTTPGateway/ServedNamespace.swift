@@ -39,30 +39,37 @@ final class ServedNamespace {
         _ change: @escaping @Sendable (@escaping @Sendable (ServedNamespace) -> Void) -> Void
     ) async {
         let name = settings.name
+        var last: LarderClientError?
         while !Task.isCancelled {
-            let snapshots = client.config[name].mappedSnapshots()
+            let snapshots = client.config[name].mappedSnapshots().failOnRefusal()
                 .onInterruption { interruption in
-                    let error = interruption.error
-                    // A namespace that the agent refuses to send must not be served any more.
-                    if error.isRefusal, error.remoteError != nil { change { $0.update(nil) } }
                     change { $0.setStale(true) }
                     if interruption.isRepeated { return }
                     logger.warning(
-                        "cannot follow the namespace", metadata: ["namespace": "\(name)", "error": "\(error)"])
+                        "cannot follow the namespace",
+                        metadata: ["namespace": "\(name)", "error": "\(interruption.error)"])
                 }
                 .onResumption {
-                    change { $0.setStale($0.snapshot == nil) }
+                    change { $0.setStale(false) }
                     logger.info("following the namespace again", metadata: ["namespace": "\(name)"])
                 }
             do throws(LarderClientError) {
                 for try await snapshot in snapshots {
+                    last = nil
                     let served = ServedSnapshot(snapshot, flagsIn: settings.flags)
                     change { $0.update(served) }
                 }
             } catch {
-                change { $0.setStale(true) }
-                logger.error("cannot follow the namespace", metadata: ["namespace": "\(name)", "error": "\(error)"])
-                try? await Task.sleep(for: .seconds(5))
+                // A namespace that the agent refuses to send must not be served any more. A stream that continues after the
+                // refusal would not deliver the same snapshot again, so the next one starts from the beginning.
+                let isDenied = error.isRefusal && error.remoteError != nil
+                change { isDenied ? $0.update(nil) : $0.setStale(true) }
+                if error != last {
+                    logger.error(
+                        "cannot follow the namespace", metadata: ["namespace": "\(name)", "error": "\(error)"])
+                }
+                last = error
+                try? await Task.sleep(for: .seconds(1))
             }
         }
     }
