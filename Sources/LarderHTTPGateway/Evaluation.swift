@@ -62,10 +62,7 @@ enum Evaluation {
 }
 
 /// The evaluation of all flags for one context, in time slices.
-struct BulkEvaluation {
-    /// The duration of a time slice.
-    private static let slice = TimeAmount.milliseconds(1)
-
+final class BulkEvaluation {
     private let snapshot: ServedSnapshot
     private let context: FlagContext
     private let now: Int64
@@ -82,10 +79,10 @@ struct BulkEvaluation {
         writer.beginArray()
     }
 
-    /// Evaluates flags for one time slice.
+    /// Evaluates at least one flag, and further ones for the duration of a time slice.
     /// - Returns: whether the evaluation is complete
-    mutating func advance() -> Bool {
-        let end = NIODeadline.now() + Self.slice
+    func advance(for slice: TimeAmount) -> Bool {
+        let end = NIODeadline.now() + slice
         while let name = names.popFirst() {
             Evaluation.write(snapshot.evaluate(name, context, now: now), key: name, to: &writer)
             if !names.isEmpty, NIODeadline.now() >= end { return false }

@@ -15,6 +15,8 @@ final class GatewayCore {
     let namespaces: [String: ServedNamespace]
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var bufferedBytes = 0
+    /// The number of evaluations of all flags that wait for their next time slice.
+    var waitingEvaluations = 0
     private var timer: RepeatedTask?
     /// Set by ``shutDown()``; succeeds once all connections are closed.
     private var end: EventLoopPromise<Void>?

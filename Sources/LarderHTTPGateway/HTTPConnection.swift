@@ -200,8 +200,8 @@ final class HTTPConnection: ChannelInboundHandler {
     /// Evaluates flags for one time slice, and continues after other connections have been served.
     private func advance(_ evaluation: BulkEvaluation, reserved: Int) {
         guard context != nil, let head = request?.head else { return }
-        var evaluation = evaluation
-        let isComplete = evaluation.advance()
+        // All evaluations together delay other requests by a millisecond.
+        let isComplete = evaluation.advance(for: .microseconds(1000 / Int64(core.waitingEvaluations + 1)))
         let size = evaluation.writer.bytes.count
         guard core.reserve(size - reserved) else { return send(GatewayCore.busy) }
         reservedBytes += size - reserved
@@ -210,7 +210,9 @@ final class HTTPConnection: ChannelInboundHandler {
             return send(Response.json(.ok, evaluation.writer.bytes).tagged(etag, for: head))
         }
         // A task without delay would run before the event loop reads from other connections.
-        core.loop.assumeIsolated().scheduleTask(in: .milliseconds(1)) { [evaluation] in
+        core.waitingEvaluations += 1
+        core.loop.assumeIsolated().scheduleTask(in: .milliseconds(1)) {
+            self.core.waitingEvaluations -= 1
             self.advance(evaluation, reserved: size)
         }
     }
