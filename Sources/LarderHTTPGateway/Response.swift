@@ -18,10 +18,11 @@ struct Response: Error {
         Response(status: status, headers: ["Content-Type": "application/json"], body: body)
     }
 
-    /// An error without an error code of OpenFeature.
+    /// An error that is not the outcome of an evaluation. Providers for OFREP require an error code with the status 400.
     static func error(_ status: HTTPResponseStatus, _ details: String) -> Response {
         var writer = JSONWriter()
         writer.beginObject()
+        if status == .badRequest { writer.member("errorCode", "GENERAL") }
         writer.member("errorDetails", details)
         writer.endObject()
         return json(status, writer.bytes)

@@ -130,6 +130,9 @@ struct FlagRequestTests {
         }
         // The settings do not serve values.
         #expect(try await gateway.get("/v1/config/default/flags").status == 404)
+        // The provider for Python requires an error code with the status 400.
+        let malformed = try await gateway.post("/ofrep/v1/evaluate/flags/%zz", "{}")
+        #expect(try malformed.status == 400 && JSONValue(parsing: malformed.body)["errorCode"] == "GENERAL")
         await gateway.shutDown()
     }
 
