@@ -142,8 +142,9 @@ public struct ConfigChange: Sendable, Equatable {
     public var revision: Int
     /// The epoch of the revision.
     public var epoch: String
-    /// Whether the change altered the resolved configuration, so that a new snapshot was published. For a pin, whether
-    /// the snapshot was not pinned before, and for the release of a rollback, whether there was a hold.
+    /// Whether the change altered the resolved configuration, so that a new snapshot was published. For a dry run, whether
+    /// the change would do so. For a pin, whether the snapshot was not pinned before, and for the release of a rollback,
+    /// whether there was a hold.
     public var hasEffect: Bool
     /// When the override that was set expires; nil if it does not expire, and for other changes.
     public var expiresAt: LarderTime?

@@ -45,32 +45,48 @@ final class MemoryConfig: ConfigCalls {
             })
     }
 
+    @discardableResult
     func set(_ value: JSONValue, at path: String, ttl: Duration?) async throws(LarderClientError) -> ConfigChange {
         try change { $0.set(value, at: path) }
     }
 
+    @discardableResult
     func unset(at path: String) async throws(LarderClientError) -> ConfigChange { try change { $0.unset(at: path) } }
 
+    @discardableResult
     func unsetAll() async throws(LarderClientError) -> ConfigChange { try change { $0.unset(at: "") } }
 
+    @discardableResult
     func apply(
         _ list: ConfigChangeList, ifRevision: RevisionCondition, reason: String?, dryRun: Bool
-    ) async throws(LarderClientError) -> ConfigChange? { try change(dryRun: dryRun) { $0 = list } }
+    ) async throws(LarderClientError) -> ConfigChange? {
+        list.changes.isEmpty ? nil : try change(ifRevision, dryRun: dryRun) { $0 = list }
+    }
 
+    @discardableResult
     func refresh(force: Bool, timeout: Duration?) async throws(LarderClientError) -> ConfigChange {
         try change { _ in }
     }
 
     private func change(
-        dryRun: Bool = false, _ build: (inout ConfigChangeList) -> Void
+        _ condition: RevisionCondition = .any, dryRun: Bool = false, _ build: (inout ConfigChangeList) -> Void
     ) throws(LarderClientError) -> ConfigChange {
         var list = ConfigChangeList()
         build(&list)
         let changes = list.changes
         return try state.withLock { state throws(LarderClientError) in
             var (new, old) = (state, state.value)
+            var differences: [ConfigDifference] = []
+            if case .equals(let revision, let epoch) = condition,
+                revision != state.revision || epoch ?? "test" != "test"
+            {
+                let conflict = RemoteError.Conflict(revision: state.revision, epoch: "test")
+                throw LarderClientError(remote: RemoteError(.conflict, "another revision", conflict: conflict))
+            }
             for change in changes {
-                let path = (try? JSONPath(parsing: change.path)) ?? JSONPath([])
+                guard let path = try? JSONPath(parsing: change.path) else {
+                    throw LarderClientError(.invalidArgument, "the path \(change.path) is malformed")
+                }
                 // All conditions are about the document before the first change.
                 let current = old.value(at: path)
                 if change.condition != .any, change.condition != current.map({ .equals($0) }) ?? .absent {
@@ -80,16 +96,27 @@ final class MemoryConfig: ConfigCalls {
                 }
                 switch change.operation {
                 case .set(let value, _):
+                    if path.segments.isEmpty {
+                        throw LarderClientError(.invalidArgument, "an override needs a path")
+                    }
+                    let above = path.segments.indices.map { JSONPath(Array(path.segments[..<$0])) }
+                    if above.contains(where: { new.value.value(at: $0)?.kind == .array }) {
+                        throw LarderClientError(remote: RemoteError(.invalidParams, "\(path) is inside an array"))
+                    }
                     new.unset(at: path.segments)
                     new.overrides.append((path.segments, value))
                 case .unset: new.unset(at: path.segments)
                 case .require: break
                 }
+                if new.value.value(at: path) != current {
+                    differences.append(ConfigDifference(path: path, old: current, new: new.value.value(at: path)))
+                }
             }
-            let hasEffect = !dryRun && new.value != old
+            let hasEffect = new.value != old
             if hasEffect { new.revision += 1 }
             if !dryRun { state = new }
-            return ConfigChange(revision: state.revision, epoch: "test", hasEffect: hasEffect)
+            return ConfigChange(
+                revision: state.revision, epoch: "test", hasEffect: hasEffect, differences: dryRun ? differences : nil)
         }
     }
 
@@ -260,6 +287,10 @@ struct ReplacedAgentTests {
         let document: JSONValue = ["m": ["limit": 10, "hosts": ["a"]], "number": 1, "base": ["x": 1]]
         let configs: [any ConfigCalls] = [MemoryConfig(document), try await TestAgent(document).client().config]
         let changes: [@Sendable (inout ConfigChangeList) -> Void] = [
+            { $0.set(1, at: "m.hosts.0") },
+            { $0.set(1, at: "") },
+            { $0.set(1, at: "a..b") },
+            { _ in },
             { $0.set(["limit": 25, "hosts": .null], at: "m") },
             { $0.unset(at: "m.limit") },  // the override above stays
             { $0.set(30, at: "m.limit") },
@@ -294,15 +325,29 @@ struct ReplacedAgentTests {
                 var list = ConfigChangeList()
                 change(&list)
                 do throws(LarderClientError) {
+                    let preview = try await config.apply(list, ifRevision: .any, reason: nil, dryRun: true)
                     let result = try await config.apply(list, ifRevision: .any, reason: nil, dryRun: false)
-                    outcomes.append("\(result?.hasEffect ?? false)")
+                    #expect(preview?.hasEffect == result?.hasEffect && (preview?.differences == nil) == (result == nil))
+                    outcomes.append("\(result.map { "\($0.hasEffect)" } ?? "nil")")
                 } catch {
-                    outcomes.append("\(error.remoteError?.code.description ?? error.description)")
+                    outcomes.append(error.remoteError?.code.description ?? "\(error.code)")
                 }
             }
             #expect(outcomes[0] == outcomes[1], "change \(index)")
             let values = [try await configs[0].value(as: JSONValue.self), try await configs[1].value()]
             #expect(values[0] == values[1], "change \(index)")
+        }
+        for config in configs {
+            let old = try await config.snapshot(at: "", maximumAge: nil, staleIfError: nil)
+            try await config.set(8, at: "m.limit", ttl: nil)
+            var list = ConfigChangeList()
+            list.set(9, at: "m.limit")
+            do throws(LarderClientError) {
+                _ = try await config.apply(list, ifRevision: .equals(old), reason: nil, dryRun: false)
+                Issue.record("another revision is accepted")
+            } catch {
+                #expect(error.remoteError?.code == .conflict)
+            }
         }
     }
 
