@@ -69,9 +69,12 @@ enum SettingsCheck {
             ]
         case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
         case .wrong(let lines) where !facts.isInvalid:
+            // A running agent keeps what it has read from the files. If it could not read them, the checks of the namespaces
+            // and of the image cache report the consequence.
             return [
                 Finding(
-                    .problem, name, "files that the settings name are missing or invalid", detail: lines,
+                    agent == nil ? .problem : .warning, name, "files that the settings name are missing or invalid",
+                    detail: lines,
                     advice: [
                         agent == nil
                             ? "correct them"
