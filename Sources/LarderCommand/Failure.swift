@@ -89,7 +89,7 @@ struct Failure: Error, Equatable {
     private static func advice(_ error: LarderClientError, _ hints: Hints) -> String? {
         switch error.code {
         case .timeout:
-            "increase --timeout, or check the agent with: \(hints.command("larder status"))"
+            "increase --timeout, or find the cause with: \(hints.command("larder doctor"))"
         case .remote where error.remoteError?.code == .methodNotFound:
             "the agent may have an older version; list its methods with: \(hints.command("larder call rpc.discover"))"
         case .disconnected where error.advice == nil: "retry, because the agent may have restarted"
