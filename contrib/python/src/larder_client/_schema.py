@@ -1306,8 +1306,7 @@ class Quarantine(TypedDict):
 
     version: Upstream version of the document; null if it has none.
     at: RFC 3339 time in UTC with milliseconds.
-    members: Number of members of the current remote document. Members of nested objects count individually, and the
-        version of the document does not count.
+    members: Number of members of the current remote document. Members of nested objects count individually.
     removed: Number of these members that the document would remove.
     """
 
