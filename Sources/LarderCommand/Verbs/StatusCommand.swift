@@ -65,7 +65,8 @@ struct StatusCommand: AsyncParsableCommand {
                     namespaces, info, volumes, images: images, isPartial: isPartial)
                 status = found.status
                 if !agent.json { try Output.line(found.headline + "\n") }
-                if isPartial { Output.note(StatusCheck.partial) }
+                let isShown = !agent.json && Output.isTerminal
+                if isPartial, !isShown || !StatusCheck.saysPartial(found) { Output.note(StatusCheck.partial) }
             }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
@@ -98,6 +99,9 @@ enum StatusCheck {
     static let partial =
         "this speaks only for the namespaces that this user may see; run it as root, grant the right \"monitor\" with "
         + "\"access\" in the settings, or name a namespace with -n"
+
+    /// Whether the first line of a report already contains ``partial``.
+    static func saysPartial(_ report: DoctorReport) -> Bool { report.headline.contains(partial.printable) }
 
     /// Whether there may be namespaces that the user may not see. Neither the agent nor this check tells whether there are.
     static func mayMissNamespaces(_ info: AgentInfo.Result) -> Bool { !info.rights.contains(.monitor) }
