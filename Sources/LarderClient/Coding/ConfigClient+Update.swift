@@ -30,7 +30,7 @@ extension ConfigCalls {
     /// - Parameters:
     ///   - path: the path of an object member; empty for the whole document.
     ///   - type: the type of the value.
-    ///   - initial: the value to change if there is none at the path, and the source of the members that the value
+    ///   - initial: the value to change if the path has no value, and the source of the members that the value
     ///     lacks, as for ``value(at:as:default:decoder:)``. Nil makes a missing value an error, unless the type is an
     ///     `Optional`: `change` then gets nil.
     ///   - reason: why the change is made, for the history and the log, in at most 1,024 characters; nil for no reason.
@@ -39,9 +39,8 @@ extension ConfigCalls {
     /// - Returns: the changed value.
     /// - Throws: `remote` with `notFound` if there is no value, `initial` is nil, and the type is not an `Optional`, or
     ///   with `conflict` if another client changed the value before each of the attempts was complete. This conflict is
-    ///   retryable. Throws
-    ///   `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value cannot be encoded
-    ///   as JSON or `attempts` is less than 1; also the errors of ``set(_:at:ttl:)``.
+    ///   retryable. Throws `decodingFailed` if the value does not match the type; `invalidArgument` if the changed value
+    ///   cannot be encoded as JSON or `attempts` is less than 1; also the errors of ``set(_:at:ttl:)``.
     @discardableResult
     public func update<Value: Codable & Sendable>(
         at path: String, as type: Value.Type = Value.self, default initial: Value? = nil, reason: String? = nil,
@@ -96,8 +95,8 @@ extension ConfigCalls {
     /// Decodes a value, and encodes it again: decoding loses the members that the type does not have, which then do not
     /// count as differences.
     /// - Parameters:
-    ///   - old: the value; nil if there is none.
-    ///   - missing: the result if there is no value. It must not be nil then.
+    ///   - old: the value; nil if the path has no value.
+    ///   - missing: the result without a value. It must not be nil then.
     private func decode<Value: Codable & Sendable>(
         _ old: JSONValue?, at target: ValuePath, over initial: Value?, missing: Value?,
         _ coding: ConfigClient.Coding
@@ -115,7 +114,7 @@ extension ConfigCalls {
     /// The changes from an encoded value to another, on condition that the value at the path still is `old`. If there
     /// are more than a request can have, a single change sets the whole value.
     /// - Parameters:
-    ///   - before: the encoding of the decoded `old`, or of the default if there is none; nil if `old` could not be
+    ///   - before: the encoding of the decoded `old`, or of the default without a value; nil if `old` could not be
     ///     decoded. The members of `old` that the new value does not have then stay as they are.
     ///   - initial: the default that provides the members which `old` lacks; nil for none.
     ///   - old: the value at the path; nil for none.
@@ -173,7 +172,8 @@ extension ConfigCalls {
             let new = MergePatch.apply(value, to: oldValue)
             more += ConfigApply.Change.differences(from: oldValue, to: new, at: member)
         }
-        return more.filter { change in !changes.contains { $0.path == change.path } }
+        let written = Set(changes.map(\.path))
+        return more.filter { !written.contains($0.path) }
     }
 
     private func apply(

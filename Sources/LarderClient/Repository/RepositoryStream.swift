@@ -59,7 +59,7 @@ public struct RepositoryStream<Element: Sendable>: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let steps: any SnapshotSteps
         private let handlers: StreamHandlers
-        /// Returns the value in the local copy; nil once the stream has looked for it, or has a snapshot.
+        /// Returns the value in the local copy; nil once the stream has had a value.
         private var local: (@Sendable () async -> LocalValue?)?
         private let decode: Decode
         private var hasDelivered = false

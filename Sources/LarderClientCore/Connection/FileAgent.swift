@@ -15,9 +15,9 @@ extension LarderClient {
     /// ```
     ///
     /// Values, snapshots, streams of snapshots, waits, and view models and repositories that only read follow the file
-    /// within a tenth of a second. Each change of the document is a new revision. While the file is missing or is not a JSON object, the
-    /// last good document stays, and the state of snapshots is `stale`. All other calls throw `unsupported`. The file is
-    /// read only while the client is used, on a thread that all such clients share.
+    /// within a tenth of a second. Each change of the document is a new revision. While the file is missing or is not a
+    /// JSON object, the last good document stays, and the state of snapshots is `stale`. All other calls throw
+    /// `unsupported`. The file is read only while the client is used, on a thread that all such clients share.
     /// - Parameters:
     ///   - path: the path of the file, whose content is an object. As in the layers of an agent, members that are null
     ///     count as absent.

@@ -155,8 +155,7 @@ struct RequestDispatcher {
         }
         guard let handler = reader.server.methods[request] else {
             let error = WireError(
-                .methodNotFound,
-                "unknown method \(request.method.compactText.excerpt)\(reader.server.methods.suggestion(for: request))")
+                .methodNotFound, "unknown method \(request.method.compactText.excerpt)")
             return output.reply(id: request.id, error, in: slot)
         }
         if connection.phase == .closed, handler.lifetime == .connection { return }
@@ -256,14 +255,6 @@ struct MethodRegistry {
 
     /// The handler of the method of a request; nil if there is no such method.
     subscript(request: Request) -> Handler? { request.methodPosition(in: index).map { handlers[$0] } }
-
-    /// The name that the unknown method of a request is probably meant to be, as the end of a message; empty for none.
-    func suggestion(for request: Request) -> String {
-        guard let name = request.method.string, name.utf8.count <= 64,
-            let nearest = NearestName.suggestion(for: name, among: names)
-        else { return "" }
-        return "; did you mean \"\(nearest)\"?"
-    }
 
     /// Adds the handler of a method that has none.
     mutating func add(_ name: String, _ handler: Handler) {

@@ -25,10 +25,7 @@ struct ServerCertificates: Sendable {
     static func read(
         from url: FetchURL, at address: String?, on group: any EventLoopGroup, timeout: Duration
     ) async -> ServerCertificates? {
-        var configuration = TLSConfiguration.makeClientConfiguration()
-        // The certificates are only read. Loading the authorities would fail on a host that has none.
-        configuration.trustRoots = .certificates([])
-        guard let context = try? NIOSSLContext(configuration: configuration) else { return nil }
+        guard let context = try? NIOSSLContext(configuration: .makeClientConfiguration()) else { return nil }
         let loop = group.next()
         let result = loop.makePromise(of: [Validity].self)
         let limit = loop.scheduleTask(in: TimeAmount(timeout)) {

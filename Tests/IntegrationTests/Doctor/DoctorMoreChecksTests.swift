@@ -262,6 +262,13 @@ struct DoctorMoreChecksTests {
         }
         #expect(findings().map(\.title) == ["default waits until its source can report changes; polls succeed"])
         #expect(findings().map(\.level) == [.ok])
+        namespace.layers[0].problem = "10.json: invalid"
+        #expect(findings().map(\.level) == [.ok, .warning], "the layer is not hidden by the state")
+        #expect(findings().last?.title == "default, layer remote: 10.json: invalid")
+        namespace.state = .stale
+        let stale = findings()
+        #expect(stale.map(\.level) == [.warning] && stale.first?.detail.first == "layer remote: 10.json: invalid")
+        (namespace.state, namespace.layers[0].problem) = (.refreshing, nil)
         namespace.since = AgentFacts.present
         #expect(findings().map(\.title) == ["default is up to date"], "the state is from a poll that began later")
     }

@@ -33,7 +33,7 @@ struct MissingValueUpdateTests {
         #expect(try await overrides(config) == ["search": ["limit": 50]], "each member is an override of its own")
     }
 
-    @Test("`update` writes nothing if the default stays as it is, and a scalar as a whole")
+    @Test("`update` writes nothing for an unchanged default, and a scalar as a whole")
     func unchanged() async throws {
         let config = try await TestAgent().client().config
         let revision = try await config.snapshot().revision

@@ -77,7 +77,8 @@ enum UpstreamCheck {
             // A certificate that has expired explains the state.
             findings.insert(finding, at: namespace.upstream.map { hasExpired($0, now) } == true ? 0 : findings.endIndex)
         }
-        let reported = findings.flatMap(\.detail)
+        // A finding that is no warning must not hide one.
+        let reported = findings.filter { $0.level != .ok }.flatMap(\.detail)
         for layer in namespace.layers where layer.problem != namespace.lastError?.message {
             guard let problem = problem(of: layer), !reported.contains(problem) else { continue }
             findings.append(Finding(.warning, Self.name, "\(name), \(problem)"))

@@ -159,7 +159,7 @@ struct UnsetCommand: AsyncParsableCommand {
         discussion: """
             The values of the other layers take effect again. An override above PATH stays, also if it sets a value at \
             PATH: after larder set log '{"level": "debug"}', larder unset log.level removes nothing. Unset the path of \
-            that override, or set the member. The command succeeds if there is no override, and says so on standard \
+            that override, or set the member. Without an override the command succeeds, with a note on standard \
             error. larder explain --overrides lists the overrides.
 
             EXAMPLES:
@@ -198,7 +198,8 @@ struct UnsetCommand: AsyncParsableCommand {
             isDryRun: change.dryRun)
         try await agent.connection.withClient { client in
             // The result of the change does not tell, because an override can have the value of a lower layer.
-            let advice = await Self.advice(on: parameters.path, in: namespace.namespace, over: client)
+            let advice = await Self.advice(
+                on: parameters.path, in: namespace.namespace, over: client, agent.connection.hints)
             try await agent.printResult(of: ConfigUnset.self, parameters, over: client, ChangeReport.text)
             if let advice { Output.note(advice) }
         }
@@ -206,21 +207,25 @@ struct UnsetCommand: AsyncParsableCommand {
 
     /// The note that there are no overrides at and below a path, with a suggestion; nil if there are, or if the agent does
     /// not list them for this user.
-    private static func advice(on path: JSONPath, in namespace: String, over client: LarderClient) async -> String? {
+    private static func advice(
+        on path: JSONPath, in namespace: String, over client: LarderClient, _ hints: Hints
+    ) async -> String? {
         func first(_ limit: Int, at path: JSONPath) async -> [ConfigOverrides.Entry]? {
             let parameters = ConfigOverrides.Parameters(path: path, namespace: namespace, limit: limit)
             return try? await client.call(ConfigOverrides.self, parameters).overrides
         }
         guard let found = await first(1, at: path), found.isEmpty else { return nil }
         let others = await first(ConfigOverrides.Parameters.longestPage, at: JSONPath([])) ?? []
-        return OverrideAdvice.text(for: path, among: others.map(\.path), in: namespace)
+        return OverrideAdvice.text(for: path, among: others.map(\.path), in: namespace, hints)
     }
 }
 
 /// What to say about a path without overrides.
 enum OverrideAdvice {
     /// - Parameter paths: the paths with overrides
-    static func text(for path: JSONPath, among paths: [String], in namespace: String) -> String {
+    static func text(
+        for path: JSONPath, among paths: [String], in namespace: String, _ hints: Hints
+    ) -> String {
         let text = path.isRoot ? "there are no overrides" : "there is no override at \"\(path)\" or below it"
         let above = paths.last { other in
             guard let names = try? JSONPath(parsing: other).segments, names.count < path.segments.count else {
@@ -230,11 +235,12 @@ enum OverrideAdvice {
         }
         if let above {
             let place = above.isEmpty ? "the whole document" : "\"\(above)\""
-            let removal = above.isEmpty ? "--all" : above.shellWord
-            let option = namespace == defaultNamespace ? "" : " -n \(namespace.shellWord)"
+            let removal = hints.command(
+                "larder unset \(above.isEmpty ? "--all" : above.shellWord)", namespace: namespace)
+            let replacement = hints.command("larder set \(path.description.shellWord) VALUE", namespace: namespace)
             return
-                "\(text); the override at \(place) may contain it: larder unset \(removal)\(option) removes that one as "
-                + "a whole, and larder set \(path.description.shellWord) VALUE\(option) replaces the member"
+                "\(text); the override at \(place) may contain it: \(removal) removes that one as a whole, and "
+                + "\(replacement) replaces the member"
         }
         let similar = NearestName.suggestion(for: path.description, among: paths)
         return "\(text) in namespace \"\(namespace)\"" + (similar.map { "; did you mean \($0.shellWord)?" } ?? "")
