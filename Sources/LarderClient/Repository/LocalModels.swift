@@ -268,7 +268,7 @@ struct RepositoryCalls: Sendable {
     }
 
     /// Whether the value at a path is that of an override. False for a type of a test, which cannot explain its values.
-    /// A deletion then takes what is left at the path for a value of a lower layer.
+    /// A deletion then treats a value that remains at the path as one of a lower layer.
     func isOverridden(_ path: JSONPath) async throws(LarderClientError) -> Bool {
         guard let client else { return false }
         return try await client.explain(at: path.pointer).winner == "override"
