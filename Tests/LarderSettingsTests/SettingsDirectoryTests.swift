@@ -120,7 +120,7 @@ struct SettingsDirectoryTests {
             for (path, safe, unsafe) in [(patches, 0o755, 0o775), (patches, 0o755, 0o1777), (file, 0o644, 0o646)] {
                 chmod(path, mode_t(unsafe))
                 let found = errors(directory)
-                #expect(found.first?.hasPrefix("\(path): \(path) has mode 0") == true, "\(found)")
+                #expect(found.first?.hasPrefix("\(path): it has mode 0") == true, "\(found)")
                 #expect(found.first?.contains("chmod go-w") == true, "\(found)")
                 chmod(path, mode_t(safe))
             }

@@ -138,6 +138,8 @@ struct PrefetchReport {
     private(set) var result: ImagePrefetch.Result
     /// The number of images that did not fail and were evicted before the end.
     private(set) var evicted = 0
+    /// The number of failed images of which the cache still has a copy, which its origin did not confirm.
+    private(set) var outdated = 0
     /// The number of images that did not fail and were not kept, although no image was evicted.
     private(set) var unkept = 0
     private let unit: PrefetchList.Unit
@@ -164,7 +166,9 @@ struct PrefetchReport {
     /// Adds the number of images that are not cached after the last request, including those that failed.
     /// - Parameter hasEvictions: whether the agent may have evicted images during the prefetch.
     mutating func add(uncached: Int, hasEvictions: Bool = true) {
-        let count = max(0, uncached - (result.failed - rejections.count))
+        let failed = result.failed - rejections.count
+        let count = max(0, uncached - failed)
+        outdated = max(0, failed - uncached)
         (evicted, unkept) = hasEvictions ? (count, 0) : (0, count)
     }
 
@@ -214,6 +218,7 @@ struct PrefetchReport {
         if !rejections.isEmpty {
             failed += " (\(Human.count(rejections.count, unit.rawValue, unit.rawValue + "s")) rejected)"
         }
+        if outdated > 0 { failed += " (\(outdated) of them cached, but not confirmed by the origin)" }
         var parts = [
             "\(result.fetched) downloaded (\(Human.bytes(result.bytes)))", "\(result.cached) already cached", failed,
         ]

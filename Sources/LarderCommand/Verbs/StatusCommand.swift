@@ -65,7 +65,8 @@ struct StatusCommand: AsyncParsableCommand {
                     namespaces, info, volumes, images: images, isPartial: isPartial)
                 status = found.status
                 if !agent.json { try Output.line(found.headline + "\n") }
-                if isPartial { Output.note(StatusCheck.partial) }
+                let isShown = !agent.json && Output.isTerminal
+                if isPartial, !isShown || !StatusCheck.saysPartial(found) { Output.note(StatusCheck.partial) }
             }
             if agent.json { return }
             let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
@@ -98,6 +99,9 @@ enum StatusCheck {
     static let partial =
         "this speaks only for the namespaces that this user may see; run it as root, grant the right \"monitor\" with "
         + "\"access\" in the settings, or name a namespace with -n"
+
+    /// Whether the first line of a report already contains ``partial``.
+    static func saysPartial(_ report: DoctorReport) -> Bool { report.headline.contains(partial.printable) }
 
     /// Whether there may be namespaces that the user may not see. Neither the agent nor this check tells whether there are.
     static func mayMissNamespaces(_ info: AgentInfo.Result) -> Bool { !info.rights.contains(.monitor) }
@@ -137,6 +141,9 @@ extension ConfigStatus.Namespace {
         else { return now.milliseconds - since.milliseconds }
         return now.milliseconds - min(success.milliseconds, since.milliseconds)
     }
+
+    /// Whether a rollback holds back the document of the source, so that an earlier one is served.
+    var holdsSource: Bool { hold?.layers.contains("remote") ?? false }
 
     /// The last error, unless it is the rejection of the document that ``rejected`` or ``schemaRejection`` describes.
     var otherError: ConfigStatus.Problem? {
@@ -189,7 +196,8 @@ struct StatusReport {
             let details = hints.command("larder status --long", namespace: namespace.namespace)
             reason += "; \(reasons.count - 1) more: \(details)"
         }
-        let version = upstream?.version?.printable ?? "-"
+        // The version is that of the source. A rollback serves an earlier document instead.
+        let version = namespace.holdsSource ? "held back" : upstream?.version?.printable ?? "-"
         return [
             style.strong(namespace.namespace.printable), style.state(namespace.state),
             Timestamp(milliseconds: now.milliseconds - duration).local, Human.span(milliseconds: duration),
@@ -322,7 +330,9 @@ struct StatusReport {
                     "end it with: \(hints.command("larder rollback --release", namespace: namespace.namespace))"
                 ])
         }
-        if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
+        if let upstream = namespace.upstream {
+            lines += rows("source", source(upstream, isHeld: namespace.holdsSource))
+        }
         lines += layers(namespace)
         if let copy = namespace.copy {
             lines += rows("copy", [copy.path.printable] + (copy.problem.map { [style.problem($0.printable)] } ?? []))
@@ -371,12 +381,15 @@ struct StatusReport {
         ]
     }
 
-    private func source(_ upstream: ConfigStatus.Upstream) -> [String] {
+    /// - Parameter isHeld: whether a rollback holds back the document of the source
+    private func source(_ upstream: ConfigStatus.Upstream, isHeld: Bool) -> [String] {
         var lines = ["\(upstream.kind) \(upstream.location)".printable]
         let held = [
             upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
         ].compactMap(\.self)
-        if !held.isEmpty { lines.append("current \(held.joined(separator: ", "))".printable) }
+        if !held.isEmpty {
+            lines.append("\(isHeld ? "held back:" : "current") \(held.joined(separator: ", "))".printable)
+        }
         // The times of polls are not kept across restarts of the agent, so a version may be known without the time of a
         // success. An error or a rejected document is not a success.
         let none = held.isEmpty ? "no success yet" : "no success since the agent started"

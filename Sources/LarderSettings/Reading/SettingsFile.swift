@@ -110,17 +110,23 @@ struct SettingsFile {
             throw SettingsError("it has \(chosen.count) files, more than \(maxPatches); merge some", file: directory)
         }
         do throws(UnsafeDirectory) { try UnsafeDirectory.check(directory) } catch {
-            throw SettingsError("\(error)", file: directory)
+            throw Self.unsafe(error, directory)
         }
         var paths: [String] = []
         for name in chosen {
             let path = "\(directory)/\(String(decoding: name, as: UTF8.self))"
             do throws(UnsafeDirectory) { try UnsafeDirectory.checkFile(path) } catch {
-                throw SettingsError("\(error)", file: path)
+                throw Self.unsafe(error, path)
             }
             paths.append(path)
         }
         return paths
+    }
+
+    /// The error for a file or directory that other users can change. Its path is shown once.
+    private static func unsafe(_ error: UnsafeDirectory, _ path: String) -> SettingsError {
+        let text = "\(error)"
+        return SettingsError(text.hasPrefix("\(path) ") ? "it" + text.dropFirst(path.count) : text, file: path)
     }
 
     private static func isPatchName(_ name: [UInt8]) -> Bool {

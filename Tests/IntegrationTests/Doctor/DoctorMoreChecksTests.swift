@@ -132,6 +132,9 @@ struct DoctorMoreChecksTests {
         var failing = ConfigStatus.Namespace.healthy
         failing.writeError = ConfigStatus.Problem(name: "storageFailed", message: "no space", at: AgentFacts.start)
         #expect(StatusCheck.report([failing], nil, isPartial: true).status == .failure)
+        // On a terminal, the note is printed only if the first line does not contain it.
+        #expect(StatusCheck.saysPartial(StatusCheck.report([.healthy], nil, isPartial: true)))
+        #expect(!StatusCheck.saysPartial(StatusCheck.report([failing], nil, isPartial: true)))
     }
 
     @Test("`status --check` fails if the state cannot be written to disk or the file system is full")

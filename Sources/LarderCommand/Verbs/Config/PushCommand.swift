@@ -83,12 +83,35 @@ struct RefreshCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConfigRefresh.Parameters(namespace: namespace.namespace, force: force)
-        try await agent.printResult(of: ConfigRefresh.self, parameters, Self.summary)
+        try await agent.connection.withClient { client in
+            let params = JSONValue.building { parameters.write(to: &$0) }
+            let result = try await client.call(ConfigRefresh.name, params: params)
+            // The result of a refresh does not report whether the document is held back.
+            let status =
+                agent.json
+                ? nil
+                : try? await client.call(
+                    ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace.namespace))
+            let reported = status?.namespaces.first
+            try agent.print(result, of: ConfigRefresh.self) { result in
+                Self.summary(result, reported, agent.connection.hints)
+            }
+        }
     }
 
-    static func summary(_ result: ConfigRefresh.Result) -> String {
-        let version = result.upstreamVersion.map { ", version \($0.printable)" } ?? ""
+    /// - Parameter namespace: the status of the namespace after the refresh; nil if unknown
+    static func summary(
+        _ result: ConfigRefresh.Result, _ namespace: ConfigStatus.Namespace? = nil, _ hints: Hints = Hints()
+    ) -> String {
         let what = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
+        if let namespace, namespace.holdsSource {
+            let version = result.upstreamVersion.map { " (version \($0.printable))" } ?? ""
+            return
+                "\(what), \(result.state); the document of the source\(version) is held back, because the namespace was "
+                + "rolled back; end that with: "
+                + hints.command("larder rollback --release", namespace: namespace.namespace)
+        }
+        let version = result.upstreamVersion.map { ", version \($0.printable)" } ?? ""
         return "\(what), \(result.state)\(version)"
     }
 }

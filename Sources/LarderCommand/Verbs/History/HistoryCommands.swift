@@ -132,7 +132,7 @@ struct RollbackCommand: AsyncParsableCommand {
         discussion: """
             The old content, including its overrides, is published under a new revision. Later changes of overrides \
             are lost. If the sources have different content now, that content is held back until larder rollback \
-            --release, or a forced refresh or push. With --hold untilNewer, a newer document of the source ends the \
+            --release, or a forced refresh or push. A release does not bring back overrides. With --hold untilNewer, a newer document of the source ends the \
             hold as well. This is the default if only the remote layer is held and its versions can be ordered.
 
             EXAMPLES:
@@ -166,6 +166,15 @@ struct RollbackCommand: AsyncParsableCommand {
         return rule
     }
 
+    /// - Parameter place: the revision, and whether it is new
+    private static func summary(_ place: String, isRelease: Bool, _ result: ConfigRollback.Result) -> String {
+        if result.released { return "released, \(place)" }
+        return isRelease
+            ? "\(place), because no content of the sources was held back; the overrides of a rollback stay until they are "
+                + "changed"
+            : place
+    }
+
     func validate() throws {
         if (revision == nil) != release {
             throw ValidationError("pass either a revision or --release; larder history lists the revisions")
@@ -184,7 +193,7 @@ struct RollbackCommand: AsyncParsableCommand {
                     result.changes ?? [], result.schemaErrors ?? [], at: result.revision)
             }
             let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
-            let what = result.released ? "released, \(place)" : place
+            let what = Self.summary(place, isRelease: release, result)
             if !result.held { return what }
             let ending = result.hold == .untilNewer ? " a newer document arrives, or until" : ""
             let release = agent.connection.hints.command("larder rollback --release", namespace: namespace.namespace)

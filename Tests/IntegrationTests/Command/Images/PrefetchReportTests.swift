@@ -38,6 +38,16 @@ struct PrefetchReportTests {
         #expect(try JSONValue(parsing: evicted.json)["evicted"] == 2)
     }
 
+    @Test("failed images of which there is still a copy are counted as cached")
+    func outdated() throws {
+        let failures = (1...3).map { failure("https://a/\($0)", .offline, "https://a/\($0) no connection") }
+        let report = try report(list, failures: failures, uncached: 1)
+        #expect(
+            report.text(milliseconds: 10).contains(
+                ", 0 already cached, 3 failed (2 of them cached, but not confirmed by the origin)"))
+        #expect(report.failure?.status == .failure)
+    }
+
     @Test("if nothing was evicted, images that are not cached are not blamed on missing space")
     func uncacheable() throws {
         var report = try report(list, cached: 1, uncached: 0)
